@@ -8,7 +8,7 @@
 #include "config/compose.h"
 #include "config/defaults/defaults_list.h"
 #include "config/kiln_node/kiln_keys.h"
-#include "config/kiln_node/root_readers.h"
+#include "config/interpolate/root_readers.h"
 #include "config/composed.h"
 #include "config/tree/tree.h"
 #include "registry/option_defaults.h"

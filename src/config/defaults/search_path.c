@@ -8,7 +8,7 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
-#include "config/kiln_node/kiln_config.h"
+#include "config/kiln_node/builtin_files.h"
 #include "config/defaults/config_file.h"
 #include "config/composed.h"
 

@@ -1,17 +1,16 @@
-/* Which keys the node `kiln` has, and what is said of others. */
+/* Checks the keys of the node `kiln`. */
 #include "config/kiln_node/kiln_keys.h"
 
 #include <string.h>
 
 #include "base/text.h"
 
-enum { MOST_KEYS = 20 };
+enum { MAX_KEYS = 20 };
 
-/* Mappings whose keys are fixed; below all others (callbacks, launcher, job_logging, env_set) any
- * key is right. */
+/* Mappings with fixed keys; the others (callbacks, launcher, job_logging, env_set) take any key. */
 static const struct {
     const char *path;
-    const char *keys[MOST_KEYS];
+    const char *keys[MAX_KEYS];
 } parts[] = {
     { "kiln",
       { "callbacks", "env", "help", "hydra_help", "hydra_logging", "job", "job_logging", "launcher",
@@ -50,7 +49,7 @@ static size_t count_keys(const char *const *keys)
 {
     size_t n = 0;
 
-    while (n < MOST_KEYS && keys[n] != NULL)
+    while (n < MAX_KEYS && keys[n] != NULL)
         n++;
     return n;
 }
@@ -63,8 +62,8 @@ static bool is_key(const char *const *keys, const KilnEntry *entry)
     return is_declared(entry->value);
 }
 
-static KilnStatus refuse(const char *path, const char *const *keys, const KilnEntry *entry,
-                         KilnErrors *errors)
+static KilnStatus unknown_key(const char *path, const char *const *keys, const KilnEntry *entry,
+                              KilnErrors *errors)
 {
     const size_t n = count_keys(keys);
     const char *near = kiln_nearest(entry->key, keys, n);
@@ -93,7 +92,7 @@ KilnStatus kiln_own_check(const KilnConfig *config, KilnErrors *errors)
             if (map->entries[j].key_origin.line == 0 || /* an argument +key=value means it */
                 is_key(parts[i].keys, &map->entries[j]))
                 continue;
-            KilnStatus status = refuse(parts[i].path, parts[i].keys, &map->entries[j], errors);
+            KilnStatus status = unknown_key(parts[i].path, parts[i].keys, &map->entries[j], errors);
             if (first == KILN_OK)
                 first = status;
         }

@@ -4,11 +4,11 @@
 
 #include "config/tree/node.h"
 
-/* Report every key of the node `kiln` that a file adds and that does not exist there. All keys of
- * Hydra 1.3's own node exist, also those that mean nothing here; so do options that the sections of
- * the request declare. Returns the status of the first error. */
+/* Report every unknown key that a file adds to the node `kiln`. All keys of Hydra 1.3's node are
+ * known, also those without meaning here, and options that the request's sections declare. Returns
+ * the status of the first error. */
 KILN_NODISCARD KilnStatus kiln_own_check(const KilnConfig *config, KilnErrors *errors);
-/* Are the keys of the mapping at `path` ("kiln.sweep") checked by that? */
+/* Does that check the keys of the mapping at `path` ("kiln.sweep")? */
 bool kiln_own_checks(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* Fills the node `kiln`: job, runtime, overrides. */
+/* Checks the node `kiln` and fills in job, runtime and overrides. */
 #include "config/kiln_node/runtime.h"
 
 #include <stdlib.h>
@@ -17,6 +17,19 @@ typedef struct Filler {
     KilnStatus status;
 } Filler;
 
+KILN_PRINTF(4, 5)
+static void fail(Filler *filler, const KilnOrigin *at, KilnStatus status, const char *format, ...)
+{
+    KilnError err = { 0 };
+    va_list args;
+
+    va_start(args, format);
+    kiln_error_vset(&err, status, format, args);
+    va_end(args);
+    kiln_error_at(&err, at);
+    filler->status = kiln_errors_add(filler->errors, &err);
+}
+
 static void no_memory(Filler *filler)
 {
     KilnError err = { 0 };
@@ -30,23 +43,22 @@ static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
     return node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == type;
 }
 
-/* Put `value` at "part" of the mapping at kiln.`section`, over what the built-in
- * file has there (a placeholder). */
+/* Set kiln.SECTION.KEY, which has a placeholder in the built-in file. NULL: memory ran out. */
 static void put(Filler *filler, const char *section, const char *key, KilnConfigNode *value)
 {
     KilnConfigNode *map = kiln_node_get(filler->own, section);
-    KilnEntry *entry;
 
     if (map == NULL || map->kind != KILN_NODE_MAP)
-        return; /* the check says so */
-    entry = kiln_node_entry(map, key);
-    if (value == NULL)
+        return; /* reported by the check */
+    KilnEntry *entry = kiln_node_entry(map, key);
+    if (entry == NULL)
+        entry = kiln_node_append(filler->maker.arena, map, key, filler->maker.origin, value);
+    if (entry == NULL || value == NULL) {
         no_memory(filler);
-    else if (entry != NULL) {
-        value->parent = map;
-        entry->value = value;
-    } else if (kiln_node_append(filler->maker.arena, map, key, filler->maker.origin, value) == NULL)
-        no_memory(filler);
+        return;
+    }
+    value->parent = map;
+    entry->value = value;
 }
 
 static KilnConfigNode *text(Filler *filler, const char *value)
@@ -54,7 +66,7 @@ static KilnConfigNode *text(Filler *filler, const char *value)
     KilnConfigNode *node = kiln_node_string(&filler->maker, value);
 
     if (node != NULL)
-        node->scalar = KILN_SCALAR_STR; /* as it was written, not to be resolved */
+        node->scalar = KILN_SCALAR_STR; /* not to be resolved */
     return node;
 }
 
@@ -88,7 +100,7 @@ static void fill_choices(Filler *filler)
                                      : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
 
         if (chosen->several)
-            continue; /* a list of options is no choice of one */
+            continue; /* a list of options */
         if (kiln_node_append(config->arena, choices, chosen->key, filler->maker.origin, option) ==
             NULL)
             no_memory(filler);
@@ -127,7 +139,7 @@ static bool is_listed(const KilnConfigNode *list, const char *key)
     return false;
 }
 
-/* The overrides, sorted and joined: a name for a folder. */
+/* override_dirname: the overrides, sorted and joined, as a name for a folder. */
 static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n)
 {
     const KilnConfigNode *how = kiln_node_find(filler->own, "job.config.override_dirname");
@@ -177,7 +189,7 @@ static bool fits(const KilnConfigNode *node, int want)
 {
     bool null = is_scalar(node, KILN_SCALAR_NULL);
 
-    /* What is not known yet is checked by who uses it. */
+    /* Values that are not known yet are checked where they are used. */
     if (is_scalar(node, KILN_SCALAR_MISSING) || is_scalar(node, KILN_SCALAR_INTERPOLATION))
         return true;
     switch (want) {
@@ -223,17 +235,13 @@ static void check(Filler *filler)
 
     for (size_t i = 0; i < KILN_COUNT(rows); i++) {
         const KilnConfigNode *node = kiln_node_find(filler->own, rows[i].path);
-        KilnError err = { 0 };
 
         if (node == NULL || fits(node, rows[i].want))
             continue;
-        kiln_error_set(&err, KILN_E_TYPE, "kiln.%s: expected %s, got %s%s%s%s", rows[i].path,
-                       rows[i].text, kiln_node_kind_name(node),
-                       node->kind == KILN_NODE_SCALAR ? " \"" : "",
-                       node->kind == KILN_NODE_SCALAR ? node->text : "",
-                       node->kind == KILN_NODE_SCALAR ? "\"" : "");
-        kiln_error_at(&err, &node->origin);
-        filler->status = kiln_errors_add(filler->errors, &err);
+        const char *quote = node->kind == KILN_NODE_SCALAR ? "\"" : "";
+        fail(filler, &node->origin, KILN_E_TYPE, "kiln.%s: expected %s, got %s%s%s%s%s",
+             rows[i].path, rows[i].text, kiln_node_kind_name(node), *quote != '\0' ? " " : "",
+             quote, node->kind == KILN_NODE_SCALAR ? node->text : "", quote);
     }
 }
 
@@ -247,21 +255,13 @@ KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, 
                                  .layer = KILN_LAYER_DEFAULT },
                       .errors = errors };
 
-    if (filler.own == NULL) {
-        KilnError err = { 0 };
-
-        kiln_error_set(&err, KILN_E_KEY, "the node 'kiln' can't be deleted");
-        return kiln_errors_add(errors, &err);
-    }
-    if (filler.own->kind != KILN_NODE_MAP) {
-        KilnError err = { 0 };
-
-        kiln_error_set(&err, KILN_E_TYPE, "kiln: expected a mapping, got %s",
-                       kiln_node_kind_name(filler.own));
-        kiln_error_at(&err, &filler.own->origin);
-        return kiln_errors_add(errors, &err);
-    }
-    check(&filler);
+    if (filler.own == NULL)
+        fail(&filler, NULL, KILN_E_KEY, "the node 'kiln' cannot be deleted");
+    else if (filler.own->kind != KILN_NODE_MAP)
+        fail(&filler, &filler.own->origin, KILN_E_TYPE, "kiln: expected a mapping, got %s",
+             kiln_node_kind_name(filler.own));
+    else
+        check(&filler);
     if (filler.status >= 0)
         filler.status = kiln_own_check(config, errors);
     if (filler.status < 0)

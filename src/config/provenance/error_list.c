@@ -1,23 +1,23 @@
-/* A collection of errors: found in one pass, told together, in the order of the
- * files. How they look on a screen is not its matter. */
+/* Collects the errors of one pass and sorts them by origin. Printing is not done here. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "kiln/array.h"
 #include "config/provenance/origin.h"
 #include "config/composed.h"
 
-enum { MOST_ERRORS = 1000 }; /* more than anybody reads */
+enum { MAX_ERRORS = 1000 }; /* more than anybody reads */
 
-/* What messages are ordered by, before line and column. */
+/* Messages are ordered by this, then by line and column. */
 typedef struct Rank {
-    enum { IN_FILE, IN_DEFAULTS, IN_ARGUMENT, NOWHERE } kind;
+    enum { IN_FILE, IN_DEFAULTS, IN_ARGUMENT, NO_ORIGIN } kind;
     size_t number; /* of the file or argument */
 } Rank;
 
 typedef struct Message {
     char *text;
-    char *source; /* of the origin; NULL: none */
+    char *source; /* of the origin; NULL: none or out of memory */
     int line, column;
     bool warning;
     Rank rank; /* set while sorting */
@@ -28,7 +28,7 @@ struct KilnErrors {
     size_t count, capacity;
     size_t left_out, left_out_failures;
     char **files; /* sources in the order in which they were read */
-    size_t n_files;
+    size_t n_files, files_capacity;
 };
 
 KilnStatus kiln_errors_new(KilnErrors **ret)
@@ -102,29 +102,20 @@ static void add(KilnErrors *errors, const char *text, const KilnOrigin *origin, 
 
     if (errors == NULL)
         return;
-    /* The same cause is often met twice: a bottom layer is laid more than once. */
+    /* Causes are often found twice: the defaults layer is merged more than once. */
     for (size_t i = 0; i < errors->count; i++)
         if (strcmp(errors->messages[i].text, text) == 0)
             return;
-    if (errors->count == MOST_ERRORS) {
+    if (errors->count == MAX_ERRORS) {
         errors->left_out++;
         errors->left_out_failures += !warning;
         return;
     }
-    if (errors->count == errors->capacity) {
-        size_t capacity = errors->capacity > 0 ? errors->capacity * 2 : 8;
-        Message *messages = realloc(errors->messages, capacity * sizeof(*messages));
-
-        if (messages == NULL)
-            return;
-        errors->messages = messages;
-        errors->capacity = capacity;
-    }
-    message.text = kiln_strdup(text);
-    if (message.text == NULL)
+    if (!KILN_RESERVE(errors->messages, errors->capacity, errors->count + 1) ||
+        (message.text = kiln_strdup(text)) == NULL)
         return;
     if (origin->source != NULL)
-        message.source = kiln_strdup(origin->source); /* without memory: no place */
+        message.source = kiln_strdup(origin->source);
     errors->messages[errors->count++] = message;
 }
 
@@ -144,12 +135,11 @@ static void add_file(KilnErrors *errors, const char *source)
     for (size_t i = 0; i < errors->n_files; i++)
         if (strcmp(errors->files[i], source) == 0)
             return;
-    char **files = realloc(errors->files, (errors->n_files + 1) * sizeof(*files));
-    if (files == NULL)
-        return; /* then the order is not the best */
-    errors->files = files;
-    files[errors->n_files] = kiln_strdup(source);
-    if (files[errors->n_files] != NULL)
+    /* Without memory the order is not the best. */
+    if (!KILN_RESERVE(errors->files, errors->files_capacity, errors->n_files + 1))
+        return;
+    errors->files[errors->n_files] = kiln_strdup(source);
+    if (errors->files[errors->n_files] != NULL)
         errors->n_files++;
 }
 
@@ -170,27 +160,17 @@ void kiln_errors_append(KilnErrors *errors, const KilnErrors *from)
 
 /* ---- Order -------------------------------------------------------------------------- */
 
-static bool is_argument(const Message *message)
-{
-    return kiln_origin_argument(message->source, NULL) != NULL;
-}
-
-/* Kind of place, and which file or argument it is. */
 static Rank rank_of(const KilnErrors *errors, const Message *message)
 {
-    Rank rank = { .kind = NOWHERE };
+    size_t n = 0;
 
     if (message->source == NULL)
-        return rank;
-    if (kiln_origin_argument(message->source, &rank.number) != NULL) {
-        rank.kind = IN_ARGUMENT;
-        return rank;
-    }
-    while (rank.number < errors->n_files &&
-           strcmp(errors->files[rank.number], message->source) != 0)
-        rank.number++;
-    rank.kind = rank.number < errors->n_files ? IN_FILE : IN_DEFAULTS;
-    return rank;
+        return (Rank) { NO_ORIGIN, 0 };
+    if (kiln_origin_argument(message->source, &n) != NULL)
+        return (Rank) { IN_ARGUMENT, n };
+    while (n < errors->n_files && strcmp(errors->files[n], message->source) != 0)
+        n++;
+    return (Rank) { n < errors->n_files ? IN_FILE : IN_DEFAULTS, n };
 }
 
 static bool is_before(const Message *a, const Message *b)
@@ -202,7 +182,7 @@ static bool is_before(const Message *a, const Message *b)
     return a->line != b->line ? a->line < b->line : a->column < b->column;
 }
 
-/* The list of files grows at its front: the last is the first that was read. */
+/* The list of files grows at its front: the last one was read first. */
 static void remember_files(KilnErrors *errors, const KilnConfigFile *file)
 {
     if (file == NULL)
@@ -221,8 +201,8 @@ void kiln_errors_sort(KilnErrors *errors, const KilnConfig *config)
     for (size_t i = 0; i < errors->count; i++) {
         Message *message = &errors->messages[i];
 
-        if (message->line > 0 && !is_argument(message))
-            add_file(errors, message->source); /* not one of a composition's */
+        if (message->line > 0 && kiln_origin_argument(message->source, NULL) == NULL)
+            add_file(errors, message->source); /* one that no composition read */
         message->rank = rank_of(errors, message);
     }
     for (size_t i = 1; i < errors->count; i++) {

@@ -1,12 +1,13 @@
-/* Collects places for a YAML text, and writes them behind its lines. */
+/* Collects origins for a YAML text and writes them at the ends of its lines. */
 #include "config/provenance/origin_comments.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "kiln/array.h"
 
-enum { WIDEST_LINE = 60 }; /* longer lines don't move the column of the comments */
+enum { MAX_WIDTH = 60 }; /* longer lines do not move the column of the comments */
 
 typedef struct KilnOriginComment {
     size_t offset;
@@ -21,7 +22,7 @@ void kiln_origin_comments_release(KilnOriginComments *comments)
     *comments = (KilnOriginComments) { 0 };
 }
 
-/* A comment must not hold what ends a line or is no text to YAML. */
+/* Without line breaks, and characters that YAML refuses. */
 static char *clean(const char *text)
 {
     KilnText clean = { 0 };
@@ -47,16 +48,9 @@ void kiln_origin_comments_add(KilnOriginComments *comments, const KilnConfig *co
     static const char from[] = "from ";
     char where[1024] = "";
 
-    if (comments->count == comments->capacity) {
-        size_t capacity = comments->capacity > 0 ? comments->capacity * 2 : 64;
-        KilnOriginComment *list = realloc(comments->list, capacity * sizeof(*list));
-
-        if (list == NULL) {
-            comments->failed = true;
-            return;
-        }
-        comments->list = list;
-        comments->capacity = capacity;
+    if (!KILN_RESERVE(comments->list, comments->capacity, comments->count + 1)) {
+        comments->failed = true;
+        return;
     }
     kiln_node_where(config, written, value, where, sizeof(where));
     char *text = clean(where + (kiln_starts_with(where, from) ? sizeof(from) - 1 : 0));
@@ -91,7 +85,7 @@ void kiln_origin_comments_write(const KilnOriginComments *comments, const KilnTe
     for (size_t i = 0; i < comments->count; i++) {
         int width = line_width(text, comments->list[i].offset);
 
-        if (width <= WIDEST_LINE && width > column)
+        if (width <= MAX_WIDTH && width > column)
             column = width;
     }
     for (size_t i = 0; i < comments->count; i++) {

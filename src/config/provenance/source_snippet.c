@@ -1,5 +1,5 @@
-/* Draws excerpts: finds the line, cuts it, puts the caret below. What is underlined
- * is token.c's. */
+/* Draws source snippets: finds the line, cuts it, puts the caret under it. config/override/token.c
+ * determines what is underlined. */
 #include "config/provenance/source_snippet.h"
 
 #include <stdlib.h>
@@ -84,8 +84,7 @@ typedef struct Drawing {
     int from, to; /* the part that is shown */
 } Drawing;
 
-/* The character at byte `*at`, which moves behind it; its columns when it begins in
- * column `column`. */
+/* Advance *at over a character; its columns when it begins in column `column`. */
 static int next_width(const Drawing *drawing, size_t *at, int column, uint32_t *ret)
 {
     *at += kiln_utf8_next(drawing->line + *at, drawing->size - *at, ret);
@@ -126,8 +125,8 @@ static void measure(Drawing *drawing, size_t start, size_t end)
         drawing->end = drawing->at + 1;
 }
 
-/* Choose the part of a long line, with the caret in it. */
-static void choose_part(Drawing *drawing, int room)
+/* Select the part of a long line around the caret. */
+static void select_part(Drawing *drawing, int room)
 {
     drawing->from = 0;
     drawing->to = drawing->total;
@@ -145,7 +144,7 @@ static void draw_character(KilnText *text, const char *bytes, size_t n, uint32_t
     if (c == '\t')
         kiln_text_printf(text, "%*s", width, "");
     else if (c < 0x20 || (c >= 0x7f && c < 0xa0))
-        kiln_text_char(text, '?'); /* nothing that a terminal would obey */
+        kiln_text_char(text, '?'); /* no control sequences for the terminal */
     else if (n == 1 && c >= 0x80)
         kiln_text_append(text, "\xef\xbf\xbd");
     else
@@ -197,7 +196,7 @@ static void draw(KilnText *text, const KilnOrigin *origin, const char *line, siz
     int room = (width > NARROWEST ? width : NARROWEST) - GUTTER;
 
     measure(&drawing, start, end);
-    choose_part(&drawing, room);
+    select_part(&drawing, room);
     if (argument)
         kiln_text_printf(text, "%*s | ", GUTTER - 3, "");
     else

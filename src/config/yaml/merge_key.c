@@ -29,40 +29,39 @@ KilnStatus kiln_merge_key_add(const KilnMaker *maker, KilnConfigNode **merged,
     return status;
 }
 
+static bool put_entry(KilnArena *arena, KilnConfigNode *map, const KilnEntry *from,
+                      KilnConfigNode *value)
+{
+    KilnEntry *entry = kiln_node_entry(map, from->key);
+
+    if (entry == NULL)
+        entry = kiln_node_append(arena, map, from->key, from->key_origin, value);
+    if (entry == NULL || value == NULL)
+        return false;
+    value->parent = map;
+    entry->value = value;
+    entry->key_origin = from->key_origin;
+    entry->key_typed = from->key_typed;
+    return true;
+}
+
 bool kiln_merge_key_apply(KilnArena *arena, KilnConfigNode *map, const KilnConfigNode *merged)
 {
-    KilnConfigNode own = *map;
+    const KilnConfigNode own = *map;
+    bool ok = true;
 
     map->entries = NULL;
     map->count = map->capacity = 0;
-    /* From the last to the first: the order of keys that PyYAML gives. */
+    /* Last to first gives PyYAML's order of keys. */
     for (size_t i = merged->count; i-- > 0;) {
         const KilnConfigNode *source = merged->entries[i].value;
 
-        for (size_t j = 0; j < source->count; j++) {
-            const KilnEntry *from = &source->entries[j];
-            KilnEntry *entry = kiln_node_entry(map, from->key);
-            KilnConfigNode *value = kiln_node_copy(arena, from->value);
-
-            if (kiln_node_entry(&own, from->key) != NULL)
-                continue;
-            if (entry == NULL)
-                entry = kiln_node_append(arena, map, from->key, from->key_origin, value);
-            if (entry == NULL || value == NULL)
-                return false;
-            value->parent = map;
-            entry->value = value;
-            entry->key_origin = from->key_origin;
-            entry->key_typed = from->key_typed;
-        }
+        for (size_t j = 0; j < source->count && ok; j++)
+            if (kiln_node_entry(&own, source->entries[j].key) == NULL)
+                ok = put_entry(arena, map, &source->entries[j],
+                               kiln_node_copy(arena, source->entries[j].value));
     }
-    for (size_t j = 0; j < own.count; j++) {
-        KilnEntry *entry = kiln_node_append(arena, map, own.entries[j].key,
-                                            own.entries[j].key_origin, own.entries[j].value);
-
-        if (entry == NULL)
-            return false;
-        entry->key_typed = own.entries[j].key_typed;
-    }
-    return true;
+    for (size_t j = 0; j < own.count && ok; j++)
+        ok = put_entry(arena, map, &own.entries[j], own.entries[j].value);
+    return ok;
 }

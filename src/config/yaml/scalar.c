@@ -1,10 +1,11 @@
-/* Types of plain scalars. */
+/* Determines the types of plain scalars. */
 #include "config/yaml/scalar.h"
 
 #include <string.h>
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 static const char digits[] = "0123456789";
 static const char digits_[] = "0123456789_";
@@ -17,30 +18,12 @@ static bool one_of(const char *text, const char *const *names)
     return false;
 }
 
-static bool is_null(const char *text)
-{
-    static const char *const names[] = { "", "~", "null", "Null", "NULL", NULL };
-
-    return one_of(text, names);
-}
-
-static bool is_bool(const char *text, bool *ret)
-{
-    static const char *const yes[] = { "yes",  "Yes", "YES", "true", "True",
-                                       "TRUE", "on",  "On",  "ON",   NULL };
-    static const char *const no[] = { "no",    "No",  "NO",  "false", "False",
-                                      "FALSE", "off", "Off", "OFF",   NULL };
-
-    *ret = one_of(text, yes);
-    return *ret || one_of(text, no);
-}
-
 static const char *skip_sign(const char *p)
 {
     return *p == '-' || *p == '+' ? p + 1 : p;
 }
 
-/* ":30:59" up to the end or a dot; the end of it, or NULL when it is no such thing. */
+/* The end of ":30:59" in a sexagesimal number, or NULL when it is not one. */
 static const char *skip_sixties(const char *p)
 {
     if (*p != ':')
@@ -115,7 +98,7 @@ static char *without_underscores(KilnArena *arena, const char *text)
     return clean;
 }
 
-/* Digits of another base to decimal text; NULL when they don't fit 64 bits. */
+/* Digits of another base to decimal text; NULL when they do not fit 64 bits. */
 static const char *from_base(KilnArena *arena, bool negative, const char *p, unsigned base)
 {
     uint64_t value = 0;
@@ -137,7 +120,7 @@ static const char *from_base(KilnArena *arena, bool negative, const char *p, uns
                              (unsigned long long)value);
 }
 
-/* 1:30 is 90; the part behind a dot counts as it is. */
+/* 1:30 is 90; a part after a dot counts as it is. */
 static const char *from_sixties(KilnArena *arena, const char *text, bool whole)
 {
     char buf[KILN_F64_TEXT];
@@ -162,7 +145,7 @@ static const char *from_sixties(KilnArena *arena, const char *text, bool whole)
     return kiln_arena_strdup(arena, kiln_format_f64(value, buf, sizeof(buf)));
 }
 
-/* Decimal digits in their shortest spelling: no sign +, no zeros in front. */
+/* Decimal digits in their shortest spelling: no + sign, no leading zeros. */
 static const char *decimal(KilnArena *arena, const char *text)
 {
     char *clean = without_underscores(arena, text);
@@ -172,7 +155,7 @@ static const char *decimal(KilnArena *arena, const char *text)
     return clean;
 }
 
-/* Canonical text of an integer, or NULL when it is none. */
+/* Canonical text of an integer, or NULL when it is not one. */
 static const char *integer(KilnArena *arena, const char *text)
 {
     const char *p = skip_sign(text), *end;
@@ -204,16 +187,20 @@ KilnScalar kiln_scalar_text(const char *text)
 
 KilnScalar kiln_scalar_yaml(KilnArena *arena, const char *text, const char **ret_text)
 {
+    static const char *const null[] = { "", "~", "null", "Null", "NULL", NULL };
+    static const char *const yes[] = { "yes",  "Yes", "YES", "true", "True",
+                                       "TRUE", "on",  "On",  "ON",   NULL };
+    static const char *const no[] = { "no",    "No",  "NO",  "false", "False",
+                                      "FALSE", "off", "Off", "OFF",   NULL };
     const char *number;
-    bool value;
 
     *ret_text = text;
-    if (is_null(text)) {
+    if (one_of(text, null)) {
         *ret_text = "null";
         return KILN_SCALAR_NULL;
     }
-    if (is_bool(text, &value)) {
-        *ret_text = value ? "true" : "false";
+    if (one_of(text, yes) || one_of(text, no)) {
+        *ret_text = one_of(text, yes) ? "true" : "false";
         return KILN_SCALAR_BOOL;
     }
     /* Most text starts with a letter: no number. */
@@ -234,7 +221,7 @@ KilnScalar kiln_scalar_yaml(KilnArena *arena, const char *text, const char **ret
     return kiln_scalar_text(text);
 }
 
-/* ASCII only, and free of the locale. */
+/* Ignores the case of ASCII letters; independent of the locale. */
 static bool same_word(const char *text, const char *word)
 {
     for (; *text != '\0' && *word != '\0'; text++, word++) {
@@ -319,22 +306,11 @@ KilnScalar kiln_scalar_value(KilnArena *arena, const char *text, const char **re
 
 bool kiln_text_is_utf8(const char *text, size_t size)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = p + size;
+    for (size_t at = 0, n; at < size; at += n) {
+        uint32_t c;
 
-    while (p < end) {
-        unsigned char c = *p++;
-        int more = c < 0x80 ? 0 : (c & 0xe0) == 0xc0 ? 1 : (c & 0xf0) == 0xe0 ? 2 : 3;
-        uint32_t code = more == 0 ? c : c & (0x3fu >> more);
-
-        if (c == 0 || (more == 3 && (c & 0xf8) != 0xf0) || (c >= 0x80 && c < 0xc2))
-            return false;
-        for (; more > 0; more--) {
-            if (p == end || (*p & 0xc0) != 0x80)
-                return false;
-            code = code << 6 | (*p++ & 0x3fu);
-        }
-        if ((code >= 0xd800 && code < 0xe000) || (c >= 0xe0 && code < 0x800) ||
-            (c >= 0xf0 && (code < 0x10000 || code > 0x10ffff)))
+        n = kiln_utf8_next(text + at, size - at, &c);
+        if (c == 0 || (n == 1 && (unsigned char)text[at] >= 0x80))
             return false;
     }
     return true;

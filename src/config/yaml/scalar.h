@@ -1,5 +1,5 @@
-/* What plain text is: the types of YAML 1.1 as OmegaConf reads them, and those
- * of the override grammar, which are fewer. */
+/* Types of plain text: those of YAML 1.1 as OmegaConf reads them, and the fewer ones of the
+ * override grammar. */
 #ifndef KILN_CONFIG_YAML_SCALAR_H
 #define KILN_CONFIG_YAML_SCALAR_H
 
@@ -15,7 +15,7 @@ KilnScalar kiln_scalar_yaml(KilnArena *arena, const char *text, const char **ret
 KilnScalar kiln_scalar_value(KilnArena *arena, const char *text, const char **ret_text);
 /* Type of quoted text: STR, INTERPOLATION or MISSING. */
 KilnScalar kiln_scalar_text(const char *text);
-/* True when `text` is the UTF-8 of a text without NUL or surrogates. */
+/* Is it UTF-8 without NUL and surrogates? */
 bool kiln_text_is_utf8(const char *text, size_t size);
 
 #endif

@@ -1,17 +1,18 @@
-/* Writes YAML: block style, short lists of numbers in one line. */
+/* Writes YAML: block style, short lists of numbers on one line. */
 #include "config/yaml/yaml_writer.h"
 
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/utf8.h"
 #include "config/yaml/scalar.h"
 #include "config/composed.h"
 
-enum { MOST_NODES = 1000000, LONGEST_LINE_LIST = 16 };
-/* A letter takes up to four when it is escaped. */
-enum { LONGEST_KEY = 240 };
+enum { MAX_NODES = 1000000, MAX_LINE_ITEMS = 16 };
+/* YAML reads `key:` up to 1024 characters, and an escaped one takes four. */
+enum { MAX_PLAIN_KEY = 240 };
 
-/* The containers that are being written: one inside itself never ends. */
+/* The containers being written, to detect one that contains itself. */
 typedef struct Level {
     const KilnConfigNode *node;
     const struct Level *above;
@@ -20,13 +21,35 @@ typedef struct Level {
 
 /* ---- Scalars ----------------------------------------------------------------------- */
 
-static bool is_control(unsigned char c)
+/* The byte at `p` begins no UTF-8 character: the one that was decoded has one byte. */
+static bool is_bad_byte(const char *p, size_t length)
 {
-    return c < 0x20 || c == 0x7f;
+    return length == 1 && (unsigned char)*p >= 0x80;
 }
 
-/* Begins as a number and has only what numbers, dates and times are made of: versions,
- * 0o17, 12:30; some reader takes it for something else. "32-true" is text for all. */
+/* Controls, line breaks of YAML other than \n, byte order marks: nothing that prints. */
+static bool must_escape(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+           c == 0xfffe || c == 0xffff;
+}
+
+static bool needs_escapes(const char *string)
+{
+    const char *end = string + strlen(string);
+
+    for (size_t n; string < end; string += n) {
+        uint32_t c;
+
+        n = kiln_utf8_next(string, (size_t)(end - string), &c);
+        if (must_escape(c) || is_bad_byte(string, n))
+            return true;
+    }
+    return false;
+}
+
+/* Looks like a number, date or time (versions, 0o17, 12:30), which some reader may take it for.
+ * "32-true" is text for all. */
 static bool is_number_like(const char *text)
 {
     if (strchr("0123456789+.", text[0]) == NULL || strncmp(text, "./", 2) == 0 ||
@@ -35,7 +58,7 @@ static bool is_number_like(const char *text)
     return strspn(text, "0123456789abcdefABCDEFxXoOtTzZ_.,:+- ") == strlen(text);
 }
 
-/* Can the text stand without quotes, and be text for every YAML reader? */
+/* Is it text for every YAML reader when it has no quotes? */
 static bool is_plain(const char *text)
 {
     KilnArena arena = { 0 };
@@ -57,101 +80,50 @@ static bool is_plain(const char *text)
         return false;
     if (strstr(text, ": ") != NULL || strstr(text, " #") != NULL)
         return false;
-    for (const char *p = text; *p != '\0'; p++)
-        if (is_control((unsigned char)*p) || *p == '\\')
-            return false;
-    return kiln_text_is_utf8(text, n);
+    return strchr(text, '\\') == NULL && !needs_escapes(text);
 }
 
-static void double_quoted(KilnText *text, const char *string)
+static void write_double_quoted(KilnText *text, const char *string)
 {
-    bool utf8 = kiln_text_is_utf8(string, strlen(string));
+    const char *end = string + strlen(string);
 
     kiln_text_char(text, '"');
-    for (; *string != '\0'; string++) {
-        unsigned char c = (unsigned char)*string;
+    for (size_t n; string < end; string += n) {
+        uint32_t c;
 
+        n = kiln_utf8_next(string, (size_t)(end - string), &c);
         if (c == '"' || c == '\\')
-            kiln_text_printf(text, "\\%c", c);
-        else if (c == '\n')
-            kiln_text_append(text, "\\n");
-        else if (c == '\t')
-            kiln_text_append(text, "\\t");
-        else if (is_control(c) || (c >= 0x80 && !utf8))
-            kiln_text_printf(text, "\\x%02x", c);
+            kiln_text_printf(text, "\\%c", (int)c);
+        else if (c == '\n' || c == '\t')
+            kiln_text_append(text, c == '\n' ? "\\n" : "\\t");
+        else if (is_bad_byte(string, n))
+            kiln_text_printf(text, "\\x%02x", (unsigned char)*string);
+        else if (must_escape(c))
+            kiln_text_printf(text, c < 0x100 ? "\\x%02x" : "\\u%04X", c);
         else
-            kiln_text_char(text, (char)c);
+            kiln_text_append_n(text, string, n);
     }
     kiln_text_char(text, '"');
-}
-
-/* C1 controls, the byte order mark and the like can't be printed as they are, and
- * some of them are line breaks to YAML. */
-static void special_quoted(KilnText *text, const char *string)
-{
-    kiln_text_char(text, '"');
-    for (; *string != '\0'; string++) {
-        const unsigned char *p = (const unsigned char *)string;
-
-        if (p[0] == 0xc2 && p[1] < 0xa0) {
-            kiln_text_printf(text, "\\x%02x", p[1]);
-            string++;
-        } else if (p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9)) {
-            kiln_text_append(text, p[2] == 0xa8 ? "\\L" : "\\P");
-            string += 2;
-        } else if (p[0] == 0xef &&
-                   ((p[1] == 0xbb && p[2] == 0xbf) || (p[1] == 0xbf && p[2] >= 0xbe))) {
-            kiln_text_append(text, p[1] == 0xbb ? "\\uFEFF" : p[2] == 0xbe ? "\\uFFFE" : "\\uFFFF");
-            string += 2;
-        } else if (p[0] == '"' || p[0] == '\\') {
-            kiln_text_printf(text, "\\%c", p[0]);
-        } else if (is_control(p[0])) {
-            kiln_text_printf(text, "\\x%02x", p[0]);
-        } else {
-            kiln_text_char(text, *string);
-        }
-    }
-    kiln_text_char(text, '"');
-}
-
-static bool has_special(const char *string)
-{
-    for (const unsigned char *p = (const unsigned char *)string; *p != '\0'; p++)
-        if ((p[0] == 0xc2 && p[1] < 0xa0) ||
-            (p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9)) ||
-            (p[0] == 0xef && (p[1] == 0xbb || p[1] == 0xbf)))
-            return true;
-    return false;
-}
-
-static bool needs_escapes(const char *string)
-{
-    for (const char *p = string; *p != '\0'; p++)
-        if (is_control((unsigned char)*p))
-            return true;
-    return !kiln_text_is_utf8(string, strlen(string));
 }
 
 void kiln_write_quoted(KilnText *text, const char *string)
 {
-    if (kiln_text_is_utf8(string, strlen(string)) && has_special(string)) {
-        special_quoted(text, string);
-    } else if (needs_escapes(string)) {
-        double_quoted(text, string);
-    } else {
-        kiln_text_char(text, '\'');
-        for (; *string != '\0'; string++) {
-            if (*string == '\'')
-                kiln_text_char(text, '\'');
-            kiln_text_char(text, *string);
-        }
-        kiln_text_char(text, '\'');
+    if (needs_escapes(string)) {
+        write_double_quoted(text, string);
+        return;
     }
+    kiln_text_char(text, '\'');
+    for (; *string != '\0'; string++) {
+        if (*string == '\'')
+            kiln_text_char(text, '\'');
+        kiln_text_char(text, *string);
+    }
+    kiln_text_char(text, '\'');
 }
 
 void kiln_write_string(KilnText *text, const char *string)
 {
-    if (is_plain(string) && !has_special(string))
+    if (is_plain(string))
         kiln_text_append(text, string);
     else
         kiln_write_quoted(text, string);
@@ -162,11 +134,9 @@ static void write_float(KilnText *text, const char *written)
 {
     char buf[KILN_F64_TEXT];
     double value;
-    const char *e;
+    const KilnStatus status = kiln_parse_f64(written, &value, NULL);
 
-    KilnStatus status = kiln_parse_f64(written, &value, NULL);
-    if (status == KILN_E_RANGE) {
-        /* .4e999 is a number in an argument, and text in a file: say what it is. */
+    if (status == KILN_E_RANGE) { /* .4e999 is a number in an argument, but text in a file */
         kiln_text_append(text, *written == '-' ? "-.inf" : ".inf");
         return;
     }
@@ -175,7 +145,7 @@ static void write_float(KilnText *text, const char *written)
         return;
     }
     kiln_format_f64(value, buf, sizeof(buf));
-    e = strchr(buf, 'e');
+    const char *e = strchr(buf, 'e');
     if (e == NULL || strchr(buf, '.') != NULL)
         kiln_text_append(text, buf);
     else
@@ -184,23 +154,12 @@ static void write_float(KilnText *text, const char *written)
 
 void kiln_write_scalar(KilnText *text, const KilnConfigNode *node)
 {
-    switch (node->scalar) {
-    case KILN_SCALAR_NULL:
-    case KILN_SCALAR_BOOL:
-    case KILN_SCALAR_INT:
-        kiln_text_append(text, node->text);
-        return;
-    case KILN_SCALAR_FLOAT:
+    if (node->scalar == KILN_SCALAR_FLOAT)
         write_float(text, node->text);
-        return;
-    case KILN_SCALAR_MISSING:
-        kiln_text_append(text, "???");
-        return;
-    case KILN_SCALAR_STR:
-    case KILN_SCALAR_INTERPOLATION:
-        break;
-    }
-    kiln_write_string(text, node->text);
+    else if (node->scalar == KILN_SCALAR_STR || node->scalar == KILN_SCALAR_INTERPOLATION)
+        kiln_write_string(text, node->text);
+    else
+        kiln_text_append(text, node->text);
 }
 
 /* ---- Containers --------------------------------------------------------------------- */
@@ -210,15 +169,13 @@ static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node
 
 static void indent(KilnText *text, int n)
 {
-    for (int i = 0; i < n; i++)
-        kiln_text_char(text, ' ');
+    kiln_text_printf(text, "%*s", n, "");
 }
 
-/* "key:", or where YAML would not read that any more (above 1024 letters as they are
- * written) "? key" and ":" on a line of its own. */
+/* "key:", or for a long key "? key" and ":" on a line of its own. */
 static void write_key(KilnText *text, const KilnEntry *entry, int column)
 {
-    bool is_long = strlen(entry->key) > LONGEST_KEY;
+    bool is_long = strlen(entry->key) > MAX_PLAIN_KEY;
 
     if (is_long)
         kiln_text_append(text, "? ");
@@ -233,7 +190,7 @@ static void write_key(KilnText *text, const KilnEntry *entry, int column)
     kiln_text_char(text, ':');
 }
 
-/* A list of a few numbers is easier to read in one line. */
+/* A list of a few numbers is easier to read on one line. */
 static bool fits_line(const KilnConfigNode *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -244,7 +201,7 @@ static bool fits_line(const KilnConfigNode *list)
              item->scalar != KILN_SCALAR_BOOL && item->scalar != KILN_SCALAR_NULL))
             return false;
     }
-    return list->count <= LONGEST_LINE_LIST;
+    return list->count <= MAX_LINE_ITEMS;
 }
 
 static void write_line(KilnText *text, const KilnConfigNode *list)
@@ -303,7 +260,7 @@ static KilnStatus check_level(KilnYamlWriter *writer, const KilnConfigNode *node
                        kiln_node_path(writer->config, node));
         return kiln_error_at(err, &node->origin);
     }
-    if (++writer->nodes > MOST_NODES ||
+    if (++writer->nodes > MAX_NODES ||
         (level != NULL && level->depth > 2 * KILN_INTERPOLATION_DEPTH))
         return kiln_error_set(err, KILN_E_RANGE,
                               "the config is too large or too deep to be written when its "
@@ -311,7 +268,7 @@ static KilnStatus check_level(KilnYamlWriter *writer, const KilnConfigNode *node
     return KILN_OK;
 }
 
-/* Does it say the same whenever and wherever it is resolved? */
+/* Does it refer only to values of the job, not to the time, the environment or `kiln`? */
 static bool refers_to_job(const KilnConfigNode *node)
 {
     static const char *const outside[] = { "now:", "oc.env:", "kiln", "hydra" };
@@ -324,12 +281,29 @@ static bool refers_to_job(const KilnConfigNode *node)
     return true;
 }
 
-/* Behind "key:" or "-": a scalar on the line, containers below. */
+/* A value that fits on the line of its key. */
+static bool fits_key_line(const KilnConfigNode *node)
+{
+    return node->kind == KILN_NODE_SCALAR || node->count == 0 ||
+           (node->kind == KILN_NODE_LIST && fits_line(node));
+}
+
+static void write_on_key_line(KilnText *text, const KilnConfigNode *node)
+{
+    if (node->kind == KILN_NODE_SCALAR)
+        kiln_write_scalar(text, node);
+    else if (node->kind == KILN_NODE_LIST)
+        write_line(text, node);
+    else
+        kiln_text_append(text, "{}");
+}
+
+/* After "key:" or "-": a scalar goes on the same line, a container on the next ones. */
 static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
                               const Level *level, bool in_list, KilnError *err)
 {
     const KilnConfigNode *written = node;
-    Level below = { .above = level,
+    Level inner = { .above = level,
                     .depth = level != NULL ? level->depth + 1 : 1,
                     .indent = level != NULL ? level->indent + 2 : 0 };
     KilnStatus status = KILN_OK;
@@ -340,18 +314,11 @@ static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node
         status = check_level(writer, node, level, err);
     if (status < 0)
         return status;
-    below.node = node;
-    if (node->kind == KILN_NODE_SCALAR || node->count == 0 ||
-        (node->kind == KILN_NODE_LIST && fits_line(node))) {
+    inner.node = node;
+    if (fits_key_line(node)) {
         if (level != NULL)
             kiln_text_char(writer->text, ' ');
-        if (node->kind == KILN_NODE_SCALAR) {
-            kiln_write_scalar(writer->text, node);
-        } else if (node->kind == KILN_NODE_LIST) {
-            write_line(writer->text, node);
-        } else {
-            kiln_text_append(writer->text, "{}");
-        }
+        write_on_key_line(writer->text, node);
         if (writer->comments != NULL)
             kiln_origin_comments_add(writer->comments, writer->config, written, node,
                                      writer->text->length);
@@ -360,8 +327,8 @@ static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node
     }
     if (level != NULL)
         kiln_text_char(writer->text, in_list ? ' ' : '\n');
-    return node->kind == KILN_NODE_MAP ? write_map(writer, node, &below, in_list, err)
-                                       : write_list(writer, node, &below, in_list, err);
+    return node->kind == KILN_NODE_MAP ? write_map(writer, node, &inner, in_list, err)
+                                       : write_list(writer, node, &inner, in_list, err);
 }
 
 KilnStatus kiln_write_node(KilnYamlWriter *writer, const KilnConfigNode *node, KilnError *err)

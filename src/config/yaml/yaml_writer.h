@@ -9,9 +9,9 @@ typedef struct KilnYamlWriter {
     KilnText *text;
     const KilnConfig *config; /* needed to resolve only */
     bool resolve;
-    bool references; /* resolve, but leave what refers to other values of the job */
-    struct KilnOriginComments *comments; /* told where each value came from; NULL: nobody is */
-    /* Leave out this key of the root; NULL: none. */
+    bool references;              /* when resolving, keep references to other values of the job */
+    KilnOriginComments *comments; /* collects the origin of each value; NULL: none wanted */
+    /* Leave out this key of the root? NULL: none. */
     bool (*hidden)(const KilnConfig *config, const char *key);
     size_t nodes;
 } KilnYamlWriter;

@@ -9,7 +9,7 @@
 #include "base/call.h"
 #include "base/system/file.h"
 #include "base/text.h"
-#include "config/tree/set_scalar.h"
+#include "config/tree/edit.h"
 #include "train/assemble.h"
 #include "train/checkpoint/component_state.h"
 #include "train/checkpoint/initial_weights.h"

@@ -97,9 +97,9 @@ class Info(kilntest.Case):
         out, _ = self.run_kiln("--info", "defaults-tree", "db=pg", "~exp", "+cache@more=lru",
                                "--config-dir", "more")
         self.assertIn("config\n"
-                      "  db: pg  (chosen by argument 1 `db=pg`)\n"
-                      "  gone: x  (optional, not there)\n"
-                      "  cache: lfu  (chosen by conf/config.yaml:7:5)\n"
+                      "  db: pg  (selected by argument 1 `db=pg`)\n"
+                      "  gone: x  (optional, not found)\n"
+                      "  cache: lfu  (selected by conf/config.yaml:7:5)\n"
                       "  _self_\n"
                       "  exp: null  (deleted by argument 2 `~exp`)\n"
                       "  cache@more: lru  (added by argument 3 `+cache@more=lru`)\n", out)

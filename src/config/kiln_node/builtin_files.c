@@ -1,14 +1,13 @@
-/* The files behind the node `kiln`: what a run is told about itself, and the
- * groups that a config made for Hydra may choose from. */
-#include "config/kiln_node/kiln_config.h"
+/* The built-in files of the node `kiln`: facts about the run, and the groups that a config made for
+ * Hydra may select from. */
+#include "config/kiln_node/builtin_files.h"
 
 #define FILE_OF(name, content)                                                                     \
     {                                                                                              \
         .path = name, .text = content, .size = sizeof(content) - 1                                 \
     }
-/* How messages are printed is not configured by YAML: these options are there so
- * that configs which choose them compose. */
-#define NOTHING(name) FILE_OF(name, "{}\n")
+/* kiln's output is not configured by YAML: these options only let Hydra configs compose. */
+#define EMPTY(name) FILE_OF(name, "{}\n")
 
 static const char config[] =
     "defaults:\n"
@@ -50,21 +49,21 @@ static const char config[] =
 
 const KilnShippedFile kiln_builtin_conf[] = {
     { .path = "kiln/config.yaml", .text = config, .size = sizeof(config) - 1 },
-    NOTHING("kiln/launcher/basic.yaml"),
+    EMPTY("kiln/launcher/basic.yaml"),
     FILE_OF("kiln/sweeper/basic.yaml", "max_batch_size: null\nparams: null\n"),
-    NOTHING("kiln/output/default.yaml"),
-    NOTHING("kiln/help/default.yaml"),
-    NOTHING("kiln/hydra_help/default.yaml"),
-    NOTHING("kiln/env/default.yaml"),
-    NOTHING("kiln/hydra_logging/default.yaml"),
-    NOTHING("kiln/hydra_logging/colorlog.yaml"),
-    NOTHING("kiln/hydra_logging/hydra_debug.yaml"),
-    NOTHING("kiln/hydra_logging/none.yaml"),
-    NOTHING("kiln/hydra_logging/disabled.yaml"),
-    NOTHING("kiln/job_logging/default.yaml"),
-    NOTHING("kiln/job_logging/colorlog.yaml"),
-    NOTHING("kiln/job_logging/stdout.yaml"),
-    NOTHING("kiln/job_logging/none.yaml"),
-    NOTHING("kiln/job_logging/disabled.yaml"),
+    EMPTY("kiln/output/default.yaml"),
+    EMPTY("kiln/help/default.yaml"),
+    EMPTY("kiln/hydra_help/default.yaml"),
+    EMPTY("kiln/env/default.yaml"),
+    EMPTY("kiln/hydra_logging/default.yaml"),
+    EMPTY("kiln/hydra_logging/colorlog.yaml"),
+    EMPTY("kiln/hydra_logging/hydra_debug.yaml"),
+    EMPTY("kiln/hydra_logging/none.yaml"),
+    EMPTY("kiln/hydra_logging/disabled.yaml"),
+    EMPTY("kiln/job_logging/default.yaml"),
+    EMPTY("kiln/job_logging/colorlog.yaml"),
+    EMPTY("kiln/job_logging/stdout.yaml"),
+    EMPTY("kiln/job_logging/none.yaml"),
+    EMPTY("kiln/job_logging/disabled.yaml"),
     { .path = NULL },
 };

@@ -3,20 +3,8 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/utf8.h"
 #include "config/override/value.h"
-
-/* The code of the UTF-8 character at *p, which moves behind it. The text was checked. */
-static uint32_t next_code(const char **p)
-{
-    const unsigned char *c = (const unsigned char *)*p;
-    int more = *c < 0x80 ? 0 : *c < 0xe0 ? 1 : *c < 0xf0 ? 2 : 3;
-    uint32_t code = more == 0 ? *c : *c & (0x3fu >> more);
-
-    for (int i = 1; i <= more; i++)
-        code = code << 6 | (c[i] & 0x3fu);
-    *p += more + 1;
-    return code;
-}
 
 static void write_code(uint32_t code, KilnText *text)
 {
@@ -36,9 +24,14 @@ static void write_code(uint32_t code, KilnText *text)
 
 static void write_text(const char *p, KilnText *text)
 {
+    const char *end = p + strlen(p);
+    uint32_t code;
+
     kiln_text_char(text, '"');
-    while (*p != '\0')
-        write_code(next_code(&p), text);
+    while (p < end) {
+        p += kiln_utf8_next(p, (size_t)(end - p), &code);
+        write_code(code, text);
+    }
     kiln_text_char(text, '"');
 }
 

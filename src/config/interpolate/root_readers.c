@@ -1,12 +1,13 @@
-/* Finds out whether a key of the root is read. Text is searched, nothing is resolved: a
- * condition that is false today reads too. */
-#include "config/kiln_node/root_readers.h"
+/* Finds out whether a key of the root is read. Searches texts and resolves nothing: a condition
+ * that is false today reads too. */
+#include "config/interpolate/root_readers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
 #include "base/text.h"
+#include "kiln/array.h"
 #include "config/defaults/group_files.h"
 #include "config/composed.h"
 
@@ -18,8 +19,7 @@ static bool is_word(char c)
            c == '-';
 }
 
-/* Is what begins at `p` the first name of a path: not `lr` of "optimizer.lr", but that of "..lr"?
- */
+/* Does a path begin at `p`: `lr` in "..lr", but not in "optimizer.lr"? */
 static bool is_first(const char *text, const char *p)
 {
     while (p > text && p[-1] == '.')
@@ -27,7 +27,7 @@ static bool is_first(const char *text, const char *p)
     return p == text || (!is_word(p[-1]) && p[-1] != ']' && p[-1] != '}');
 }
 
-/* Does a resolver that takes keys begin what ends at `p`, "oc.select:"? */
+/* Does a resolver that takes keys, "oc.select:", end at `p`? */
 static bool takes_keys(const char *text, const char *p)
 {
     static const char *const names[] = { "select", "deprecated", "keys", "values" };
@@ -45,7 +45,7 @@ static bool takes_keys(const char *text, const char *p)
     return false;
 }
 
-/* The "${" at `p` stands within a name: could that be the key's? */
+/* The "${" at `p` computes part of a name: could that be the key? */
 static bool may_become(const char *text, const char *p, const char *key)
 {
     const char *start = p;
@@ -81,21 +81,15 @@ static bool text_reads(const char *text, const char *key)
 
 static void add_text(KilnReads *reads, const char *text, const char *top)
 {
-    if (reads->count == reads->capacity) {
-        size_t capacity = reads->capacity > 0 ? 2 * reads->capacity : 64;
-        KilnRead *more = realloc(reads->items, capacity * sizeof(*more));
-
-        reads->failed |= more == NULL;
-        if (more == NULL)
-            return;
-        reads->items = more;
-        reads->capacity = capacity;
+    if (!KILN_RESERVE(reads->items, reads->capacity, reads->count + 1)) {
+        reads->failed = true;
+        return;
     }
     reads->items[reads->count++] = (KilnRead) { text, top };
 }
 
-/* All below the root's key `top`, with what others replaced; items that a list shares with its
- * history once. */
+/* Everything in the root's key `top`, with overridden values; items that a list shares with its
+ * history only once. */
 static void add_node(KilnReads *reads, const KilnConfigNode *node, const char *top)
 {
     bool added = false;
@@ -131,7 +125,7 @@ static void add_file(KilnReads *reads, const KilnConfigFile *file)
         add_node(reads, file->content, top);
 }
 
-static void keep(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
+static void visit_file(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
     (void)group, (void)option;
     add_file(ctx, file);
@@ -149,10 +143,10 @@ static void read_files(KilnReads *reads)
     files->search = (KilnSearch) { .arena = files->arena,
                                    .config = files,
                                    .folders = reads->config->search.folders };
-    reads->failed |= kiln_search_walk(&files->search, keep, reads, NULL) == KILN_E_NOMEM;
+    reads->failed |= kiln_search_walk(&files->search, visit_file, reads, NULL) == KILN_E_NOMEM;
 }
 
-/* ---- Asking ---------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------- */
 
 static bool is_repeated(const KilnConfigNode *node)
 {
@@ -169,7 +163,7 @@ static bool find(const KilnReads *reads, const char *key)
     for (size_t i = 0; i < reads->count; i++)
         if (strcmp(reads->items[i].top, key) != 0 && text_reads(reads->items[i].text, key))
             return true;
-    return reads->failed; /* not known: nobody is blamed */
+    return reads->failed; /* unknown: no warning */
 }
 
 bool kiln_reads_key(KilnReads *reads, const KilnEntry *entry)
