@@ -58,10 +58,10 @@ KILN_API const char *kiln_form_name(const KilnMetricForm *form, int64_t i, char 
 typedef struct KilnMetricState KilnMetricState;
 
 /* One result. A metric's own value has the name "". */
-typedef struct KilnMetricStateValue {
+typedef struct KilnMetricResult {
     char *name;
     double value;
-} KilnMetricStateValue;
+} KilnMetricResult;
 
 /* An empty state of `metric` (borrowed, of kind metric). KILN_E_SHAPE if the metric cannot use rows
  * of this form. Owned by the caller. */
@@ -79,7 +79,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_update(KilnMetricState *sta
 /* The results so far; more rows may follow. NaN for an undefined value. Borrowed until the next
  * call on `state`. */
 KILN_API KILN_NODISCARD KilnStatus kiln_metric_state_compute(KilnMetricState *state,
-                                                             const KilnMetricStateValue **ret,
+                                                             const KilnMetricResult **ret,
                                                              size_t *ret_count, KilnError *err);
 /* Reset to zero rows; memory is kept. */
 KILN_API void kiln_metric_state_reset(KilnMetricState *state);
@@ -114,9 +114,9 @@ struct KilnMetricOps {
     KilnStatus (*compute)(KilnInstance *self, KilnMetricState *state, KilnError *err);
     /* If the three functions above are kiln_classes_...: the value of a class. */
     double (*of_class)(KilnClassCount count);
-    /* With kiln_rest_update, kiln_rest_compute and kiln_rest_memory: the value of a class from all
-     * rows, the most probable first; the target is 1 for rows of the class. NaN: undefined;
-     * averages leave it out. */
+    /* With kiln_one_vs_rest_update, kiln_one_vs_rest_compute and kiln_one_vs_rest_memory: the value
+     * of a class from all rows, the most probable first; the target is 1 for rows of the class.
+     * NaN: undefined; averages leave it out. */
     double (*of_ranked)(const KilnRanked *items, int64_t n);
     /* For metrics that keep all rows of an epoch: the bytes that `rows` rows take, and the
      * additional bytes for computing, for the memory estimate. */
@@ -234,13 +234,15 @@ KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
 /* Functions for metrics of classes that need all rows of the epoch: KilnMetricOps.of_ranked for
  * each class against the rest; with two classes, the value of class 1. The options are
  * KilnClassOptions with this table: average is macro or weighted. */
-KILN_API extern const KilnField kiln_rest_fields[4];
-KILN_API KILN_NODISCARD KilnStatus kiln_rest_update(KilnInstance *self, KilnMetricState *state,
-                                                    const KilnMetricRows *rows, KilnError *err);
-KILN_API KILN_NODISCARD KilnStatus kiln_rest_compute(KilnInstance *self, KilnMetricState *state,
-                                                     KilnError *err);
-KILN_API int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form,
-                                  int64_t rows, int64_t *ret_computing);
+KILN_API extern const KilnField kiln_one_vs_rest_fields[4];
+KILN_API KILN_NODISCARD KilnStatus kiln_one_vs_rest_update(KilnInstance *self,
+                                                           KilnMetricState *state,
+                                                           const KilnMetricRows *rows,
+                                                           KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_one_vs_rest_compute(KilnInstance *self,
+                                                            KilnMetricState *state, KilnError *err);
+KILN_API int64_t kiln_one_vs_rest_memory(const KilnInstance *self, const KilnMetricForm *form,
+                                         int64_t rows, int64_t *ret_computing);
 
 /* The value of a query without relevant documents, as choices of an option. */
 typedef enum KilnEmptyQuery {

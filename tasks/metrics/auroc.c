@@ -25,9 +25,9 @@ static double area(const KilnRanked *items, int64_t n)
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
     .mode = KILN_MODE_MAX,
-    .update = kiln_rest_update,
-    .compute = kiln_rest_compute,
-    .memory = kiln_rest_memory,
+    .update = kiln_one_vs_rest_update,
+    .compute = kiln_one_vs_rest_compute,
+    .memory = kiln_one_vs_rest_memory,
     .of_ranked = area,
 };
 
@@ -35,7 +35,7 @@ const KilnComponent kiln_metric_auroc = {
     .kind = KILN_KIND_METRIC,
     .name = "auroc",
     .summary = "Area under the ROC curve, each class against the rest",
-    KILN_FIELDS(kiln_rest_fields),
+    KILN_FIELDS(kiln_one_vs_rest_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

@@ -5,9 +5,9 @@
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_CLASSES,
     .mode = KILN_MODE_MAX,
-    .update = kiln_rest_update,
-    .compute = kiln_rest_compute,
-    .memory = kiln_rest_memory,
+    .update = kiln_one_vs_rest_update,
+    .compute = kiln_one_vs_rest_compute,
+    .memory = kiln_one_vs_rest_memory,
     .of_ranked = kiln_ranked_precision,
 };
 
@@ -15,7 +15,7 @@ const KilnComponent kiln_metric_average_precision = {
     .kind = KILN_KIND_METRIC,
     .name = "average_precision",
     .summary = "Area under the precision-recall curve, each class against the rest",
-    KILN_FIELDS(kiln_rest_fields),
+    KILN_FIELDS(kiln_one_vs_rest_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,
 };

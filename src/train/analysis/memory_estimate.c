@@ -46,7 +46,7 @@ void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *p
 void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep *step,
                                       int64_t samples)
 {
-    const KilnMetricStates *states = kiln_metrics_tallies(step->metrics);
+    const KilnMetricCollection *states = &step->metrics->collection;
 
     for (size_t i = 0; i < step->n_metric_inputs; i++) {
         const KilnMetricState *state = states->list[step->metric_inputs[i].state].state;

@@ -191,8 +191,8 @@ static KilnStatus load_optimizer(const KilnCheckpoint *checkpoint, KilnTrainer *
     if (status >= 0 && checkpoint->at.in_group > 0)
         status = load_gradients(trainer, file, path, err);
     if (status >= 0)
-        status = kiln_metric_states_load(kiln_metrics_tallies(trainer->metrics), KILN_PHASE_FIT,
-                                         file, err);
+        status = kiln_metric_collection_load(&trainer->metrics->collection, KILN_PHASE_FIT, file,
+                                             err);
     kiln_safetensors_close(file);
     free(path);
     return status;

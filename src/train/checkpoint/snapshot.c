@@ -106,7 +106,7 @@ static KilnStatus reserve_views(KilnSnapshot *snapshot, const KilnTrainer *train
 {
     const size_t n_params = kiln_params_count(trainer->params);
     const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 2) + snapshot->n_tensors +
-                     kiln_metrics_tallies(trainer->metrics)->n * KILN_TALLY_ARRAYS;
+                     trainer->metrics->collection.n * KILN_METRIC_STATE_ARRAYS;
 
     snapshot->n_model = snapshot->n_trainer = 0;
     if (snapshot->views_capacity >= n_params + n && snapshot->model != NULL)
@@ -123,7 +123,7 @@ static KilnStatus reserve_views(KilnSnapshot *snapshot, const KilnTrainer *train
 /* What resuming needs besides weights, in the order of the file. */
 static KilnStatus add_trainer(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
-    const KilnMetricStates *states = kiln_metrics_tallies(trainer->metrics);
+    const KilnMetricCollection *states = &trainer->metrics->collection;
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < trainer->n_optimizers; i++)
@@ -132,8 +132,8 @@ static KilnStatus add_trainer(KilnSnapshot *snapshot, const KilnTrainer *trainer
     if (status >= 0)
         status = add_gradients(snapshot, trainer, err);
     if (status >= 0)
-        status = kiln_metric_states_save(states, KILN_PHASE_FIT, &snapshot->names,
-                                         snapshot->trainer, &snapshot->n_trainer, err);
+        status = kiln_metric_collection_save(states, KILN_PHASE_FIT, &snapshot->names,
+                                             snapshot->trainer, &snapshot->n_trainer, err);
     return status;
 }
 

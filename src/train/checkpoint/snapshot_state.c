@@ -119,7 +119,7 @@ static json_t *hash_json(const char *text)
 
 json_t *kiln_snapshot_metric_options(const KilnTrainer *trainer)
 {
-    const KilnMetricStates *states = kiln_metrics_tallies(trainer->metrics);
+    const KilnMetricCollection *states = &trainer->metrics->collection;
     json_t *all = json_object();
 
     for (size_t i = 0; i < states->n && trainer->config != NULL; i++) {

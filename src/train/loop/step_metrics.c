@@ -87,8 +87,8 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
                           (int)KILN_STEP_METRICS);
         return;
     }
-    if (kiln_metrics_tally(step->metrics, step->phase, metric, name, flags, &form, &state, &err) <
-        0) {
+    if (kiln_metrics_get_state(step->metrics, step->phase, metric, name, flags, &form, &state,
+                               &err) < 0) {
         kiln_graph_poison(step->graph, "%s", err.text);
         return;
     }
@@ -105,8 +105,7 @@ KilnStatus kiln_step_update_metric_states(KilnStep *step, KilnError *err)
     for (size_t i = 0; i < step->n_metric_inputs && status >= 0; i++) {
         KilnTensor *scores = step->metric_inputs[i].scores;
         KilnTensor *targets = step->metric_inputs[i].targets;
-        KilnMetricState *state =
-            kiln_metrics_tallies(step->metrics)->list[step->metric_inputs[i].state].state;
+        KilnMetricState *state = step->metrics->collection.list[step->metric_inputs[i].state].state;
         KilnMetricRows rows = {
             .count = kiln_shape_count(kiln_tensor_shape(scores)) /
                      kiln_metric_state_form(state)->width,

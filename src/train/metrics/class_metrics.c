@@ -1,4 +1,4 @@
-/* What metrics of classes share: rows of scores, counts by class, averages. */
+/* Shared by metrics of classes (tasks/metrics/): rows of scores, counts by class, averages. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -88,10 +88,11 @@ KilnStatus kiln_row_counts(const KilnMetricForm *form, const KilnMetricRows *row
 
     *ret = ignore == NULL || label != *ignore;
     if (*ret && (label < 0 || label >= classes))
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "label %lld is no class: there are %lld, from 0; a label that marks "
-                              "rows without one is given as ignore_index",
-                              (long long)label, (long long)classes);
+        return kiln_error_set(
+            err, KILN_E_RANGE,
+            "label %lld is no class: there are %lld, from 0; set ignore_index to a "
+            "label that marks rows without a class",
+            (long long)label, (long long)classes);
     return KILN_OK;
 }
 
@@ -111,8 +112,8 @@ KilnStatus kiln_classes_check(KilnInstance *self, const KilnMetricForm *form, Ki
 
     if (options->average == KILN_AVERAGE_BINARY && classes != 2)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "average=binary is the value of class 1 of two, but there are %lld "
-                              "classes; choose macro, micro or weighted, or per_class=true",
+                              "average=binary needs two classes, but there are %lld classes; use "
+                              "macro, micro or weighted, or per_class=true",
                               (long long)classes);
     return KILN_OK;
 }

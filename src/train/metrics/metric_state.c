@@ -1,5 +1,5 @@
-/* Tallies: the arrays that metrics count into, and their results. What is counted is
- * the metrics' affair. */
+/* Metric states: the arrays that metrics count into, and the results that they compute. The metrics
+ * themselves are components (tasks/metrics/). */
 #include "train/metrics/metric_state.h"
 
 #include <math.h>
@@ -9,6 +9,7 @@
 
 #include "base/call.h"
 #include "base/text.h"
+#include "kiln/array.h"
 
 static const KilnMetricOps *ops_of(const KilnMetricState *state)
 {
@@ -93,12 +94,13 @@ static KilnMetricStateArray *find(const KilnMetricState *state, const char *name
     return NULL;
 }
 
-/* A metric asks for what it did not count: it, or its checkpoint, is of another kind. */
-static KilnStatus misfit(const KilnMetricState *state, const char *name, KilnError *err)
+/* The error of an array that the metric does not have: the metric, or its checkpoint, is another.
+ */
+static KilnStatus mismatch(const KilnMetricState *state, const char *name, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_FORMAT,
-                          "%s: what was counted (\"%s\") is not what metric %s counts; was the "
-                          "metric changed in mid-epoch?",
+                          "%s: its state has an array \"%s\" that metric %s does not have; was "
+                          "the metric changed in mid-epoch?",
                           kiln_instance_path(state->metric), name,
                           kiln_instance_name(state->metric));
 }
@@ -114,14 +116,14 @@ static KilnStatus get(KilnMetricState *state, const char *name, KilnDType dtype,
     KilnMetricStateArray *array = find(state, name);
 
     if (array == NULL) {
-        if (state->n_arrays == KILN_TALLY_ARRAYS || strlen(name) >= sizeof(array->name))
-            return misfit(state, name, err);
+        if (state->n_arrays == KILN_METRIC_STATE_ARRAYS || strlen(name) >= sizeof(array->name))
+            return mismatch(state, name, err);
         array = &state->arrays[state->n_arrays++];
         *array = (KilnMetricStateArray) { .dtype = dtype };
         snprintf(array->name, sizeof(array->name), "%s", name);
     }
     if (array->dtype != dtype)
-        return misfit(state, name, err);
+        return mismatch(state, name, err);
     *ret = array;
     return KILN_OK;
 }
@@ -209,7 +211,7 @@ KilnStatus kiln_metric_state_list(const KilnMetricState *state, const char *name
     const KilnMetricStateArray *array = find(state, name);
 
     if (array != NULL && array->dtype != dtype)
-        return misfit(state, name, err);
+        return mismatch(state, name, err);
     *ret = array != NULL ? array->data : NULL;
     *ret_count = array != NULL ? array->n : 0;
     return KILN_OK;
@@ -256,7 +258,7 @@ void kiln_metric_state_reset(KilnMetricState *state)
     clear_values(state);
 }
 
-/* What is missing for the metric; NULL: nothing. */
+/* The input that the metric needs and the rows lack; NULL: none. */
 static const char *missing(KilnMetricInput takes, const KilnMetricRows *rows)
 {
     switch (takes) {
@@ -274,7 +276,7 @@ static const char *missing(KilnMetricInput takes, const KilnMetricRows *rows)
                : rows->references == NULL || rows->n_references < 1 ? "references"
                                                                     : NULL;
     }
-    return "nothing that is known";
+    return "an unknown input";
 }
 
 static KilnStatus check_rows(const KilnMetricState *state, const KilnMetricRows *rows,
@@ -289,8 +291,8 @@ static KilnStatus check_rows(const KilnMetricState *state, const KilnMetricRows 
                               kiln_instance_name(state->metric), lacks);
     for (int64_t g = 0; takes == KILN_METRIC_RANKINGS && g < rows->n_groups; g++) {
         if (rows->group_sizes[g] < 0 || rows->group_sizes[g] > rows->count - grouped)
-            return kiln_error_set(err, KILN_E_SHAPE,
-                                  "group %lld has a size that is not in the rows", (long long)g);
+            return kiln_error_set(err, KILN_E_SHAPE, "the size of group %lld exceeds the rows",
+                                  (long long)g);
         grouped += rows->group_sizes[g];
     }
     if (takes == KILN_METRIC_RANKINGS && grouped != rows->count)
@@ -326,19 +328,12 @@ KilnStatus kiln_metric_state_update(KilnMetricState *state, const KilnMetricRows
 KilnStatus kiln_metric_state_report(KilnMetricState *state, const char *name, double value,
                                     KilnError *err)
 {
-    if (state->n_values == state->values_capacity) {
-        size_t capacity = state->values_capacity > 0 ? 2 * state->values_capacity : 4;
-        KilnMetricStateValue *more = realloc(state->values, capacity * sizeof(*more));
-
-        if (more == NULL)
-            return kiln_error_nomem(err, capacity * sizeof(*more));
-        state->values = more;
-        state->values_capacity = capacity;
-    }
+    if (!KILN_RESERVE(state->values, state->values_capacity, state->n_values + 1))
+        return kiln_error_nomem(err, (state->n_values + 1) * sizeof(*state->values));
     char *copy = kiln_strdup(name != NULL ? name : "");
     if (copy == NULL)
         return kiln_error_nomem(err, 1);
-    state->values[state->n_values++] = (KilnMetricStateValue) { .name = copy, .value = value };
+    state->values[state->n_values++] = (KilnMetricResult) { .name = copy, .value = value };
     return KILN_OK;
 }
 
@@ -365,7 +360,7 @@ KilnStatus kiln_mean_compute(KilnInstance *self, KilnMetricState *state, KilnErr
     return status < 0 ? status : kiln_metric_state_report(state, NULL, kiln_mean_value(mean), err);
 }
 
-KilnStatus kiln_metric_state_compute(KilnMetricState *state, const KilnMetricStateValue **ret,
+KilnStatus kiln_metric_state_compute(KilnMetricState *state, const KilnMetricResult **ret,
                                      size_t *ret_count, KilnError *err)
 {
     clear_values(state);

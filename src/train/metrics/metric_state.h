@@ -1,14 +1,14 @@
-/* The inside of a tally: arrays by name, which the metric fills and a checkpoint keeps. */
+/* The state of a metric: arrays by name, which the metric fills and a checkpoint saves. */
 #ifndef KILN_TRAIN_METRICS_METRIC_STATE_H
 #define KILN_TRAIN_METRICS_METRIC_STATE_H
 
 #include "kiln/metric.h"
 
-enum { KILN_TALLY_ARRAYS = 8 };
+enum { KILN_METRIC_STATE_ARRAYS = 8 };
 
 typedef struct KilnMetricStateArray {
     char name[32];
-    KilnDType dtype; /* i64 and f64: zeros after a reset; others: a list, then empty */
+    KilnDType dtype; /* i64 and f64: zeros after a reset; others: an empty list after it */
     void *data;
     int64_t n, capacity;
 } KilnMetricStateArray;
@@ -16,14 +16,13 @@ typedef struct KilnMetricStateArray {
 struct KilnMetricState {
     KilnInstance *metric;
     KilnMetricForm form;
-    KilnMetricStateArray arrays[KILN_TALLY_ARRAYS];
+    KilnMetricStateArray arrays[KILN_METRIC_STATE_ARRAYS];
     size_t n_arrays;
-    KilnMetricStateValue *values;
+    KilnMetricResult *values;
     size_t n_values, values_capacity;
 };
 
-/* Put an array back as it was saved. `data` has n elements and is consumed, also on
- * failure. */
+/* Restore an array. `data` has n elements and is consumed, also on failure. */
 KILN_NODISCARD KilnStatus kiln_metric_state_restore(KilnMetricState *state, const char *name,
                                                     KilnDType dtype, void *data, int64_t n,
                                                     KilnError *err);

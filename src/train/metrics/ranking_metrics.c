@@ -1,4 +1,5 @@
-/* What metrics of order share: sorting by score, ties, and classes against the rest. */
+/* Shared by ranking metrics (tasks/metrics/): sorting by score, ties, one class against the rest,
+ * and means over queries. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@ static const KilnChoice averages[] = {
     { NULL, 0 },
 };
 
-const KilnField kiln_rest_fields[] = {
+const KilnField kiln_one_vs_rest_fields[] = {
     KILN_FIELD_ENUM(KilnClassOptions, average, "macro", averages,
                     "of more than two classes, each against the rest: macro: mean; weighted: by "
                     "how often each occurs"),
@@ -30,23 +31,24 @@ const KilnChoice kiln_empty_queries[] = {
 
 /* ---- Sorted items --------------------------------------------------------------------- */
 
-/* NaN behind all; the order of equal ones is kept by kiln_ranked_sort. */
+/* NaN comes last; kiln_ranked_sort is stable. */
 static bool before(const KilnRanked *a, const KilnRanked *b)
 {
     return a->score > b->score || (isnan(b->score) && !isnan(a->score));
 }
 
-/* Merge two sorted halves of items[0..n) through `room`. */
-static void merge(KilnRanked *items, KilnRanked *room, int64_t half, int64_t n)
+/* Merge two sorted halves of items[0..n) through `scratch`. */
+static void merge(KilnRanked *items, KilnRanked *scratch, int64_t half, int64_t n)
 {
     int64_t a = 0, b = half;
 
     for (int64_t i = 0; i < n; i++)
-        room[i] = b == n || (a < half && !before(&items[b], &items[a])) ? items[a++] : items[b++];
-    memcpy(items, room, (size_t)n * sizeof(*items));
+        scratch[i] = b == n || (a < half && !before(&items[b], &items[a])) ? items[a++]
+                                                                           : items[b++];
+    memcpy(items, scratch, (size_t)n * sizeof(*items));
 }
 
-/* Insertion sort, which needs no room and is stable. */
+/* Insertion sort: stable, and without scratch memory. */
 static void sort_few(KilnRanked *items, int64_t n)
 {
     for (int64_t i = 1; i < n; i++) {
@@ -61,25 +63,25 @@ static void sort_few(KilnRanked *items, int64_t n)
 
 enum { FEW = 16 };
 
-static void sort(KilnRanked *items, KilnRanked *room, int64_t n)
+static void sort(KilnRanked *items, KilnRanked *scratch, int64_t n)
 {
     if (n <= FEW) {
         sort_few(items, n);
         return;
     }
-    sort(items, room, n / 2);
-    sort(items + n / 2, room, n - n / 2);
-    merge(items, room, n / 2, n);
+    sort(items, scratch, n / 2);
+    sort(items + n / 2, scratch, n - n / 2);
+    merge(items, scratch, n / 2, n);
 }
 
 KilnStatus kiln_ranked_sort(KilnRanked *items, int64_t n, KilnError *err)
 {
-    KilnRanked *room = n > FEW ? malloc((size_t)n * sizeof(*room)) : NULL;
+    KilnRanked *scratch = n > FEW ? malloc((size_t)n * sizeof(*scratch)) : NULL;
 
-    if (n > FEW && room == NULL)
-        return kiln_error_nomem(err, (size_t)n * sizeof(*room));
-    sort(items, room, n);
-    free(room);
+    if (n > FEW && scratch == NULL)
+        return kiln_error_nomem(err, (size_t)n * sizeof(*scratch));
+    sort(items, scratch, n);
+    free(scratch);
     return KILN_OK;
 }
 
@@ -112,8 +114,8 @@ double kiln_ranked_precision(const KilnRanked *items, int64_t n)
 
 /* ---- Rows of the epoch -------------------------------------------------------------------- */
 
-KilnStatus kiln_rest_update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
-                            KilnError *err)
+KilnStatus kiln_one_vs_rest_update(KilnInstance *self, KilnMetricState *state,
+                                   const KilnMetricRows *rows, KilnError *err)
 {
     const KilnClassOptions *options = kiln_opts(self);
     const KilnMetricForm *form = kiln_metric_state_form(state);
@@ -132,16 +134,16 @@ KilnStatus kiln_rest_update(KilnInstance *self, KilnMetricState *state, const Ki
     return status;
 }
 
-/* The rows that were kept. */
-typedef struct Kept {
+/* All rows of the epoch. */
+typedef struct Rows {
     const float *scores;
     const int32_t *labels;
     int64_t count, classes;
     double *probabilities; /* [count, classes] */
     KilnRanked *items;     /* [count] */
-} Kept;
+} Rows;
 
-static KilnStatus open_kept(const KilnMetricState *state, Kept *ret, KilnError *err)
+static KilnStatus open_rows(const KilnMetricState *state, Rows *ret, KilnError *err)
 {
     const KilnMetricForm *form = kiln_metric_state_form(state);
     const void *scores = NULL, *labels = NULL;
@@ -154,8 +156,8 @@ static KilnStatus open_kept(const KilnMetricState *state, Kept *ret, KilnError *
     if (status < 0)
         return status;
     if (n_scores != ret->count * form->width)
-        return kiln_error_set(err, KILN_E_FORMAT, "%lld scores of %lld rows were kept",
-                              (long long)n_scores, (long long)ret->count);
+        return kiln_error_set(err, KILN_E_FORMAT, "%lld scores for %lld rows", (long long)n_scores,
+                              (long long)ret->count);
     size_t count = (size_t)ret->count;
     ret->probabilities = malloc(count * (size_t)ret->classes * sizeof(double) + 1);
     ret->items = malloc(count * sizeof(*ret->items) + 1);
@@ -168,45 +170,45 @@ static KilnStatus open_kept(const KilnMetricState *state, Kept *ret, KilnError *
     return KILN_OK;
 }
 
-static void close_kept(Kept *kept)
+static void close_rows(Rows *rows)
 {
-    free(kept->probabilities);
-    free(kept->items);
+    free(rows->probabilities);
+    free(rows->items);
 }
 
 /* One class against the rest. */
-static KilnStatus score_class(Kept *kept, int64_t class,
+static KilnStatus score_class(Rows *rows, int64_t class,
                               double (*score)(const KilnRanked *items, int64_t n), double *ret,
                               double *ret_actual, KilnError *err)
 {
     bool defined = true;
 
     *ret_actual = 0.0;
-    for (int64_t i = 0; i < kept->count; i++) {
-        kept->items[i] = (KilnRanked) { .score = kept->probabilities[i * kept->classes + class],
-                                        .target = kept->labels[i] == class };
-        defined = defined && !isnan(kept->items[i].score);
-        *ret_actual += kept->items[i].target;
+    for (int64_t i = 0; i < rows->count; i++) {
+        rows->items[i] = (KilnRanked) { .score = rows->probabilities[i * rows->classes + class],
+                                        .target = rows->labels[i] == class };
+        defined = defined && !isnan(rows->items[i].score);
+        *ret_actual += rows->items[i].target;
     }
-    KilnStatus status = kiln_ranked_sort(kept->items, kept->count, err);
+    KilnStatus status = kiln_ranked_sort(rows->items, rows->count, err);
     if (status >= 0)
-        *ret = defined ? score(kept->items, kept->count) : (double)NAN;
+        *ret = defined ? score(rows->items, rows->count) : (double)NAN;
     return status;
 }
 
-KilnStatus kiln_rest_compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
+KilnStatus kiln_one_vs_rest_compute(KilnInstance *self, KilnMetricState *state, KilnError *err)
 {
     const KilnClassOptions *options = kiln_opts(self);
     double (*score)(const KilnRanked *items,
                     int64_t n) = kiln_instance_component(self)->ops.metric->of_ranked;
     const KilnMetricForm *form = kiln_metric_state_form(state);
-    Kept kept = { 0 };
-    KilnStatus status = open_kept(state, &kept, err);
-    bool two = kept.classes == 2;
+    Rows rows = { 0 };
+    KilnStatus status = open_rows(state, &rows, err);
+    bool two = rows.classes == 2;
     double sum = 0.0, weights = 0.0, value = 0.0, actual = 0.0;
 
-    for (int64_t c = two ? 1 : 0; c < kept.classes && status >= 0; c++) {
-        status = score_class(&kept, c, score, &value, &actual, err);
+    for (int64_t c = two ? 1 : 0; c < rows.classes && status >= 0; c++) {
+        status = score_class(&rows, c, score, &value, &actual, err);
         if (status < 0 || isnan(value))
             continue;
         double weight = options->average == KILN_AVERAGE_WEIGHTED && !two ? actual : 1.0;
@@ -216,22 +218,22 @@ KilnStatus kiln_rest_compute(KilnInstance *self, KilnMetricState *state, KilnErr
     if (status >= 0)
         status = kiln_metric_state_report(state, NULL, weights > 0.0 ? sum / weights : (double)NAN,
                                           err);
-    for (int64_t c = 0; c < kept.classes && options->per_class && status >= 0; c++) {
+    for (int64_t c = 0; c < rows.classes && options->per_class && status >= 0; c++) {
         char number[24];
 
-        status = score_class(&kept, c, score, &value, &actual, err);
+        status = score_class(&rows, c, score, &value, &actual, err);
         if (status >= 0)
             status = kiln_metric_state_report(state, kiln_form_name(form, c, number), value, err);
     }
-    close_kept(&kept);
+    close_rows(&rows);
     return status;
 }
 
-int64_t kiln_rest_memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
-                         int64_t *ret_computing)
+int64_t kiln_one_vs_rest_memory(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
+                                int64_t *ret_computing)
 {
     (void)self;
-    /* Sorting takes as much again. */
+    /* Sorting takes the same again. */
     *ret_computing = rows * (kiln_form_classes(form) * (int64_t)sizeof(double) +
                              2 * (int64_t)sizeof(KilnRanked));
     return rows * (form->width * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t));

@@ -89,7 +89,7 @@ static json_t *metrics_json(const KilnTrainer *trainer)
         const KilnMode mode = kiln_log_mode(metric->flags);
         const bool has_best = mode != KILN_MODE_AUTO;
 
-        if (kiln_metrics_has_mean(trainer->metrics, metric))
+        if (kiln_metrics_has_epoch_value(trainer->metrics, metric))
             continue;
         kiln_json_put(&all, metric->name,
                       json_pack("{s:o, s:o, s:s?, s:b}", "last",
@@ -170,7 +170,8 @@ static void print_heading(KilnTrainer *trainer, int width)
 
 static bool is_shown(const KilnTrainer *trainer, const KilnMetric *metric)
 {
-    return (metric->flags & KILN_LOG_CELL) == 0 && !kiln_metrics_has_mean(trainer->metrics, metric);
+    return (metric->flags & KILN_LOG_CELL) == 0 &&
+           !kiln_metrics_has_epoch_value(trainer->metrics, metric);
 }
 
 static void print_metric(KilnTrainer *trainer, int width, const KilnMetric *metric,

@@ -83,12 +83,12 @@ static void test_the_plain_name(void **unused)
     (void)unused;
     add(metrics, KILN_PHASE_FIT, "x", both, 1.0, 2.0, 0, 1);
     assert_true(value_of(metrics, "x") == 1.0);
-    assert_false(kiln_metrics_has_mean(metrics, kiln_metrics_find(metrics, "x_step")));
+    assert_false(kiln_metrics_has_epoch_value(metrics, kiln_metrics_find(metrics, "x_step")));
     add(metrics, KILN_PHASE_FIT, "x", both, 4.0, 1.0, 0, 2);
     assert_int_equal(kiln_metrics_end_epoch(metrics, KILN_PHASE_FIT, 0, 2, NULL), KILN_OK);
     assert_true(value_of(metrics, "x") == 2.0);
-    assert_true(kiln_metrics_has_mean(metrics, kiln_metrics_find(metrics, "x_step")));
-    assert_false(kiln_metrics_has_mean(metrics, kiln_metrics_find(metrics, "x_epoch")));
+    assert_true(kiln_metrics_has_epoch_value(metrics, kiln_metrics_find(metrics, "x_step")));
+    assert_false(kiln_metrics_has_epoch_value(metrics, kiln_metrics_find(metrics, "x_epoch")));
     /* The first batch of a group makes no step. */
     add(metrics, KILN_PHASE_FIT, "x", both, 5.0, 1.0, 1, 2);
     assert_true(value_of(metrics, "x") == 5.0);

@@ -49,7 +49,7 @@ static void build_well(const char *metric, const char *options, Built *ret)
         fail_msg("%s {%s}: %s", metric, options, err.text);
 }
 
-static KilnMetricState *tally_of(const Built *built, KilnMetricForm form)
+static KilnMetricState *state_of(const Built *built, KilnMetricForm form)
 {
     KilnMetricState *state = NULL;
     KilnError err = { 0 };
@@ -62,7 +62,7 @@ static KilnMetricState *tally_of(const Built *built, KilnMetricForm form)
 /* The value of that name; it must be there. */
 static double value_of(KilnMetricState *state, const char *part)
 {
-    const KilnMetricStateValue *values = NULL;
+    const KilnMetricResult *values = NULL;
     size_t n = 0;
 
     assert_int_equal(kiln_metric_state_compute(state, &values, &n, NULL), KILN_OK);
@@ -81,7 +81,7 @@ static void update_well(KilnMetricState *state, KilnMetricRows rows)
         fail_msg("%s", err.text);
 }
 
-/* Rows from `at` on, at most `most`, of whatever the tally takes. */
+/* Rows from `at` on, at most `most`, of whatever the state takes. */
 typedef int64_t Feed(KilnMetricState *state, const void *rows, int64_t at, int64_t most);
 
 static int64_t part_of(int64_t count, int64_t at, int64_t most)
@@ -152,7 +152,7 @@ static double counted(const Built *built, KilnMetricForm form, Feed *feed, const
                       int64_t count, const char *part)
 {
     static const int64_t batches[] = { 1000, 1, 7, 16 };
-    KilnMetricState *state = tally_of(built, form);
+    KilnMetricState *state = state_of(built, form);
     double first = 0.0;
 
     for (size_t b = 0; b < KILN_COUNT(batches); b++) {
@@ -284,7 +284,7 @@ static void test_empty(void **unused)
         Built built;
 
         build_well(all[i].name, "", &built);
-        KilnMetricState *state = tally_of(&built, (KilnMetricForm) { .width = all[i].width });
+        KilnMetricState *state = state_of(&built, (KilnMetricForm) { .width = all[i].width });
         update_well(state, (KilnMetricRows) { 0 });
         if (!isnan(value_of(state, all[i].part)))
             fail_msg("%s of nothing is a number", all[i].name);
@@ -303,7 +303,7 @@ static void test_names_of_classes(void **unused)
     (void)unused;
     build_well("recall", "per_class: true", &built);
     KilnMetricState *state =
-        tally_of(&built, (KilnMetricForm) { .width = 2, .names = names, .n_names = 2 });
+        state_of(&built, (KilnMetricForm) { .width = 2, .names = names, .n_names = 2 });
     assert_true(isnan(value_of(state, "dog"))); /* the name is known before there is a row */
     update_well(state, (KilnMetricRows) { .count = 3, .scores = scores, .labels = labels });
     assert_true(value_of(state, "cat") == 1.0);
@@ -381,14 +381,14 @@ static void test_ids(void **unused)
 
     (void)unused;
     build_well("slot_f1", "", &built);
-    KilnMetricState *state = tally_of(&built, (KilnMetricForm) { .names = tags, .n_names = 4 });
+    KilnMetricState *state = state_of(&built, (KilnMetricForm) { .names = tags, .n_names = 4 });
     update_well(state, rows); /* PER right; two LOC for LOC, PER */
     assert_true(fabs(value_of(state, "") - 2.0 * 2.0 / (3.0 + 3.0)) < 1e-15);
     kiln_metric_state_free(state);
     built_free(&built);
 
     build_well("bleu", "", &built);
-    state = tally_of(&built, (KilnMetricForm) { 0 });
+    state = state_of(&built, (KilnMetricForm) { 0 });
     update_well(state, rows);
     double of_ids = value_of(state, "");
     kiln_metric_state_reset(state);
