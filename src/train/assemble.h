@@ -4,7 +4,6 @@
 
 #include "kiln/run.h"
 #include "kiln/trainer.h"
-#include "train/run/run_options.h"
 
 /* Build every part for `stage` and record its steps for their shapes, so that whatever does not
  * fit is found before anything is written. `remembered` as in KilnDataContext; without it,

@@ -1,4 +1,5 @@
-/* What components see of a run, and may do to it. Saving is in checkpoint.c. */
+/* What components may read of a run and change in it (kiln/trainer.h). Requests to save are in
+ * train/checkpoint/save_requests.c, monitored metrics in train/metrics/monitored_metric.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "train/optim/lr_schedules.h"
 #include "train/trainer.h"
 
-/* ---- Where training is ------------------------------------------------------------ */
+/* ---- The position of training ------------------------------------------------------------ */
 
 int64_t kiln_trainer_epoch(const KilnTrainer *trainer)
 {
@@ -182,14 +183,6 @@ size_t kiln_trainer_metrics(const KilnTrainer *trainer, const KilnMetric **ret)
     return kiln_metrics_list(trainer->metrics, ret);
 }
 
-static bool is_in(const char *const *logs, const char *name)
-{
-    for (size_t i = 0; logs != NULL && logs[i] != NULL; i++)
-        if (strcmp(logs[i], name) == 0)
-            return true;
-    return false;
-}
-
 bool kiln_trainer_validates(const KilnTrainer *trainer)
 {
     return kiln_trainer_split_batches(trainer, KILN_VAL) > 0;
@@ -211,101 +204,7 @@ bool kiln_trainer_is_done(const KilnTrainer *trainer)
     return kiln_loop_is_done(&trainer->schedule, &trainer->at);
 }
 
-bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
-{
-    if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
-        return true;
-    if (kiln_trainer_validates(trainer) &&
-        kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
-        return true;
-    for (size_t i = 0; i < trainer->hooks.n_all; i++)
-        if (is_in(trainer->hooks.all[i].ops->logs, name))
-            return true;
-    return false;
-}
-
-KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
-                                       const char *name, KilnError *err)
-{
-    const char *names[64];
-    size_t n = 0;
-    KilnText list = { 0 };
-
-    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
-        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
-
-        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known)) {
-            kiln_text_printf(&list, "%s%s", n > 0 ? ", " : "", known);
-            names[n++] = known;
-        }
-    }
-    const char *nearest = kiln_nearest(name, names, n);
-    kiln_error_set(err, KILN_E_KEY, "%s=%s: this run logs no such metric%s%s%s; it logs: %s%s",
-                   option, name, nearest != NULL ? "; did you mean " : "",
-                   nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
-                   n > 0 && list.data != NULL ? list.data : "nothing",
-                   kiln_trainer_validates(trainer)
-                       ? ""
-                       : " (there is no validation: no samples, or limit_val_batches=0)");
-    kiln_text_release(&list);
-    return KILN_E_KEY;
-}
-
-/* A metric to watch in the place of `name`: the nearest, else one of validation that declares
- * which way it gets better. NULL: none. */
-static const char *metric_instead(const KilnTrainer *trainer, const char *name)
-{
-    const char *names[64];
-    size_t n = 0;
-
-    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
-        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
-
-        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known) &&
-            kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, known) &&
-            kiln_metrics_mode(trainer->metrics, known) != KILN_MODE_AUTO)
-            names[n++] = known;
-    }
-    const char *nearest = kiln_nearest(name, names, n);
-    return nearest != NULL ? nearest : n > 0 ? names[0] : NULL;
-}
-
-KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnInstance *who,
-                                        const char *name, KilnError *err)
-{
-    const char *path = kiln_instance_path(who), *instead = metric_instead(trainer, name);
-    KilnError why = { 0 };
-
-    (void)kiln_trainer_unknown_metric(trainer, "monitor", name, &why);
-    if (instead == NULL)
-        return kiln_error_set(err, KILN_E_KEY, "%s", why.text);
-    return kiln_error_set(err, KILN_E_KEY, "%s\n  try %s.monitor=%s", why.text, path, instead);
-}
-
-KilnStatus kiln_trainer_mode(const KilnTrainer *trainer, const KilnInstance *who, const char *name,
-                             int64_t mode, bool *ret_higher_is_better, KilnError *err)
-{
-    const KilnMode declared = kiln_metrics_mode(trainer->metrics, name);
-    const char *path = kiln_instance_path(who);
-
-    if (mode == KILN_MODE_AUTO && declared == KILN_MODE_AUTO)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "monitor=%s mode=auto: %s does not declare whether a larger or a "
-                              "smaller value is better; write %s.mode=max or %s.mode=min",
-                              name, name, path, path);
-    if (mode != KILN_MODE_AUTO && declared != KILN_MODE_AUTO && mode != (int64_t)declared)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "monitor=%s mode=%s: %s gets better as it %s; write %s.mode=%s, or "
-                              "leave mode out",
-                              name, kiln_modes[mode].name, name,
-                              declared == KILN_MODE_MAX ? "rises" : "falls", path,
-                              kiln_modes[declared].name);
-    *ret_higher_is_better = (mode == KILN_MODE_AUTO ? (int64_t)declared : mode) == KILN_MODE_MAX;
-    return KILN_OK;
-}
-
-/* Within a training batch the value belongs to the step; elsewhere it goes out
- * with the values of the epoch. */
+/* Within a training batch the value belongs to the step; elsewhere to the epoch. */
 void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsigned flags)
 {
     KilnError err = { 0 };
@@ -330,10 +229,10 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
         kiln_output_print(&trainer->output, "warning: %s is not logged: %s", name, err.text);
 }
 
-/* ---- The screen, and stopping ------------------------------------------------------------ */
+/* ---- Stopping and output ------------------------------------------------------------ */
 
-/* What was asked first counts, also where training goes on until min_epochs; but that a session's
- * time is over does not hide that the run is to end. */
+/* The first request counts, even while training continues until min_epochs; but a request to end
+ * the run replaces one to pause it. */
 void kiln_trainer_stop(KilnTrainer *trainer, const char *reason)
 {
     if (trainer->at.should_stop && !trainer->state.paused)
@@ -375,7 +274,7 @@ KilnStatus kiln_trainer_output(KilnTrainer *trainer, const char *text, KilnError
 {
     if (trainer->env->output == NULL)
         return kiln_error_set(err, KILN_E_MISSING,
-                              "the program around this run takes no output; name a file");
+                              "the caller of this run takes no output; name a file");
     return trainer->env->output(trainer->env->ctx, text, err);
 }
 

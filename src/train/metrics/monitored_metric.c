@@ -1,0 +1,107 @@
+/* Metrics that components monitor, by an option such as monitor=val/loss: whether the run logs
+ * them, and which values are better. Declared in kiln/trainer.h. */
+#include "base/text.h"
+#include "train/trainer.h"
+
+#include <string.h>
+
+static bool is_in(const char *const *logs, const char *name)
+{
+    for (size_t i = 0; logs != NULL && logs[i] != NULL; i++)
+        if (strcmp(logs[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
+{
+    if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_FIT, name))
+        return true;
+    if (kiln_trainer_validates(trainer) &&
+        kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
+        return true;
+    for (size_t i = 0; i < trainer->hooks.n_all; i++)
+        if (is_in(trainer->hooks.all[i].ops->logs, name))
+            return true;
+    return false;
+}
+
+KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
+                                       const char *name, KilnError *err)
+{
+    const char *names[64];
+    size_t n = 0;
+    KilnText list = { 0 };
+
+    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
+        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
+
+        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known)) {
+            kiln_text_printf(&list, "%s%s", n > 0 ? ", " : "", known);
+            names[n++] = known;
+        }
+    }
+    const char *nearest = kiln_nearest(name, names, n);
+    kiln_error_set(err, KILN_E_KEY, "%s=%s: this run logs no such metric%s%s%s; it logs: %s%s",
+                   option, name, nearest != NULL ? "; did you mean " : "",
+                   nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
+                   n > 0 && list.data != NULL ? list.data : "nothing",
+                   kiln_trainer_validates(trainer)
+                       ? ""
+                       : " (there is no validation: no samples, or limit_val_batches=0)");
+    kiln_text_release(&list);
+    return KILN_E_KEY;
+}
+
+/* A metric to monitor instead of `name`: the nearest, else one of validation that declares which
+ * values are better. NULL: none. */
+static const char *suggest_metric(const KilnTrainer *trainer, const char *name)
+{
+    const char *names[64];
+    size_t n = 0;
+
+    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
+        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
+
+        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known) &&
+            kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, known) &&
+            kiln_metrics_mode(trainer->metrics, known) != KILN_MODE_AUTO)
+            names[n++] = known;
+    }
+    const char *nearest = kiln_nearest(name, names, n);
+    return nearest != NULL ? nearest : n > 0 ? names[0] : NULL;
+}
+
+KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnInstance *who,
+                                        const char *name, KilnError *err)
+{
+    const char *path = kiln_instance_path(who), *suggestion = suggest_metric(trainer, name);
+    KilnError why = { 0 };
+
+    (void)kiln_trainer_unknown_metric(trainer, "monitor", name, &why);
+    if (suggestion == NULL)
+        return kiln_error_set(err, KILN_E_KEY, "%s", why.text);
+    return kiln_error_set(err, KILN_E_KEY, "%s\n  try %s.monitor=%s", why.text, path, suggestion);
+}
+
+KilnStatus kiln_trainer_mode(const KilnTrainer *trainer, const KilnInstance *who, const char *name,
+                             int64_t mode, bool *ret_higher_is_better, KilnError *err)
+{
+    const KilnMode declared = kiln_metrics_mode(trainer->metrics, name);
+    const char *path = kiln_instance_path(who);
+
+    if (mode == KILN_MODE_AUTO && declared == KILN_MODE_AUTO)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "monitor=%s mode=auto: %s does not declare whether a larger or a "
+                              "smaller value is better; write %s.mode=max or %s.mode=min",
+                              name, name, path, path);
+    if (mode != KILN_MODE_AUTO && declared != KILN_MODE_AUTO && mode != (int64_t)declared)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "monitor=%s mode=%s: %s gets better as it %s; write %s.mode=%s, or "
+                              "leave mode out",
+                              name, kiln_modes[mode].name, name,
+                              declared == KILN_MODE_MAX ? "rises" : "falls", path,
+                              kiln_modes[declared].name);
+    *ret_higher_is_better = (mode == KILN_MODE_AUTO ? (int64_t)declared : mode) == KILN_MODE_MAX;
+    return KILN_OK;
+}
