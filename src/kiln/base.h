@@ -1,11 +1,11 @@
-/* Status codes, errors with an origin, and the marks every public header uses.
+/* Status codes, errors with an origin, and macros for all public headers.
  *
  * Conventions of the whole interface:
  *  - A function that can fail for a reason outside the code returns KilnStatus
  *    (0 is success, failures are negative) and fills `err`, which may be NULL.
  *    On failure its outputs (`ret_x`) are left as they were.
- *  - Pointers that come back are borrowed unless the comment says "owned by the
- *    caller". Pointers that go in are borrowed for the call unless it says so.
+ *  - Returned pointers are borrowed unless the comment says "owned by the
+ *    caller". Pointer arguments are borrowed for the call unless it says otherwise.
  *  - Nothing prints, exits or keeps process-wide state.
  *  - Objects are not thread-safe unless the comment says so. */
 #ifndef KILN_BASE_H
@@ -52,10 +52,9 @@ typedef enum KilnStatus {
 /* Short name of a status code, static text. */
 KILN_API const char *kiln_status_name(KilnStatus status);
 
-/* Where something was written: a file with line and column (1-based), a
- * command-line argument ("argument 2 `lr=fast`"), or a component's default.
- * line == 0 means that only the source is known; of an argument the column may
- * be known all the same. */
+/* Where a value was written: a file with line and column (1-based), a command-line argument
+ * ("argument 2 `lr=fast`"), or a component's default. line == 0: only the source is known, and for
+ * an argument maybe the column. */
 typedef struct KilnOrigin {
     const char *source; /* borrowed; lives as long as the tree or table it describes */
     int line;
@@ -69,7 +68,7 @@ typedef struct KilnOrigin {
 typedef struct KilnError {
     KilnStatus status;
     char text[KILN_ERROR_TEXT];
-    KilnOrigin origin; /* the place to look at; source NULL: none. Borrowed like any origin */
+    KilnOrigin origin; /* where the error is; source NULL: none. Borrowed like any origin */
 } KilnError;
 
 /* Fill err (when not NULL) with a formatted message and return `status`.
@@ -78,35 +77,35 @@ KILN_API KilnStatus kiln_error_set(KilnError *err, KilnStatus status, const char
     KILN_PRINTF(3, 4);
 KILN_API KilnStatus kiln_error_vset(KilnError *err, KilnStatus status, const char *format,
                                     va_list args);
-/* Put "file:line:column: " (or the source alone) in front of the message, and
- * remember the origin unless a more exact one is there. */
+/* Prefix the message with "file:line:column: " (or the source alone), and store the origin unless a
+ * more exact one is already stored. */
 KILN_API KilnStatus kiln_error_at(KilnError *err, const KilnOrigin *origin);
-/* Put formatted text in front of the message. Keeps and returns the status. */
+/* Prefix the message with formatted text. Keeps and returns the status. */
 KILN_API KilnStatus kiln_error_prefix(KilnError *err, const char *format, ...) KILN_PRINTF(2, 3);
 /* Fill err with the message for a failed allocation of `bytes`. */
 KILN_API KilnStatus kiln_error_nomem(KilnError *err, size_t bytes);
-/* Fill err with "PATH: <strerror(errno)>"; errno is read by this call. */
+/* Fill err with "PATH: <strerror(errno)>", from the current errno. */
 KILN_API KilnStatus kiln_error_errno(KilnError *err, const char *path);
 
-/* How work that may take long before a run or an epoch (scanning files, shuffling) keeps in touch
- * with its host, which hands it out. */
+/* How long work before a run or an epoch (scanning files, shuffling) reports progress and learns
+ * that the user wants to stop. kiln provides it. */
 typedef struct KilnPoll {
     bool (*poll)(void *ctx, const char *what, int64_t done, int64_t total);
     void *ctx;
 } KilnPoll;
 
-/* Report that `done` of `total` (0: not known) of `what` ("reading image sizes") are done; the host
- * shows it once that has taken two seconds. True: the user wants to stop; return as soon as
- * possible, with KILN_E_INTERRUPTED where a status is returned. For the host's own thread. Costs
- * some 50 ns; `poll` NULL: false. */
+/* Report that `done` of `total` (0: unknown) of `what` ("reading image sizes") are done; kiln shows
+ * it after two seconds. True: the user wants to stop; return as soon as possible, with
+ * KILN_E_INTERRUPTED if a status is returned. Call it in the thread that received `poll`. Takes
+ * about 50 ns; `poll` NULL: false. */
 KILN_API bool kiln_poll(const KilnPoll *poll, const char *what, int64_t done, int64_t total);
 /* The same as a status with its message: KILN_OK, or KILN_E_INTERRUPTED. */
 KILN_API KILN_NODISCARD KilnStatus kiln_poll_check(const KilnPoll *poll, const char *what,
                                                    int64_t done, int64_t total, KilnError *err);
 
-/* fopen for files of a run folder, which somebody else may have made: a symbolic link is not
- * followed (ELOOP), and what is no regular file is not opened (ENXIO). `mode` begins with r, w or
- * a, perhaps r+, w+, a+. The file is closed when another program is started. */
+/* fopen for files of a run folder, which may come from somebody else: does not follow a symbolic
+ * link (ELOOP) and opens only regular files (ENXIO). `mode` is r, w, a, r+, w+ or a+. The file is
+ * closed on exec. */
 KILN_API FILE *kiln_file_open(const char *path, const char *mode);
 
 #endif

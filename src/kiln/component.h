@@ -1,7 +1,7 @@
-/* How a component declares itself, and what it sees of itself at run time. A
- * component is one C file that exports one const KilnComponent; a plugin is one or
- * more such files compiled with -DKILN_BUILD_PLUGIN into a .so that exports
- * kiln_plugin_v1 (KILN_PLUGIN_DEFINE). Options tables are field.h's. */
+/* Components: how one declares itself, and how it reads its options and state. A component is one C
+ * file that exports one const KilnComponent. A plugin is one or more such files, compiled with
+ * -DKILN_BUILD_PLUGIN into a .so that exports kiln_plugin_v1 (KILN_PLUGIN_DEFINE). kiln/field.h has
+ * the options tables. */
 #ifndef KILN_COMPONENT_H
 #define KILN_COMPONENT_H
 
@@ -9,11 +9,11 @@
 
 /* ---- Components --------------------------------------------------------- */
 
-/* A component that was built from a config node: its options and its state.
- * Every operation of a component gets its own instance as first argument. */
+/* An instance of a component, built from a config node: its options and state. Every function of a
+ * component gets its instance as the first argument. */
 typedef struct KilnInstance KilnInstance;
 
-/* The options struct, filled and checked; lives as long as the instance. */
+/* The filled and checked options struct; lives as long as the instance. */
 KILN_API const void *kiln_opts(const KilnInstance *self);
 /* The state struct: `state_size` zeroed bytes that belong to the component. */
 KILN_API void *kiln_state(KilnInstance *self);
@@ -40,21 +40,19 @@ typedef struct KilnComponent {
     const char *name;        /* snake_case, unique within its kind */
     const char *summary;     /* one line */
     const KilnField *fields; /* KILN_FIELDS(table); closed by KILN_FIELD_END. NULL: no options */
-    size_t n_fields;         /* rows of the table, KILN_FIELD_END among them */
+    size_t n_fields;         /* rows of the table, including KILN_FIELD_END */
     size_t opts_size;
     size_t state_size;
-    /* Optional. Cross-checks: called while a config is checked, when every option
-     * is right for itself, and again in front of init. `opts` is the options struct;
-     * components in it are NULL, lists of them empty. On failure *ret_option may name
-     * the option at fault ("size", "betas[1]", "window.length"; static text), to
-     * which the message then points; the message says what is wrong and what was
-     * expected, and does not begin with the option's name. */
+    /* Optional. Checks conditions on several options: while a config is checked, once every option
+     * is valid by itself, and again before init. `opts` is the options struct, in which components
+     * are NULL and lists of them empty. On failure *ret_option may name the wrong option ("size",
+     * "betas[1]", "window.length"; static text), whose origin the message then gets; the message
+     * says what is wrong and what was expected, without the option's name. */
     KilnStatus (*check)(const void *opts, const char **ret_option, KilnError *err);
-    /* Optional. Called once after options and children are in place; must not
-     * touch files or data. */
+    /* Optional. Called once, with options and children set; must not touch files or data. */
     KilnStatus (*init)(KilnInstance *self, KilnError *err);
-    /* Optional. Free what the component allocated; must cope with a zeroed or
-     * half-built state, because it is called even when init failed. */
+    /* Optional. Free what the component allocated. Must accept a zeroed or incomplete state, since
+     * it is also called if init failed. */
     void (*release)(KilnInstance *self);
     union {
         const KilnDataModuleOps *datamodule;
@@ -78,12 +76,12 @@ KILN_API const KilnComponent *kiln_instance_component(const KilnInstance *self);
 
 /* ---- Plugins ------------------------------------------------------------ */
 
-/* Raised with every change of a struct that components fill in or are handed
- * (KilnComponent, the ...Ops, KilnFlat, ...). */
+/* Raised with every change of a struct that components fill in or receive (KilnComponent, the
+ * ...Ops, KilnFlat, ...). */
 #define KILN_ABI 5u
 #define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
 
-/* What a plugin says of itself; compared field by field with the host's. */
+/* A plugin's description of itself; compared field by field with the program's. */
 typedef struct KilnPluginInfo {
     uint32_t magic;
     uint32_t abi;
@@ -92,10 +90,10 @@ typedef struct KilnPluginInfo {
     const char *version;                    /* KILN_VERSION it was compiled against */
     const KilnComponent *const *components; /* NULL-terminated */
     uint32_t ops_sizes[KILN_KIND_COUNT];    /* sizeof of each kind's table of functions */
-    uint32_t n_components;                  /* length of `components`, NULL among them */
+    uint32_t n_components;                  /* length of `components`, including NULL */
 } KilnPluginInfo;
 
-/* As the includer of kiln.h sees them, for KilnPluginInfo. */
+/* The sizes as the plugin sees them, for KilnPluginInfo. */
 #define KILN_OPS_SIZES                                                                             \
     {                                                                                              \
         [KILN_KIND_DATAMODULE] = sizeof(KilnDataModuleOps),                                        \
@@ -130,17 +128,17 @@ typedef struct KilnPluginInfo {
         return &info;                                                                              \
     }
 
-/* All components that are known: built-in ones and those of plugins. */
+/* All known components: built-in ones and those of plugins. */
 typedef struct KilnRegistry KilnRegistry;
 
 /* A registry with the built-in components. Owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err);
 /* Also unloads plugins: no instance of theirs may be alive. Accepts NULL. */
 KILN_API void kiln_registry_free(KilnRegistry *registry);
-/* Load a plugin and register its components; a folder conf/ beside it is searched for
- * config files, behind the user's own. On failure nothing is registered.
- * A wrong ABI, a missing symbol, a bad options table and a name that is taken
- * are errors (KILN_E_PLUGIN) that name the file and the difference. */
+/* Load a plugin and register its components. A folder conf/ beside it joins the search path after
+ * the user's own. On failure nothing is registered. A wrong ABI, a missing symbol, an invalid
+ * options table and a duplicate name are errors (KILN_E_PLUGIN) that name the file and the
+ * difference. */
 KILN_API KILN_NODISCARD KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path,
                                                       KilnError *err);
 /* Number of components, and the i-th in order of kind, then name. */

@@ -1,6 +1,6 @@
-/* Options tables: the kinds and types of what an option can hold, the rows, and the
- * macros that write them. One table is all there is to say of a component's options:
- * checking, defaults, help, completion and loading are derived from it. */
+/* Options tables: the types that options can have, the rows, and the macros that write them.
+ * Checking, defaults, help, completion and loading of a component's options are all derived from
+ * its one table. */
 #ifndef KILN_FIELD_H
 #define KILN_FIELD_H
 
@@ -44,21 +44,21 @@ typedef enum KilnType {
     KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
     KILN_TYPE_QUANTITY, /* a count, a fraction or a duration, as written: KilnQuantity */
     KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
-    KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or just its name */
+    KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or only its name */
 } KilnType;
 
-/* How many values an option has. With `optional`, null is allowed: then one number, bool
- * or choice is a pointer member (int64_t *, double *, bool *), which is NULL for null, as
- * text, paths and components are; so is one struct; a list or map is NULL with count 0,
- * and is not NULL when it is empty. Without `optional`, an empty one may be NULL. */
+/* How many values an option has. `optional` allows null: a number, bool, choice or struct is then a
+ * pointer member (int64_t *, double *, bool *), which is NULL for null, like text, paths and
+ * components; a list or map is NULL with count 0 for null, and not NULL if it is empty. Without
+ * `optional`, an empty list or map may be NULL. */
 typedef enum KilnShapeOf {
     KILN_ONE,  /* one value: member `x` is the value itself */
     KILN_LIST, /* a sequence: member `x` is a pointer, member `x_count` a size_t */
     KILN_MAP   /* a mapping from free names, in file order: the same with pairs of key and
-                * value; of components a list, and null entries are left out */
+                * value; a map of components is a list, without null entries */
 } KilnShapeOf;
 
-/* What maps of plain values are arrays of. Keys are never NULL. */
+/* The items of maps of plain values. Keys are never NULL. */
 typedef struct KilnPairBool {
     char *key;
     bool value;
@@ -123,7 +123,7 @@ typedef struct KilnField {
     const struct KilnField *fields; /* STRUCT: its own table */
     size_t n_fields;                /* its rows, KILN_FIELD_END among them */
     const char *renamed;            /* not NULL: this row is only a former name of that option,
-                                     * and all but name, renamed and help means nothing */
+                                     * and only name, renamed and help are used */
     const char *help;               /* one line, shown by --help */
 } KilnField;
 

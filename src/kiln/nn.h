@@ -53,7 +53,7 @@ KILN_API KilnScope kiln_scope(const KilnScope *parent, const char *format, ...) 
 KILN_API KILN_NODISCARD KilnStatus kiln_param_new(const KilnScope *scope, const char *name,
                                                   KilnShape shape, KilnInit init, KilnParam **ret,
                                                   KilnError *err);
-/* Draw the initial value otherwise than the layer that declared it says (the
+/* Draw the initial value differently from the layer that declared it (the
  * last batch normalization of a residual branch starts at 0, say). Call it
  * before the store is sealed. */
 KILN_API void kiln_param_set_init(KilnParam *param, KilnInit init);

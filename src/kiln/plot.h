@@ -1,40 +1,39 @@
-/* Pictures of a run: charts, matrices, grids of images, as PNG. Needs cairo when kiln is
- * built. */
+/* Pictures of a run as PNG: charts, matrices, grids of images. Needs a build with cairo. */
 #ifndef KILN_PLOT_H
 #define KILN_PLOT_H
 
 #include "kiln/base.h"
 
-/* KILN_OK when this build can draw; else KILN_E_MISSING and what to do. */
+/* KILN_OK if this build can draw; otherwise KILN_E_MISSING with what to install. */
 KILN_API KILN_NODISCARD KilnStatus kiln_plot_supported(KilnError *err);
 
-/* A curve; points that are not finite are left out, and the line goes on behind them. */
+/* A curve. Points that are not finite are left out; the line connects their neighbours. */
 typedef struct KilnPlotLine {
     const char *label; /* for the legend; NULL: not in it */
     const double *x, *y;
     size_t n;
-    bool marks;  /* a ring around... */
-    size_t mark; /* ...this point */
+    bool marks;  /* draw a ring around a point */
+    size_t mark; /* the point's index */
 } KilnPlotLine;
 
 typedef struct KilnChart {
     const char *title, *x_label, *y_label; /* NULL: none */
     const KilnPlotLine *lines;
     size_t n_lines;
-    bool log_x, log_y; /* values that are not positive are left out */
+    bool log_x, log_y; /* logarithmic axes; values that are not positive are left out */
     int width, height; /* pixels; 0: 800 × 500 */
 } KilnChart;
 
-/* Draw lines over axes whose ranges fit them, with round ticks and a legend. */
+/* Draw lines over axes that fit their ranges, with round ticks and a legend. */
 KILN_API KILN_NODISCARD KilnStatus kiln_plot_chart(const char *path, const KilnChart *chart,
                                                    KilnError *err);
 
-/* How often each class was taken for each other: a row for each true class, a column for each
- * that was predicted, darker the larger a row's share. */
+/* A confusion matrix: a row per true class, a column per predicted class; a darker cell is a larger
+ * share of its row. */
 typedef struct KilnConfusion {
     const char *title;         /* NULL: none */
     const char *const *labels; /* [n] */
-    const double *values;      /* [n, n]; what is not finite or negative counts as 0 */
+    const double *values;      /* [n, n]; negative or not finite counts as 0 */
     size_t n;                  /* 1 to 64 */
 } KilnConfusion;
 
@@ -44,12 +43,13 @@ KILN_API KILN_NODISCARD KilnStatus kiln_plot_confusion(const char *path,
 
 /* Images in rows, with a line of text below each. */
 typedef struct KilnPlotImage {
-    const float *data; /* [height, width, channels]; the least value is black, the largest white */
-    const char *caption; /* of one line or two; NULL: none */
+    const float
+        *data; /* [height, width, channels]; the smallest value is black, the largest white */
+    const char *caption; /* one or two lines; NULL: none */
 } KilnPlotImage;
 
 typedef struct KilnPlotRows {
-    const char *title; /* of these rows; NULL: none */
+    const char *title; /* NULL: none */
     const KilnPlotImage *images;
     size_t n;
 } KilnPlotRows;

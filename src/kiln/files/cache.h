@@ -37,7 +37,7 @@ typedef struct KilnCacheCounts {
     bool replaced;        /* there was a file that could not be used */
 } KilnCacheCounts;
 KILN_API KilnCacheCounts kiln_cache_counts(const KilnCache *cache);
-/* Say what of these the user should know and was not told yet, a line each that begins with
+/* Report what the user should know and has not seen yet, a line each that begins with
  * `who`. Accepts NULL. */
 KILN_API void kiln_cache_report(KilnCache *cache, const char *who,
                                 void (*say)(void *ctx, const char *message), void *ctx);

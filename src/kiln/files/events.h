@@ -35,7 +35,7 @@ typedef struct KilnEvents KilnEvents;
 
 /* KILN_OK when this build can write event files; else KILN_E_MISSING and what to do. */
 KILN_API KILN_NODISCARD KilnStatus kiln_events_supported(KilnError *err);
-/* Open the file `path` to go on behind its first `offset` bytes (what follows is cut off); 0, or
+/* Open the file `path` to continue after its first `offset` bytes (the rest is cut off); 0, or
  * more than there are: a new file, which begins with the format's version. Owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_events_open(const char *path, int64_t offset,
                                                     KilnEvents **ret, KilnError *err);

@@ -43,7 +43,7 @@ KILN_API void kiln_flight_end(KilnFlight *flight, const KilnFlightBatch *batch);
 /* Why the run ended; cut to what has room. */
 KILN_API void kiln_flight_set_reason(KilnFlight *flight, const char *reason);
 
-/* "" while the run goes on, and when nothing could be said any more. */
+/* "" while the run continues, and if it ended without a report. */
 KILN_API const char *kiln_flight_reason(const KilnFlight *flight);
 KILN_API KilnFlightForm kiln_flight_form(const KilnFlight *flight);
 /* Batches in it; the i-th, the oldest first. */

@@ -17,7 +17,7 @@ typedef struct KilnStText {
     const char *key, *value;
 } KilnStText;
 
-/* Write `path` anew and flush it to disk. Data lies by size of element, largest
+/* Write a new file `path` and sync it to disk. Data lies by size of element, largest
  * first, and within that in the order given, so that every tensor is aligned
  * as readers expect; the same input gives the same bytes. {"format": "pt"}
  * always stands in the metadata. On failure the file is removed. */
