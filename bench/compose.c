@@ -1,9 +1,9 @@
-/* Times composing inside one process: compose, check, resolve and print.
+/* Times composing a config inside one process: compose, check, resolve and print.
  *
  *     compose CONFIG_PATH ROUNDS OVERRIDE...
  *
- * prints the median microseconds of ROUNDS compositions with these overrides, and of ROUNDS with
- * another value of `seed` each, as a sweep's plan makes them ("-" as CONFIG_PATH: what ships). */
+ * Prints the median microseconds of ROUNDS compositions with these overrides, and of ROUNDS with a
+ * different `seed` each, as a sweep composes them ("-" as CONFIG_PATH: the built-in config). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of `rounds` compositions; `last` is the override that changes, or NULL. */
+/* The median of `rounds` compositions; `last` is the varying override, or NULL. */
 static double median(const KilnComposeRequest *request, int rounds, char *last, size_t size)
 {
     double *times = calloc((size_t)rounds, sizeof(*times));
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i++)
         overrides[i - 3] = argv[i];
     if (strcmp(argv[1], "-") == 0)
-        request.sections = kiln_run_sections(); /* any other tree need not be a training's */
+        request.sections = kiln_run_sections(); /* other configs need not be for training */
     else
         request.config_path = argv[1];
     request.overrides = overrides;

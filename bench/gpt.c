@@ -1,5 +1,5 @@
-/* Times a training step of a GPT of 6 layers, width 384, 6 heads, context 256, batch 8,
- * 65 characters, with AdamW: kiln's side of `python bench/peer.py gpt`. */
+/* Times a training step of a GPT (6 layers, width 384, 6 heads, context 256, batch 8, 65
+ * characters, AdamW): kiln's side of `python bench/peer.py gpt`. */
 #include "bench/steps.h"
 #include "tests/nets/gpt.h"
 

@@ -1,6 +1,6 @@
-/* Times the kernels of a training step of ResNet-18 (small stem, 10 classes) on
- * 32x32 images with both algorithms of convolution and in bf16: per operation, and against
- * the arithmetic that the convolutions need.
+/* Times the kernels of a ResNet-18 training step (small stem, 10 classes) on 32x32 images, with
+ * both convolution algorithms and in bf16: per operation, and relative to the arithmetic of the
+ * convolutions.
  *
  *   make build/release/bench/kernels_resnet
  *   kernels_resnet [BATCH [THREADS [PEAK_GFLOPS]]] */
@@ -20,8 +20,8 @@ enum { MAX_PARAMS = 256, RUNS = 9, MAX_KINDS = 64 };
 typedef struct Net {
     KilnGraph *graph;
     float *values[MAX_PARAMS], *grads[MAX_PARAMS];
-    int n, next;  /* made so far; used in this step */
-    double flops; /* of convolutions, one step */
+    int n, next;  /* created so far; used in this step */
+    double flops; /* of the convolutions in one step */
 } Net;
 
 static void *checked(void *memory)
@@ -33,7 +33,7 @@ static void *checked(void *memory)
     return memory;
 }
 
-/* The next parameter, drawn around `mean` when it is new. */
+/* The next parameter, drawn around `mean` if new. */
 static KilnTensor *param(Net *net, KilnShape shape, double mean, double deviation, bool trained)
 {
     const size_t count = (size_t)kiln_shape_count(&shape);

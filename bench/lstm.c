@@ -1,5 +1,5 @@
-/* Times a training step of an LSTM, 2 layers of 256, batch 32, 64 steps, with Adam:
- * kiln's side of `python bench/peer.py lstm`. */
+/* Times a training step of an LSTM (2 layers of 256, batch 32, 64 steps, Adam): kiln's side of
+ * `python bench/peer.py lstm`. */
 #include "bench/steps.h"
 #include "tests/nets/lstm.h"
 

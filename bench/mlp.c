@@ -1,5 +1,5 @@
-/* Times a training step of an MLP 784-512-512-10, batch 128, with Adam: kiln's side of
- * `python bench/peer.py mlp`. */
+/* Times a training step of an MLP (784-512-512-10, batch 128, Adam): kiln's side of `python
+ * bench/peer.py mlp`. */
 #include "bench/steps.h"
 #include "kiln/nn.h"
 

@@ -1,11 +1,11 @@
-/* Times the optimizers' updates alone, over a flat vector of parameters.
+/* Times optimizer updates alone, over a flat vector of parameters.
  *
  *     optimizers [PARAMETERS [THREADS [ROUNDS]]]
  *
- * prints for each optimizer the median and the least milliseconds of an update, the
- * bytes of memory that it must move for each parameter, and the most GB/s that this
- * makes; and what the update takes longer when it measures the norms of PARTS parts of
- * the gradient, as for the flight recorder, in turn with it: by the least times. */
+ * Prints for each optimizer the median and minimum milliseconds of an update, the bytes of memory
+ * it must move per parameter, and the resulting peak GB/s. Also prints the extra minimum time of an
+ * update that computes the norms of PARTS parts of the gradient, as for the flight recorder; both
+ * run alternately. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void update(KilnFlat *flat, int which)
     }
 }
 
-/* hyper: how many numbers; bytes: moved for each parameter. */
+/* hyper: how many values; bytes: moved per parameter. */
 static const struct {
     const char *name;
     int slots, hyper, bytes;
@@ -97,7 +97,7 @@ static double once(Bench *bench, size_t which, bool measures)
     if (which == KILN_COUNT(rows) - 1)
         flat.scale = kiln_clip_factor(kiln_l2_norm(flat.grad), 1.0);
     if (measures) {
-        flat.parts = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(PARTS), bench->parts);
+        flat.part_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(PARTS), bench->parts);
         flat.norms = kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(PARTS), bench->norms, false,
                                          NULL);
     }

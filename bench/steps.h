@@ -1,6 +1,6 @@
-/* Times steps of a network against the library: declare the network, then record,
- * run and update in a loop, as training does without the rest of it. Prints one
- * line of JSON, and with --profile the time of each operation. */
+/* Times training steps of a network through the library: declares the network, then records, runs
+ * and updates in a loop. Prints one line of JSON and, with --profile, the time of each operation.
+ */
 #ifndef KILN_BENCH_STEPS_H
 #define KILN_BENCH_STEPS_H
 
@@ -102,7 +102,7 @@ static inline int bench_ascending(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The declared network: allocate, measure for some seconds, print. */
+/* For a declared network: allocates, measures for `seconds`, prints. */
 static inline void bench_run(Bench *bench, double seconds, bool profile)
 {
     static double times[BENCH_MOST];
@@ -141,7 +141,7 @@ static inline void bench_run(Bench *bench, double seconds, bool profile)
     kiln_backend_free(bench->backend);
 }
 
-/* Options that all have: [--threads N] [--seconds S] [--precision 32|bf16] [--profile]. */
+/* Options of all benchmarks: [--threads N] [--seconds S] [--precision 32|bf16] [--profile]. */
 typedef struct BenchOptions {
     int threads;
     double seconds;

@@ -1,5 +1,5 @@
-/* What the jobs of bench/sweep.py need by themselves: the same runs, one after the other
- * in one process. Prints seconds of wall and of processor time. */
+/* The baseline of bench/sweep.py: the same runs, one after the other in one process. Prints wall
+ * seconds and processor seconds. */
 #include <stdio.h>
 #include <time.h>
 
@@ -15,9 +15,9 @@ static double now(clockid_t clock)
 
 static KilnStatus run(const KilnRegistry *registry, const char *const *overrides, KilnError *err)
 {
-    KilnComposeRequest request = {
-        .overrides = overrides, .registry = registry, .sections = kiln_run_sections()
-    };
+    KilnComposeRequest request = { .overrides = overrides,
+                                   .registry = registry,
+                                   .sections = kiln_run_sections() };
     KilnRunEnv env = { .registry = registry, .overrides = overrides };
     KilnErrors *errors = NULL;
     KilnConfig *config = NULL;

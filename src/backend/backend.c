@@ -1,4 +1,4 @@
-/* What all backends share. */
+/* Shared by all backends. */
 #include "graph/backend.h"
 
 void kiln_backend_free(KilnBackend *backend)

@@ -12,9 +12,8 @@
 
 #include "graph/op.h"
 
-/* How a value's elements lie in memory. 0 is plain order (row-major in the
- * tensor's shape); other numbers are the backend's own, equal numbers meaning
- * equal order. */
+/* Memory order of a value. 0 is plain order (row-major in the tensor's shape); other numbers belong
+ * to the backend, and equal numbers mean equal order. */
 typedef uint32_t KilnLayout;
 #define KILN_PLAIN 0u
 
@@ -23,11 +22,11 @@ typedef struct KilnArg {
     KilnDType dtype;
     KilnShape shape;
     KilnLayout layout;
-    bool fixed;    /* outputs: has a place of its own or is read after the run, must be plain */
-    bool has_dest; /* outputs: has a place of its own, which nothing but the step writes */
+    bool fixed;    /* outputs: has a destination or is read after the run, so it must be plain */
+    bool has_dest; /* outputs: has a destination, which only the step writes */
     bool absent;   /* optional input not given */
-    size_t bytes;  /* of the value in its layout */
-    void *data;    /* set before each run; aligned to 64 bytes unless a leaf's */
+    size_t bytes;  /* size of the value in its layout */
+    void *data;    /* set before each run; aligned to 64 bytes unless it is a leaf */
 } KilnArg;
 
 /* A planned node: what a kernel prepares once and runs every step. */
@@ -35,40 +34,39 @@ typedef struct KilnCall {
     KilnBackend *backend;
     const KilnOp *op;
     const void *attrs;
-    const KilnMap *epilogue; /* as KilnNode's; only kernels that say so get one */
-    int n_inputs, n_outputs; /* the epilogue's included */
+    const KilnMap *epilogue; /* as in KilnNode; only for kernels that support epilogues */
+    int n_inputs, n_outputs; /* including the epilogue's */
     KilnArg inputs[KILN_MAX_INPUTS], outputs[KILN_MAX_OUTPUTS];
-    size_t workspace_size; /* asked for by prepare; scratch valid during run only */
+    size_t workspace_size; /* set by prepare; scratch memory valid during run only */
     void *workspace;       /* aligned to 64 bytes */
-    void *priv;            /* the kernel's own, freed by its release */
-    void *epilogue_priv;   /* the same, of what runs the epilogue */
+    void *priv;            /* the kernel's own state, freed by its release */
+    void *epilogue_priv;   /* the same, for the code that runs the epilogue */
 } KilnCall;
 
 typedef struct KilnKernel {
     const KilnOp *op;
-    /* Optional; default: all inputs plain, all outputs plain.
-     * On entry inputs[i].layout is what the producer gives and outputs are
-     * plain with their plain size. The kernel may set inputs[i].layout to what
-     * it wants (the planner converts), and the layout and bytes of outputs that
-     * are not fixed; and workspace_size. May be called with layouts only (no data). */
+    /* Optional; by default all inputs and outputs are plain. On entry inputs[i].layout is what the
+     * producer gives, and outputs are plain with their plain size. The kernel may set
+     * inputs[i].layout to what it wants (the planner converts), the layout and bytes of outputs
+     * that are not fixed, and workspace_size. May be called with layouts only (no data). */
     KilnStatus (*prepare)(KilnCall *call, KilnError *err);
     void (*run)(KilnCall *call);
-    /* Optional. Also called after a prepare that failed and left `priv` set. */
+    /* Optional. Also called after a failed prepare that set `priv`. */
     void (*release)(KilnCall *call);
-    bool alias;              /* output 0 is input 0's bytes; run does nothing (reshape) */
-    bool epilogue;           /* takes a map to run on its output 0 */
-    bool epilogue_gives_f32; /* whose results may be f32 where output 0 would be bf16 */
-    /* Bit i: output 0 may lie over input i when type, shape and layout agree: no
-     * element is read after one that shares its place was written. */
+    bool alias;              /* output 0 shares input 0's bytes; run does nothing (reshape) */
+    bool epilogue;           /* can run a map on its output 0 */
+    bool epilogue_gives_f32; /* the epilogue's results may be f32 where output 0 would be bf16 */
+    /* Bit i: output 0 may overwrite input i when type, shape and layout agree: no element is read
+     * after one at the same position was written. */
     unsigned in_place;
-    /* Bit i: input or output i may be bf16 where the operation was recorded with
-     * floats. Others are converted by the planner. */
+    /* Bit i: input or output i may be bf16 where the operation was recorded with floats. The
+     * planner converts the others. */
     unsigned bf16_inputs, bf16_outputs;
-    /* Bit i: a variable may stay f32 at input i where the others are bf16: the
-     * kernel rounds it to bf16 itself, while it packs it. */
+    /* Bit i: a variable may stay f32 at input i where the others are bf16: the kernel rounds it to
+     * bf16 while packing. */
     unsigned rounding_inputs;
-    /* Floats at those bits may differ in type. Without it they are all bf16 or
-     * all f32, but for products, whose output may be f32 whatever their inputs. */
+    /* Floats at those bits may differ in type. Otherwise they are all bf16 or all f32, except for
+     * products, whose output may be f32 with any inputs. */
     bool mixed_floats;
 } KilnKernel;
 
@@ -86,12 +84,11 @@ typedef struct KilnBackendOps {
 /* First member of every backend. */
 struct KilnBackend {
     const KilnBackendOps *ops;
-    KilnDType float_type; /* of kiln_graph_full and of checks: f32, or f64 on the reference */
+    KilnDType float_type; /* default float type: f32, or f64 on the f64 reference */
     int threads;
     KilnConvolution convolution;
-    bool bf16;        /* the processor multiplies bf16; else products of bf16 are computed as f32 */
-    char machine[64]; /* what else than the program decides how results are rounded: "avx512,
-                       * oneDNN 2.7.2"; "" when nothing does */
+    bool bf16; /* the processor multiplies bf16; otherwise products of bf16 are computed in f32 */
+    char machine[64]; /* affects rounding: "avx512, oneDNN 2.7.2"; "" if nothing does */
 };
 
 /* The reference backend in double precision, for gradient checks. */

@@ -1,9 +1,9 @@
-/* Gradients: walks the recorded nodes backwards and records more nodes. */
+/* Records the gradients: walks the recorded nodes backwards and appends more nodes. */
 #include "graph/op_check.h"
 #include "graph/graph.h"
 #include "graph/recompute.h"
 
-/* Add one more gradient to what `tensor` has. */
+/* Adds one more gradient to that of `tensor`. */
 static void accumulate(KilnTensor *tensor, KilnTensor *gradient)
 {
     if (tensor->grad == NULL)
@@ -12,14 +12,14 @@ static void accumulate(KilnTensor *tensor, KilnTensor *gradient)
         tensor->grad = kiln_add(tensor->grad, gradient);
 }
 
-/* Whether the node owes input i a gradient. */
+/* Whether input i of the node needs a gradient. */
 static bool owes(const KilnNode *node, int i)
 {
     return node->inputs[i] != NULL && node->inputs[i]->wants_grad &&
            (node->op->constant >> i & 1) == 0;
 }
 
-/* A gradient that an operation does not have is never left out in silence. */
+/* A missing gradient is an error, never silently zero. */
 static void refuse(KilnGraph *graph, const KilnOp *op, int i)
 {
     static const char hint[] = "kiln_detach it, if it is to count as a constant";
@@ -34,8 +34,8 @@ static void refuse(KilnGraph *graph, const KilnOp *op, int i)
                           op->name, i + 1, hint);
 }
 
-/* Record the gradients of one node's inputs, when its outputs have any. `again` is
- * what they may read: the node, or its second recording. */
+/* Records the gradients of one node's inputs, if its outputs have any. `again` is the node that
+ * they may read: the node itself or its second recording (recompute.h). */
 static void node_backward(const KilnNode *node, KilnNode *again)
 {
     KilnTensor *dy[KILN_MAX_OUTPUTS] = { NULL }, *dx[KILN_MAX_INPUTS] = { NULL };
@@ -57,7 +57,7 @@ static void node_backward(const KilnNode *node, KilnNode *again)
     }
 }
 
-/* Add the variable's gradient to what its place holds of earlier steps. */
+/* Adds the gradient to what its destination holds from earlier steps. */
 static void add_to_place(KilnGraph *graph, KilnTensor *variable)
 {
     const KilnDType dtype = variable->stored_bf16 ? KILN_BF16 : variable->dtype;
@@ -69,8 +69,8 @@ static void add_to_place(KilnGraph *graph, KilnTensor *variable)
     kiln_store(place, kiln_add(place, variable->grad));
 }
 
-/* Have the variable's gradient written where its owner wants it. A variable
- * that the loss does not depend on gets zeros there. */
+/* Writes the variable's gradient to its destination. A variable that the loss does not depend on
+ * gets zeros. */
 static void place_gradient(KilnGraph *graph, KilnTensor *variable)
 {
     KilnTensor *gradient = variable->grad;
@@ -84,7 +84,7 @@ static void place_gradient(KilnGraph *graph, KilnTensor *variable)
     if (gradient == NULL)
         gradient = kiln_graph_full(graph, variable->shape, 0.0);
     else if (gradient->dest != NULL)
-        /* Two variables share a gradient (a + b): the second gets an exact copy. */
+        /* Two variables share a gradient (a + b): the second gets a copy. */
         gradient = variable->grad = kiln_scale(gradient, 1.0);
     if (gradient->poisoned)
         return;
@@ -105,8 +105,8 @@ static bool check_loss(KilnGraph *graph, const KilnTensor *loss)
         kiln_graph_poison(graph, "backward: the loss must be a scalar, got %s",
                           kiln_shape_text(&loss->shape, text, sizeof(text)));
     else if (!loss->wants_grad)
-        kiln_graph_poison(graph, "backward: the loss does not depend on any variable that "
-                                 "wants a gradient");
+        kiln_graph_poison(graph,
+                          "backward: the loss does not depend on any variable with a gradient");
     else
         return true;
     return false;

@@ -14,7 +14,8 @@ typedef struct Check {
     size_t n;
 } Check;
 
-/* Record the function; with `gradients` (one array per variable) also those. */
+/* Records and runs the function; `gradients` (one array per variable), if any, get its gradients.
+ */
 static KilnStatus evaluate(const Check *check, double *const *gradients, double *ret,
                            KilnError *err)
 {

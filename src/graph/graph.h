@@ -1,7 +1,6 @@
-/* The recorded step: nodes, tensors, and the graph that owns them. Recording is
- * an arena of nodes in program order, which is also the order of execution:
- * an operation that updates a variable comes after everything recorded before
- * it that reads the variable, and before everything after. */
+/* The recorded step: nodes, tensors, and the graph that owns them. Nodes are recorded in program
+ * order, which is also the order of execution: an operation that updates a variable runs after
+ * everything recorded before it that reads the variable, and before everything after it. */
 #ifndef KILN_GRAPH_GRAPH_H
 #define KILN_GRAPH_GRAPH_H
 
@@ -20,19 +19,19 @@ typedef struct KilnMap KilnMap;
 
 struct KilnTensor {
     KilnGraph *graph;
-    KilnNode *node; /* that makes it; NULL: a leaf */
-    int output;     /* which of the node's outputs */
+    KilnNode *node; /* the producer; NULL: a leaf */
+    int output;     /* index among the node's outputs */
     int id;         /* index among the step's tensors */
     KilnDType dtype;
     bool poisoned;
-    bool wants_grad;  /* a variable that wants one, or depends on one */
+    bool wants_grad;  /* a variable that needs a gradient, or depends on one */
     bool variable;    /* a leaf that operations may update */
-    bool stored_bf16; /* its bytes, or those at its place, are bf16; operations take it as f32 */
+    bool stored_bf16; /* stored as bf16; operations see it as f32 */
     KilnShape shape;
-    int64_t classes;  /* of i32 labels: 0 to classes - 1; 0: not known */
-    void *data;       /* leaf: the caller's bytes; else set after a run that asked for it */
-    void *dest;       /* not NULL: the value must be written here (a gradient's place) */
-    void *grad_dest;  /* variables: where the gradient goes, or NULL */
+    int64_t classes;  /* i32 labels are 0 to classes - 1; 0: unknown */
+    void *data;       /* leaf: the caller's bytes; else set after a run that requested it */
+    void *dest;       /* not NULL: write the value here (a gradient into its flat buffer) */
+    void *grad_dest;  /* variables: destination of the gradient, or NULL */
     KilnTensor *grad; /* set by kiln_graph_backward */
 };
 
@@ -40,24 +39,25 @@ struct KilnNode {
     const KilnOp *op;
     int index; /* in recording order */
     int n_inputs, n_outputs;
-    KilnTensor *inputs[KILN_MAX_INPUTS]; /* NULL: an optional input that is absent */
+    KilnTensor *inputs[KILN_MAX_INPUTS]; /* NULL: an absent optional input */
     KilnTensor *outputs[KILN_MAX_OUTPUTS];
     void *attrs; /* op->attrs_size bytes; padding is zero */
-    /* Made by fusion only: a map that the kernel runs on what it computed.
-     * Register 0 is output 0 as the operation alone would give it, registers 1...
-     * are the inputs after the operation's own. Result 0 of the map takes output
-     * 0's place; more results are outputs after the operation's own. NULL: none. */
+    /* Set by fusion only: a map that the kernel runs on its result. Register 0 is output 0 as the
+     * operation alone would give it; registers 1... are the inputs after the operation's own.
+     * Result 0 of the map replaces output 0; more results are outputs after the operation's own.
+     * NULL: none. */
     const KilnMap *epilogue;
     const char *layer; /* borrowed for the step */
-    int block;         /* of the forward pass that is recomputed (recompute.h); 0: none */
-    int segment;       /* the second recording of that block; 0: all else */
+    int block;         /* block of the forward pass to recompute (recompute.h); 0: none */
+    int segment;       /* second recording of that block; 0: everything else */
 };
 
-/* Bytes, one thing behind the other: hashed at once, which is far quicker than piece by piece. */
+/* The bytes that identify a plan, appended one after the other and hashed in one go, which is much
+ * faster than piece by piece. */
 typedef struct KilnPlanKey {
     unsigned char *bytes; /* grow-only, kept between steps */
     size_t n, capacity;
-    bool failed; /* memory was out */
+    bool failed; /* out of memory */
 } KilnPlanKey;
 
 void kiln_plan_key_add(KilnPlanKey *plan_key, const void *bytes, size_t n);
@@ -73,29 +73,29 @@ struct KilnGraph {
     KilnError error;      /* first error of recording */
     KilnTensor *poison;   /* what failed operations return */
     const char *layer;
-    KilnDType float_type; /* f32; f64 on a reference backend made for it */
-    bool backward;        /* gradients of this step are recorded */
-    bool accumulates;     /* gradients are added to what their places hold */
-    size_t n_forward;     /* nodes before the gradients, when `backward` */
-    KilnPlan *plans;      /* linked list, last used first */
+    KilnDType float_type; /* f32; f64 on the f64 reference backend */
+    bool backward;        /* this step computes gradients */
+    bool accumulates;     /* gradients are added to what their destinations hold */
+    size_t n_forward;     /* nodes before the gradients, if `backward` */
+    KilnPlan *plans;      /* linked list, most recently used first */
     size_t n_plans;       /* made so far */
-    void *block;          /* activations and workspace, as large as the largest plan needs */
+    void *block;          /* activations and workspace, sized for the largest plan */
     size_t block_size;
     bool profile;
     KilnPrecision precision;
-    const char *const *recompute; /* patterns of layers' paths: blocks to recompute; borrowed */
+    const char *const *recompute; /* patterns of layer paths to recompute; borrowed */
     size_t n_recompute;
-    int block_now, n_blocks, segment; /* of the nodes that are recorded now */
-    bool detect_anomaly;              /* look at every result; stop at the first NaN or infinity */
-    unsigned passes_off;              /* bit i: pass i of kiln_passes is left out */
+    int block_now, n_blocks, segment; /* of the nodes being recorded now */
+    bool detect_anomaly;              /* check every result; stop at the first NaN or infinity */
+    unsigned passes_off;              /* bit i: pass i of kiln_passes does not run */
 };
 
-/* Record `op` with its inputs and attributes: infers output shapes, appends to
- * the hash, and returns output 0 (poisoned when something does not fit). Other
- * outputs are node->outputs[i] of the returned tensor's node. */
+/* Records `op` with its inputs and attributes: infers output shapes, extends the plan key, and
+ * returns output 0 (poisoned when something does not fit). Other outputs are node->outputs[i] of
+ * the returned tensor's node. */
 KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
                               int n_inputs, const void *attrs);
-/* Remember the first error and return the poisoned tensor. */
+/* Keeps the first error and returns the poisoned tensor. */
 KilnTensor *kiln_graph_poison(KilnGraph *graph, const char *format, ...) KILN_PRINTF(2, 3);
 
 #endif

@@ -1,4 +1,4 @@
-/* The layer table: a walk over the recorded nodes. */
+/* The layer table, from a walk over the recorded nodes. */
 #include "graph/layers.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static bool same_layer(const KilnNode *a, const KilnNode *b)
     return a->layer == b->layer || strcmp(a->layer, b->layer) == 0;
 }
 
-/* Whether an earlier node is of the same layer. */
+/* Whether an earlier node belongs to the same layer. */
 static bool seen_before(const KilnGraph *graph, size_t n)
 {
     for (size_t i = n; i-- > 0;) {
@@ -25,7 +25,7 @@ static bool seen_before(const KilnGraph *graph, size_t n)
     return false;
 }
 
-/* FLOPs of the nodes from..to that belong to the layer. */
+/* FLOPs of the layer's nodes in [from, to). */
 static double flops_of(const KilnGraph *graph, const KilnNode *layer, size_t from, size_t to)
 {
     double sum = 0.0;

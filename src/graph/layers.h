@@ -1,4 +1,4 @@
-/* The layers of a recorded step, as a table for people. */
+/* The layers of a recorded step, as rows for the layer table. */
 #ifndef KILN_GRAPH_LAYERS_H
 #define KILN_GRAPH_LAYERS_H
 
@@ -6,14 +6,13 @@
 
 typedef struct KilnLayerRow {
     const char *path; /* borrowed for the step */
-    const char *op;   /* the last operation recorded under that path that has a result */
+    const char *op;   /* the last operation with a result recorded under that path */
     KilnShape output; /* of that operation */
     double flops, flops_backward;
 } KilnLayerRow;
 
-/* One row per layer path, in order of first use; operations outside of any
- * layer and gradients are left out. Fills at most `capacity` rows (`rows` may
- * be NULL when it is 0) and returns how many there are. */
+/* One row per layer path, in order of first use; operations outside layers and gradients are
+ * omitted. Fills at most `capacity` rows (`rows` may be NULL if 0) and returns the total. */
 size_t kiln_graph_layers(const KilnGraph *graph, KilnLayerRow *rows, size_t capacity);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is asked of maps. */
+/* Queries on maps. */
 #include "graph/map.h"
 
 #include <string.h>

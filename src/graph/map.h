@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a step computes from registers a, b, c and numbers p, q: X(code, how many of
- * a, b, c it reads). NaN goes through wherever PyTorch lets it. Those that end in
- * _GRAD take the gradient of the result as a. */
+/* Step codes, with registers a, b, c and numbers p, q: X(code, how many of a, b, c it reads). NaN
+ * propagates as in PyTorch. Codes that end in _GRAD take the gradient of the result as a. */
 #define KILN_MAP_CODES(X)                                                                          \
     X(NUMBER, 0)          /* p */                                                                  \
     X(COPY, 1)            /* a */                                                                  \
@@ -23,7 +22,7 @@
     X(MINIMUM, 2)         /* NaN if either is */                                                   \
     X(MAXIMUM, 2)         /* NaN if either is */                                                   \
     X(CLAMP, 1)           /* min(max(a, p), q) */                                                  \
-    X(EQ, 2)              /* comparisons give 1 or 0 */                                            \
+    X(EQ, 2)              /* comparisons return 1 or 0 */                                          \
     X(NE, 2)              /* */                                                                    \
     X(LT, 2)              /* a < b */                                                              \
     X(LE, 2)              /* a <= b */                                                             \
@@ -38,7 +37,7 @@
     X(POW, 1)             /* a to the p */                                                         \
     X(POWER, 2)           /* a to the b */                                                         \
     X(ABS, 1)             /* */                                                                    \
-    X(SIGN, 1)            /* -1, 0, 1; of NaN 0 */                                                 \
+    X(SIGN, 1)            /* -1, 0, 1; 0 for NaN */                                                \
     X(ERF, 1)             /* */                                                                    \
     X(SIN, 1)             /* */                                                                    \
     X(COS, 1)             /* */                                                                    \
@@ -78,8 +77,8 @@ typedef struct KilnMapStep {
     double p, q;     /* unused ones are 0 */
 } KilnMapStep;
 
-/* Registers 0 ... n_inputs - 1 are the inputs, broadcast to the outputs' shape as
- * PyTorch does; register n_inputs + i is what step i gives. */
+/* Registers 0 ... n_inputs - 1 are the inputs, broadcast to the outputs' shape as in PyTorch;
+ * register n_inputs + i is the result of step i. */
 typedef struct KilnMap {
     int32_t n_inputs, n_steps, n_results;
     int32_t results[KILN_MAP_RESULTS]; /* registers */
@@ -89,12 +88,12 @@ typedef struct KilnMap {
 
 typedef struct KilnNode KilnNode;
 
-/* How many registers a code reads. */
+/* Number of registers that a code reads. */
 int kiln_map_reads(KilnMapCode code);
 /* Whether a step reads the register. */
 bool kiln_map_step_reads(const KilnMapStep *step, int reg);
-/* The map of a node: its attributes, or the one step of its operation. False: the
- * operation is not elementwise. */
+/* The map of a node: its attributes, or its operation's single step. False if the operation is not
+ * elementwise. */
 bool kiln_map_of_node(const KilnNode *node, KilnMap *ret);
 
 #endif

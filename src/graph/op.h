@@ -1,4 +1,6 @@
-/* What an operation is: a const descriptor. Kernels are the backend's. */
+/* An operation is a const descriptor: its inputs, shapes, gradient and attributes. Its kernels are
+ * in the backends (graph/backend.h). To add one: an X(name) line in its header in graph/ops, its
+ * KilnOp in the .c file beside it, a kernel in backend/cpu/kernels and one in backend/ref. */
 #ifndef KILN_GRAPH_OP_H
 #define KILN_GRAPH_OP_H
 
@@ -26,41 +28,39 @@
 #include "graph/ops/reshape.h"
 #include "graph/ops/updates.h"
 
-/* What mixed precision does with an operation's floats. */
+/* What mixed precision does with an operation's floats, as torch.autocast's lists. */
 typedef enum KilnAutocast {
-    KILN_AUTOCAST_F32,   /* computed in f32: losses, statistics, sums over many */
-    KILN_AUTOCAST_BF16,  /* worth bf16: products, convolutions */
-    KILN_AUTOCAST_FOLLOW /* bf16 when its largest inputs, of those that may be, all are */
+    KILN_AUTOCAST_F32,   /* computed in f32: losses, statistics, long sums */
+    KILN_AUTOCAST_BF16,  /* cast to bf16: products, convolutions */
+    KILN_AUTOCAST_FOLLOW /* bf16 if the largest of the inputs that may be bf16 all are */
 } KilnAutocast;
 
 struct KilnOp {
     const char *name;
     int n_inputs;  /* as recorded; optional ones are NULL pointers */
-    int n_outputs; /* 0 only with `updates`; infer may lower the node's own number */
+    int n_outputs; /* 0 only with `updates`; infer may lower the node's own count */
     size_t attrs_size;
-    unsigned updates; /* bit i: input i is a variable that the node writes */
-    /* Check the inputs and set dtype and shape of every output. On a misfit set
-     * err (what the operation needs and what came; the layer is added). */
+    unsigned updates; /* bit i: the node writes input i, a variable */
+    /* Checks the inputs and sets dtype and shape of every output. On failure sets err (what the
+     * operation needs and what it got; recording adds the layer). */
     KilnStatus (*infer)(KilnNode *node, KilnError *err);
-    /* Record the gradients of the inputs from those of the outputs (dy[i] NULL:
-     * output i got none); leave dx[i] NULL for an input without one. NULL: the
-     * operation has no gradient. That is an error of backward for an input that wants
-     * one, but for those of `constant`. */
+    /* Records the gradients of the inputs from those of the outputs (dy[i] is NULL if output i has
+     * none); leaves dx[i] NULL for an input without one. NULL: the operation has no gradient, which
+     * is an error of backward for any input that needs one and is not `constant`. */
     void (*gradient)(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx);
-    unsigned constant; /* bit i: the slope of input i is 0 everywhere: comparisons, choices */
-    /* Elementwise operations: the step that computes it in a map (register i is
-     * input i), so that fusion can join it to others. False, or NULL: none. */
+    unsigned constant; /* bit i: the derivative by input i is 0 everywhere (comparisons, masks) */
+    /* Elementwise operations: the map step that computes it (register i is input i), for fusion.
+     * False, or NULL: none. */
     bool (*map)(const KilnNode *node, KilnMapStep *ret);
     KilnAutocast autocast;
     unsigned bf16_inputs, bf16_outputs; /* bit i: may be bf16 in mixed precision */
-    /* Floating-point operations of products and convolutions, a multiplication and
-     * an addition counted as two (as PyTorch's flop counter); NULL: none worth counting. */
+    /* Floating-point operations of products and convolutions; a multiplication and an addition
+     * count as two, as in PyTorch's flop counter. NULL: not counted. */
     double (*flops)(const KilnNode *node);
 };
 
-/* Every operation: X(name) for kiln_op_<name>. Attributes and signatures are in
- * the subjects' headers. Attributes have no padding that is not zeroed, for they
- * are hashed as bytes. */
+/* Every operation: X(name) for kiln_op_<name>. Attributes and signatures are in the headers of
+ * graph/ops. Padding in attributes is zero, because they are hashed as bytes. */
 #define KILN_OP_TABLE(X)                                                                           \
     KILN_OPS_ELEMENTWISE(X)                                                                        \
     KILN_OPS_ACTIVATION(X)                                                                         \
@@ -88,7 +88,7 @@ struct KilnOp {
 KILN_OP_TABLE(KILN_OP_DECLARE)
 #undef KILN_OP_DECLARE
 
-/* The same as an array: kernels and tests loop over it. */
+/* The same as an array, for kernels and tests that loop over it. */
 extern const KilnOp *const kiln_ops[];
 extern const size_t kiln_ops_count;
 

@@ -1,5 +1,5 @@
-/* What operations ask of their inputs, with messages in one voice. The name of
- * the layer and the operation are put in front by recording. */
+/* Checks that operations share, with uniform messages. Recording prefixes the layer and the
+ * operation. */
 #ifndef KILN_GRAPH_OP_CHECK_H
 #define KILN_GRAPH_OP_CHECK_H
 
@@ -8,14 +8,14 @@
 /* Rank, sizes of at least 1, and less than 2^31 elements. */
 KILN_NODISCARD KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err);
 
-/* Checks of input i, called `name` in messages. All succeed on an input that is
- * absent, which only optional ones are. */
+/* Checks of input i, which messages call `name`. All succeed on an absent input, as only optional
+ * inputs can be absent. */
 KILN_NODISCARD KilnStatus kiln_check_dtype(const KilnNode *node, int i, const char *name,
                                            KilnDType dtype, KilnError *err);
 /* The graph's float type. */
 KILN_NODISCARD KilnStatus kiln_check_float(const KilnNode *node, int i, const char *name,
                                            KilnError *err);
-/* Float, and of this rank; `form` shows what the axes are: "[N, H, W, C]". */
+/* Float, and of this rank; `form` names the axes: "[N, H, W, C]". */
 KILN_NODISCARD KilnStatus kiln_check_rank(const KilnNode *node, int i, const char *name, int rank,
                                           const char *form, KilnError *err);
 /* Float, and of exactly this shape. */
@@ -25,15 +25,14 @@ KILN_NODISCARD KilnStatus kiln_check_shape(const KilnNode *node, int i, const ch
 KILN_NODISCARD KilnStatus kiln_check_rows(const KilnNode *node, int i, const char *name,
                                           KilnError *err);
 
-/* Set what output i is. */
+/* Sets type and shape of output i. */
 void kiln_infer_output(KilnNode *node, int i, KilnDType dtype, const KilnShape *shape);
-/* Output 0 is a float of input i's shape. */
+/* Makes output 0 a float of input i's shape. */
 void kiln_infer_like(KilnNode *node, int i);
 /* The graph's float type. */
 KilnDType kiln_node_float(const KilnNode *node);
 
-/* A shape in attributes: bytes that are not part of it are zero. The attributes
- * must have been zeroed. */
+/* Copies a shape into zeroed attributes; unused axes stay zero. */
 void kiln_shape_store(KilnShape *attr, const KilnShape *shape);
 
 #endif

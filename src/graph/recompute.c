@@ -1,7 +1,6 @@
-/* Blocks that are computed twice. Nodes of a block are recorded again before its
- * gradients, from the block's inputs, and the gradients read those. Dropout's masks
- * are functions of key and stream, so that they are the same; what updates a
- * variable is not repeated. */
+/* Activation checkpointing: records the nodes of a block again before its gradients, from the
+ * block's inputs; the gradients read the second recording. Dropout masks are functions of key and
+ * stream, so they repeat exactly. Nodes that update a variable are not repeated. */
 #include "graph/recompute.h"
 
 #include <string.h>
@@ -46,7 +45,7 @@ size_t kiln_layer_match(const char *pattern, const char *path)
     return *at == '\0' || *at == '.' ? (size_t)(at - path) : 0;
 }
 
-/* Letters of the block's name in a node's layer; 0: it is in none. */
+/* Length of the block's name in a node's layer; 0: it belongs to none. */
 static size_t block_name(const KilnGraph *graph, const KilnNode *node)
 {
     size_t length = 0;
@@ -56,8 +55,8 @@ static size_t block_name(const KilnGraph *graph, const KilnNode *node)
     return length;
 }
 
-/* A block is everything between the first and the last node of its name that no
- * other block interrupts: what a block does between its layers may have no name. */
+/* A block is everything between the first and the last node of its name, unless another block
+ * interrupts it: operations between the block's layers may have no name. */
 static void find_blocks(KilnGraph *graph)
 {
     const KilnNode *last = NULL;
@@ -82,7 +81,7 @@ static void find_blocks(KilnGraph *graph)
 
 /* ---- The second recording -------------------------------------------------------------- */
 
-/* Whether a node after `node` in the forward pass changes a variable that it reads. */
+/* Whether a later node of the forward pass changes a variable that `node` reads. */
 static bool reads_updated(const KilnRecompute *recompute, const KilnNode *node)
 {
     const KilnGraph *graph = recompute->graph;
@@ -99,7 +98,7 @@ static bool reads_updated(const KilnRecompute *recompute, const KilnNode *node)
     return false;
 }
 
-/* Record a node again, on what was recorded again of its inputs. */
+/* Records a node again, on the second recording of its inputs. */
 static void record_again(KilnRecompute *recompute, const KilnNode *node)
 {
     KilnGraph *graph = recompute->graph;
@@ -116,14 +115,14 @@ static void record_again(KilnRecompute *recompute, const KilnNode *node)
     graph->layer = node->layer;
     kiln_graph_record(graph, node->op, inputs, node->n_inputs, node->attrs);
     if (graph->n_nodes == index)
-        return; /* memory is out, which recording has noted */
+        return; /* out of memory, which recording has noted */
     KilnNode *again = graph->nodes[index];
     recompute->again[node->index] = again;
     for (int i = 0; i < node->n_outputs; i++)
         recompute->copies[node->outputs[i]->id] = again->outputs[i];
 }
 
-/* Record the whole block that ends with node `last`. */
+/* Records again the whole block that ends with node `last`. */
 static void record_block(KilnRecompute *recompute, int last)
 {
     KilnGraph *graph = recompute->graph;

@@ -1,5 +1,5 @@
-/* Recording: the graph's life, its leaves, and the nodes that operations append.
- * Keeps the running hash by which plans are found. Computes nothing. */
+/* Recording: creates and frees the graph, its leaves, and the nodes that operations append. Extends
+ * the plan key as it goes. Computes nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 /* Ids fit an int, and 32-bit indexing is safe in every kernel and library. */
 static const int64_t most_elements = INT64_C(1) << 31;
 
-/* ---- Life -------------------------------------------------------------------- */
+/* ---- Create and free ------------------------------------------------------------ */
 
 KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret, KilnError *err)
 {
@@ -82,7 +82,7 @@ KilnStatus kiln_graph_check(const KilnGraph *graph, KilnError *err)
     return KILN_OK;
 }
 
-/* Keep `err` when it is the step's first, with the layer in front. */
+/* Keeps `err`, prefixed with the layer, if it is the step's first. */
 static KilnTensor *poison_with(KilnGraph *graph, const KilnError *err)
 {
     if (graph->error.status >= 0) {
@@ -114,8 +114,8 @@ KilnTensor *kiln_graph_poison(KilnGraph *graph, const char *format, ...)
 
 /* ---- Tensors ----------------------------------------------------------------- */
 
-/* Room for `more` in a grow-only array of pointers: the array, perhaps moved;
- * NULL when memory is out, the old one is kept then. */
+/* Makes room for `more` items in a grow-only array of pointers. Returns the array, which may have
+ * moved, or NULL when out of memory; the old array stays valid. */
 static void *reserve(void *items, size_t count, size_t more, size_t *capacity)
 {
     size_t wanted = *capacity > 0 ? *capacity : 256;
@@ -161,14 +161,14 @@ static KilnTensor *tensor_new(KilnGraph *graph, KilnNode *node, int output)
     return tensor;
 }
 
-/* Tensors count only once they are whole, so that a failed node leaves none. */
+/* Counts a tensor once it is complete, so that a failed node leaves none. */
 static void tensor_keep(KilnGraph *graph, KilnTensor *tensor)
 {
     tensor->id = (int)graph->n_tensors;
     graph->tensors[graph->n_tensors++] = tensor;
 }
 
-/* Axes that are not there are zero, so that shapes can be hashed and compared. */
+/* Unused axes are zero, so that shapes can be hashed and compared. */
 static KilnShape shape_normal(const KilnShape *shape)
 {
     KilnShape normal;
@@ -200,7 +200,7 @@ KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- The trace ----------------------------------------------------------------- */
+/* ---- Plan key ------------------------------------------------------------------- */
 
 void kiln_plan_key_add(KilnPlanKey *plan_key, const void *bytes, size_t n)
 {
@@ -256,7 +256,7 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
 
     if (leaf->poisoned)
         return leaf;
-    leaf->data = (void *)data; /* never written: only variables can be updated */
+    leaf->data = (void *)data; /* never written: only variables are updated */
     key_add_leaf(graph, leaf);
     return leaf;
 }
@@ -264,17 +264,17 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
 KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,
                                 bool wants_grad, void *grad)
 {
-    const bool narrow = dtype == KILN_BF16 && graph->float_type == KILN_F32;
-    KilnTensor *leaf = leaf_new(graph, "variable", narrow ? KILN_F32 : dtype, &shape);
+    const bool bf16 = dtype == KILN_BF16 && graph->float_type == KILN_F32;
+    KilnTensor *leaf = leaf_new(graph, "variable", bf16 ? KILN_F32 : dtype, &shape);
 
     if (leaf->poisoned)
         return leaf;
     if (wants_grad && leaf->dtype != graph->float_type)
-        return kiln_graph_poison(graph, "variable: only %s has gradients here, this one is %s",
+        return kiln_graph_poison(graph, "variable: only %s supports gradients here, got %s",
                                  kiln_dtype_name(graph->float_type), kiln_dtype_name(dtype));
     leaf->data = data;
     leaf->variable = true;
-    leaf->stored_bf16 = narrow;
+    leaf->stored_bf16 = bf16;
     leaf->wants_grad = wants_grad;
     leaf->grad_dest = wants_grad ? grad : NULL;
     key_add_leaf(graph, leaf);
@@ -298,7 +298,7 @@ static void key_add_node(KilnGraph *graph, const KilnNode *node)
         kiln_plan_key_add(&graph->plan_key, node->attrs, node->op->attrs_size);
 }
 
-/* A node with outputs that have no shape yet; NULL when memory is out. */
+/* A node whose outputs have no shape yet; NULL when out of memory. */
 static KilnNode *node_new(KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
                           int n_inputs, const void *attrs)
 {
@@ -328,7 +328,7 @@ static KilnNode *node_new(KilnGraph *graph, const KilnOp *op, KilnTensor *const 
     return node;
 }
 
-/* Whether the inputs can be used at all, before the operation looks at them. */
+/* Checks the inputs in general, before the operation checks its own rules. */
 static KilnStatus check_inputs(const KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
                                int n_inputs, KilnError *err)
 {
@@ -351,7 +351,7 @@ static bool is_float(KilnDType dtype)
     return dtype == KILN_F32 || dtype == KILN_BF16 || dtype == KILN_F64;
 }
 
-/* Infer, check what came out, and pass on who wants a gradient. */
+/* Infers the outputs, checks them, and propagates wants_grad. */
 static KilnStatus node_infer(KilnNode *node, KilnError *err)
 {
     const KilnOp *op = node->op;

@@ -1,4 +1,4 @@
-/* What anyone may ask a recorded tensor. */
+/* Queries on recorded tensors. */
 #include <math.h>
 
 #include "graph/graph.h"

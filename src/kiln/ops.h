@@ -505,23 +505,23 @@ KILN_API KilnTensor *kiln_clip_factor(KilnTensor *norm, double max_norm);
 
 #define KILN_MAX_SLOTS 4
 
-/* What one update of all parameters works on; f32 unless it says otherwise. The
- * parameters lie in runs one after the other, each with its own share of the
- * learning rate and its own weight decay. `hyper` holds the numbers that change
- * from step to step, in a leaf so that the plan stays. */
+/* Inputs of an optimizer's update of all parameters; f32 unless stated. The parameters are divided
+ * into consecutive segments, each with its own factor of the learning rate and its own weight
+ * decay. `hyper` holds the numbers that change from step to step, in a leaf, so that the plan stays
+ * the same. Each optimizer's formula is in nn/optimizers/NAME.c. */
 typedef struct KilnFlat {
     KilnTensor *param, *grad;          /* [n] */
-    KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, zero at first */
+    KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, initially zero */
     KilnTensor *hyper;                 /* see each update; [0] is the learning rate */
-    KilnTensor *scale;                 /* scalar, multiplies the gradients; NULL: 1 */
-    KilnTensor *segment_ends;          /* i64 [k]: where each run ends, rising, the last is n */
-    /* [k, 2]: what multiplies the learning rate, and the weight decay. A run whose
-     * first is 0 is left alone. `segment_ends` and `rates` NULL: one run, 1 and 0. */
+    KilnTensor *scale;                 /* scalar factor of the gradients; NULL: 1 */
+    KilnTensor *segment_ends;          /* i64 [k]: end of each segment, increasing, the last is n */
+    /* [k, 2]: factor of the learning rate, and weight decay. A segment with factor 0 is not
+     * updated. Both NULL: one segment with 1 and 0. */
     KilnTensor *rates;
     /* A variable [p] for the 2-norms of parts of the gradient, before `scale`: part i ends at
-     * parts[i] (i64 [p], rising, the last is n). They cost no pass of their own. Runs that are
-     * left alone don't count; the norm of a part of such alone stays as it is. NULL: none. */
-    KilnTensor *parts, *norms;
+     * part_ends[i] (i64 [p], increasing, the last is n). They need no extra pass. Segments that are
+     * not updated do not count; the norm of a part made of those alone is unchanged. NULL: none. */
+    KilnTensor *part_ends, *norms;
 } KilnFlat;
 
 typedef struct KilnSgd {
@@ -536,7 +536,7 @@ KILN_API void kiln_sgd_update(const KilnFlat *flat, KilnSgd sgd);
 
 typedef struct KilnAdam {
     double beta1, beta2, eps;
-    bool decoupled; /* AdamW (Loshchilov and Hutter 2019): decay apart from the gradient */
+    bool decoupled; /* AdamW (Loshchilov and Hutter 2019): decoupled weight decay */
     bool amsgrad;   /* divide by the largest average so far (Reddi et al. 2018) */
 } KilnAdam;
 
@@ -566,12 +566,12 @@ KILN_API void kiln_adagrad_update(const KilnFlat *flat, KilnAdagrad adagrad);
 
 typedef struct KilnLamb {
     double beta1, beta2, eps;
-    bool always_adapt; /* also scale the steps of runs without weight decay */
+    bool always_adapt; /* also scale the steps of segments without weight decay */
 } KilnLamb;
 
-/* LAMB (You et al. 2020): AdamW's direction, for each run scaled by the norm of its
- * parameters over the norm of the direction (1 where either is 0); a run is meant
- * to be one parameter tensor. hyper as kiln_adam_update. slots: exp_avg, exp_avg_sq. */
+/* LAMB (You et al. 2020): AdamW's direction, scaled in each segment by the norm of its parameters
+ * over the norm of the direction (1 where either is 0). Each segment should be one parameter
+ * tensor. hyper as kiln_adam_update. slots: exp_avg, exp_avg_sq. */
 KILN_API void kiln_lamb_update(const KilnFlat *flat, KilnLamb lamb);
 
 typedef struct KilnLion {
@@ -587,7 +587,7 @@ typedef struct KilnAdan {
     bool no_prox; /* decay before the step, as AdamW, instead of dividing after it */
 } KilnAdan;
 
-/* Adan (Xie et al. 2022), as the authors' program: betas are what is kept. hyper
+/* Adan (Xie et al. 2022), as the authors' program: betas are the shares that are kept. hyper
  * [5]: learning rate, 1 - beta_i^t for each, 1 on the first step, else 0. slots:
  * exp_avg, exp_avg_sq, exp_avg_diff, pre_grad (the last gradient). */
 KILN_API void kiln_adan_update(const KilnFlat *flat, KilnAdan adan);

@@ -47,7 +47,7 @@ static KilnTensor *project(const KilnMultiHeadAttention *layer, KilnTensor *x, i
                                       layer->width / layer->heads));
 }
 
-/* To itself, in one product; to something else, q by itself and k and v together. */
+/* Self-attention projects in one product; cross-attention q alone, k and v together. */
 static KilnTensor *multi_head(const KilnMultiHeadAttention *layer, KilnTensor *x,
                               KilnTensor *memory, KilnAttention attention)
 {

@@ -29,8 +29,8 @@ KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *layer, const KilnScope *sc
     return status;
 }
 
-/* The variance of one value says nothing, and its unbiased estimate divides by
- * zero: it would make the running statistics NaN. */
+/* With a single value the unbiased variance divides by zero, which would make the running
+ * statistics NaN. */
 static bool too_few(const KilnTensor *x)
 {
     const KilnShape *shape = kiln_tensor_shape(x);
@@ -39,7 +39,7 @@ static bool too_few(const KilnTensor *x)
     return !kiln_tensor_poisoned(x) && kiln_shape_count(shape) == features;
 }
 
-/* One whose statistics are frozen normalizes with them in training, too. */
+/* A layer with frozen statistics normalizes with them in training, too. */
 static KilnTensor *record(const KilnBatchNorm2d *layer, KilnTensor *x, bool in_training)
 {
     const bool training = in_training && !layer->running_mean->frozen;

@@ -20,19 +20,19 @@ static int64_t groups_of(const KilnConv *conv)
     return conv->groups != 0 ? conv->groups : 1;
 }
 
-/* A layer can't be declared when its channels don't fall into groups. */
+/* Rejects channels that do not divide into groups. */
 static KilnStatus check_groups(const KilnScope *own, int64_t in, int64_t out, int64_t groups,
                                KilnError *err)
 {
     if (groups >= 1 && in % groups == 0 && out % groups == 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_SHAPE,
-                          "%s: %lld channels in and %lld out can't be split into %lld groups of "
+                          "%s: %lld channels in and %lld out cannot be split into %lld groups of "
                           "equal size",
                           own->path, (long long)in, (long long)out, (long long)groups);
 }
 
-/* PyTorch's default: weight and bias uniform, ±1/sqrt(the elements of weight[0]). */
+/* PyTorch's default: weight and bias uniform in ±1/sqrt(elements of weight[0]). */
 static KilnStatus declare(const KilnScope *own, KilnShape shape, int64_t out, const KilnInit *other,
                           KilnParam **weight, KilnParam **bias, KilnError *err)
 {

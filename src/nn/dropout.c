@@ -1,4 +1,4 @@
-/* Dropout as the layers use it. */
+/* The dropout layer. */
 #include "kiln/nn.h"
 
 KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDropoutState *drop)

@@ -24,7 +24,7 @@ KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer, const KilnScope *scope, 
         layer->weight->zero_first = padding_idx * width;
         layer->weight->zero_count = width;
     }
-    /* As long-lived as the gradient that it tells about. */
+    /* Lives as long as the gradient it describes. */
     layer->sparse_rows = kiln_arena_alloc(&scope->params->arena,
                                           (size_t)(1 + rows) * sizeof(int32_t));
     return layer->sparse_rows != NULL ? KILN_OK

@@ -1,5 +1,5 @@
-/* Initial values. A parameter's stream is keyed by the run's seed and its full
- * name, so it does not depend on the other parameters or their order. */
+/* Initial values. A parameter's random stream is keyed by the run's seed and its full name, so it
+ * does not depend on the other parameters or their order. */
 #include "nn/params.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ static void fill_constant(float *data, int64_t n, float value)
         data[i] = value;
 }
 
-/* Box and Muller give two normal numbers for two uniform ones; a network has
- * millions, so both are used, in single precision. */
+/* Box-Muller turns two uniform numbers into two normal ones. A network has millions, so both are
+ * used, in single precision. */
 static void fill_normal(float *data, int64_t n, float deviation, KilnRng *rng)
 {
     const float two_pi = 6.28318530717958647692f;
@@ -33,8 +33,8 @@ static void fill_uniform(float *data, int64_t n, float bound, KilnRng *rng)
         data[i] = kiln_rng_range(rng, -bound, bound);
 }
 
-/* By rejection: from the normal distribution where most of it lies within the
- * bound, else from the uniform one below it. */
+/* By rejection: from the normal distribution if most of it is within the bound, else from a uniform
+ * one. */
 static void fill_trunc_normal(float *data, int64_t n, double deviation, double bound, KilnRng *rng)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -53,9 +53,10 @@ static void fill_trunc_normal(float *data, int64_t n, double deviation, double b
     }
 }
 
-/* ---- Those that look at the shape ---------------------------------------------- */
+/* ---- Initializers that depend on the shape -------------------------------------- */
 
-/* Elements that one output is made from, and that one input goes to. */
+/* Fan-in and fan-out: elements that contribute to one output, and outputs that one input reaches.
+ */
 static void fans(const KilnShape *shape, double *in, double *out)
 {
     double rest = 1.0;
@@ -85,8 +86,8 @@ static double dot(const float *a, const float *b, int64_t n, int64_t step)
     return sum;
 }
 
-/* Gram and Schmidt on normal vectors give what the QR decomposition with a positive
- * diagonal gives, as PyTorch's. Twice, for once leaves rounding behind. */
+/* Gram-Schmidt on normal vectors equals the QR decomposition with a positive diagonal, as in
+ * PyTorch. Applied twice, since once leaves rounding errors. */
 static void fill_orthogonal(const KilnParam *param, float *data, KilnRng *rng)
 {
     const int64_t rows = param->shape.rank > 0 ? param->shape.dim[0] : 1;
@@ -114,7 +115,7 @@ static void fill_orthogonal(const KilnParam *param, float *data, KilnRng *rng)
         data[i] *= (float)param->init.a;
 }
 
-/* ---- The whole ----------------------------------------------------------------- */
+/* ---- Entry points --------------------------------------------------------------- */
 
 double kiln_init_gain(const char *nonlinearity, double slope)
 {
@@ -137,7 +138,7 @@ double kiln_init_gain(const char *nonlinearity, double slope)
 
 void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data)
 {
-    const float uniform = 1.73205080756887729353f; /* bound over deviation */
+    const float uniform = 1.73205080756887729353f; /* bound divided by deviation */
     float a = (float)param->init.a;
     KilnRng rng;
 

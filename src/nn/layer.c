@@ -1,4 +1,4 @@
-/* What the layers share: their path, and recording under it. */
+/* Shared by the layers: their path, and recording under it. */
 #include "nn/layer.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The layers of normalization whose statistics are each sample's own. */
+/* The normalization layers with statistics of each sample: layer, rms and group norm. */
 #include "nn/layer.h"
 
 static KilnStatus declare(const KilnScope *own, KilnShape shape, KilnParam **weight,

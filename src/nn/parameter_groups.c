@@ -1,4 +1,4 @@
-/* Parameter groups by name, made into runs of the flat buffers. */
+/* Parameter groups: selects parameters by name and turns them into segments of the flat buffers. */
 #include "nn/parameter_groups.h"
 
 #include <fnmatch.h>
@@ -45,7 +45,7 @@ static const KilnParamGroup *group_of(const KilnOptimizerCommon *common, const K
     return NULL;
 }
 
-/* One of the parameters that the optimizer trains. */
+/* Whether the pattern fits a parameter that the optimizer trains. */
 static bool fits_any(const KilnParams *params, const char *const *trained, const char *pattern)
 {
     for (size_t i = 0; i < params->count; i++) {
@@ -109,7 +109,7 @@ static KilnStatus check_patterns(const KilnParams *params, const char *const *tr
 
 /* ---- Segments ------------------------------------------------------------------------ */
 
-/* The numbers of one parameter; what its group does not say is the optimizer's. */
+/* The rates of one parameter: its group's, or else the optimizer's. */
 static void rates_of(const KilnOptimizerCommon *common, const KilnParam *param, float rates[2])
 {
     const KilnParamGroup *group = group_of(common, param);

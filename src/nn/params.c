@@ -1,5 +1,5 @@
-/* The parameter store: declarations by full name, sealed into flat buffers.
- * Initial values are in initial_values.c. */
+/* The parameter store: parameters declared by full name, then sealed into flat buffers. Initial
+ * values are in nn/initial_values.c. */
 #include "nn/params.h"
 
 #include <stdio.h>
@@ -13,13 +13,13 @@
 
 enum { ALIGNMENT = 64, LONGEST_NAME = 255 };
 
-/* Elements, or bytes of buffers: far above any memory, far below an overflow. */
+/* Most elements, or bytes of buffers: far above any memory, far below an overflow. */
 static const int64_t largest_store = INT64_C(1) << 50;
 
 /* ---- Scopes ----------------------------------------------------------------- */
 
-/* A path that does not fit can't be reported here; the store remembers it and
- * refuses the next declaration. */
+/* A path that is too long cannot be reported here; the store notes it, and the next declaration
+ * fails. */
 KilnScope kiln_scope(const KilnScope *parent, const char *format, ...)
 {
     KilnScope scope = { .params = parent->params };
@@ -81,7 +81,7 @@ static KilnStatus check_declaration(const KilnParams *params, const char *full, 
     return KILN_OK;
 }
 
-/* Enter `param` into the store under its full name, and check it. */
+/* Adds `param` to the store under its full name, and checks it. */
 static KilnStatus declare(const KilnScope *scope, const char *name, KilnParam param,
                           KilnParam **ret, KilnError *err)
 {
@@ -163,7 +163,7 @@ KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name, KilnDType d
         return kiln_error_set(err, KILN_E_TYPE, "buffer %s has type %s; f32 and i64 are possible",
                               name, kiln_dtype_name(dtype));
     int64_t *size = dtype == KILN_F32 ? &params->n_statistics : &params->n_counters;
-    /* Floats may be kept as bf16. */
+    /* Floats may be stored as bf16. */
     const int64_t align = ALIGNMENT /
                           (int64_t)(dtype == KILN_F32 ? sizeof(uint16_t) : sizeof(int64_t));
     if (count > largest_store - *size)
@@ -229,9 +229,10 @@ KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
     const size_t size = kiln_dtype_size(params->dtype), bytes = (size_t)params->size * size;
 
     if (params->sealed)
-        return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is sealed already");
+        return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is already sealed");
     if (params->dtype != KILN_F32 && params->dtype != KILN_BF16)
-        return kiln_error_set(err, KILN_E_TYPE, "parameters can be kept as f32 or bf16, not as %s",
+        return kiln_error_set(err, KILN_E_TYPE,
+                              "parameters can be stored as f32 or bf16, not as %s",
                               kiln_dtype_name(params->dtype));
     params->values = kiln_zeros(bytes);
     params->gradients = kiln_zeros(bytes);
@@ -239,7 +240,7 @@ KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
     params->counters = kiln_zeros((size_t)params->n_counters * sizeof(int64_t));
     if (params->values == NULL || params->gradients == NULL || params->statistics == NULL ||
         params->counters == NULL)
-        return kiln_error_nomem(err, 2 * bytes); /* what is there goes with the store */
+        return kiln_error_nomem(err, 2 * bytes); /* the store frees what exists */
     for (size_t i = 0; i < params->count; i++) {
         KilnParam *param = params->items[i];
 
@@ -256,7 +257,7 @@ KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
     return KILN_OK;
 }
 
-/* Values are drawn in f32 whatever the store keeps, then rounded. */
+/* Draws values in f32 for any store type, then rounds. */
 static KilnStatus draw(KilnParam *param, uint64_t seed, KilnError *err)
 {
     const size_t bytes = (size_t)param->count * sizeof(float);
@@ -332,9 +333,8 @@ float *kiln_params_gradients(KilnParams *params)
 
 /* ---- One parameter ---------------------------------------------------------------- */
 
-/* The leaf that was made earlier in this very step, or NULL. Steps reuse memory,
- * so an address proves nothing: what the graph holds now at the remembered
- * place is looked at. */
+/* The leaf made earlier in this step, or NULL. Steps reuse memory, so an address proves nothing:
+ * checks what the graph now has at the noted index. */
 static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph)
 {
     if (param->leaf == NULL || param->leaf_id < 0 || (size_t)param->leaf_id >= graph->n_tensors)
@@ -352,7 +352,7 @@ static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph)
 KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph)
 {
     if (!param->store->sealed)
-        return kiln_graph_poison(graph, "parameter %s is used before its store was sealed",
+        return kiln_graph_poison(graph, "parameter %s is used before its store is sealed",
                                  param->name);
     KilnTensor *leaf = leaf_of_step(param, graph);
     if (leaf != NULL)

@@ -1,12 +1,12 @@
-/* Comparing a saved state dict with a store before anything is read into it, so
- * that a misfit changes nothing and is reported whole. */
+/* Compares a saved state dict with a store before anything is read, so that a mismatch changes
+ * nothing and is reported in full. */
 #include "nn/params.h"
 
 #include <stdlib.h>
 
 #include "base/text.h"
 
-enum { MOST_NAMED = 5 }; /* per kind of difference; the rest is counted */
+enum { MOST_NAMED = 5 }; /* per kind of difference; the rest is only counted */
 
 /* One kind of difference, as text for the message. */
 typedef struct Differences {
@@ -15,7 +15,7 @@ typedef struct Differences {
     size_t count;
 } Differences;
 
-/* Room for one more in the text; counts it in any case. */
+/* Whether the text has room for one more name; counts it in any case. */
 static bool name_it(Differences *list)
 {
     if (list->count++ >= MOST_NAMED)
@@ -38,7 +38,7 @@ static void compare_one(const KilnParam *param, const KilnParamForm *saved, Diff
             kiln_dtype_name(param->dtype), kiln_shape_text(&param->shape, here, sizeof(here)));
 }
 
-/* Look at every saved form, then at every parameter that none stands for. */
+/* Checks every saved tensor, then finds the parameters without one. */
 static void compare(const KilnParams *params, const KilnParamForm *forms, size_t n, bool *found,
                     Differences *missing, Differences *unexpected, Differences *misfit)
 {

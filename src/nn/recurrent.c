@@ -1,4 +1,4 @@
-/* LSTM and GRU of several layers and two directions. */
+/* LSTM and GRU layers, stacked and bidirectional. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static KilnStatus check_spec(const KilnRecurrentSpec *spec, const char *name, Ki
     return KILN_OK;
 }
 
-/* One parameter of layer `part`, named as PyTorch does: weight_ih_l0_reverse. */
+/* One parameter of layer `part`, with PyTorch's name: weight_ih_l0_reverse. */
 static KilnStatus part_new(const KilnRecurrentLayer *layer, const KilnScope *own, const char *what,
                            int64_t part, KilnShape shape, KilnParam **ret, KilnError *err)
 {
@@ -100,8 +100,7 @@ static KilnTensor *row_of(KilnTensor *states, int64_t part)
     return states != NULL ? kiln_select(states, 0, part) : NULL;
 }
 
-/* One layer and direction. The LSTM's biases are only ever added, so they are
- * added to each other first. */
+/* One layer and direction. The LSTM's two biases are only ever added, so they are summed first. */
 static KilnRecurrentOut run_part(const KilnRecurrentLayer *layer, KilnTensor *x, int64_t part,
                                  const KilnRecurrentStart *start)
 {

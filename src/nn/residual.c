@@ -14,7 +14,7 @@ static KilnStatus conv_bn(KilnConv2d *conv, KilnBatchNorm2d *bn, const KilnScope
     return status;
 }
 
-/* The branch's convolutions, from spec.in channels over spec.width to block->out. */
+/* Declares the branch's convolutions, from spec.in channels over spec.width to block->out. */
 static KilnStatus branch_init(KilnResidualBlock *block, const KilnScope *own, KilnResidualSpec spec,
                               KilnError *err)
 {

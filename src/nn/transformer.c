@@ -66,7 +66,7 @@ static KilnTensor *feed_forward(const KilnTransformerLayer *layer, KilnTensor *x
     return kiln_nn_linear(&layer->linear2, kiln_nn_dropout(y, layer->spec.dropout, drop));
 }
 
-/* What the parts of a layer look at. */
+/* Inputs of a layer's parts. */
 typedef struct Inputs {
     KilnTensor *memory;
     KilnAttentionMasks masks, memory_masks;

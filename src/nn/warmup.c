@@ -1,4 +1,4 @@
-/* What schedules share: the rise at the start, and what they count. */
+/* Shared by the schedulers: the warmup, and step counts. */
 #include <math.h>
 
 #include "kiln/module.h"
@@ -21,7 +21,7 @@ KilnStatus kiln_warmup_check(KilnWarmup warmup, const char **ret_option, KilnErr
     if (warmup.steps == 0 || warmup.epochs <= 0.0)
         return KILN_OK;
     *ret_option = "warmup_epochs";
-    return kiln_error_set(err, KILN_E_RANGE, "%g, and warmup_steps is %lld: one of both must be 0",
+    return kiln_error_set(err, KILN_E_RANGE, "%g, and warmup_steps is %lld: one of them must be 0",
                           warmup.epochs, (long long)warmup.steps);
 }
 

@@ -1,16 +1,16 @@
-/* bf16: the upper half of an f32. */
+/* bf16: the upper 16 bits of an f32. */
 #ifndef KILN_TENSOR_BF16_H
 #define KILN_TENSOR_BF16_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* Rounds to nearest, ties to even; NaN stays NaN, too large becomes infinite. */
+/* Rounds to nearest, ties to even; NaN stays NaN, overflow becomes infinite. */
 static inline uint16_t kiln_bf16_of(float value)
 {
     uint32_t bits;
 
-    /* Both ways are computed, so that loops of it become vectors. */
+    /* Computes both cases without a branch, so that loops vectorize. */
     memcpy(&bits, &value, sizeof(bits));
     uint32_t quiet = bits >> 16 | 0x0040u, round = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
     return (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet : round);

@@ -1,6 +1,5 @@
-/* Reading safetensors: the header is checked whole when the file is opened,
- * data is read from the file on demand. Not mapped into memory: a file that
- * shrinks while it is mapped would end the process. */
+/* Reading safetensors: checks the whole header when the file is opened, reads data on demand. Does
+ * not map the file, since a mapped file that shrinks would kill the process. */
 #include "tensor/safetensors.h"
 
 #include <errno.h>
@@ -19,19 +18,19 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are read as they lie");
 
-/* A header of a model with 100 000 tensors has some 12 MiB. */
+/* The header of a model with 100 000 tensors takes some 12 MiB. */
 enum { LENGTH_BYTES = 8, MOST_HEADER = 32 << 20, PART = 16384 };
 
 struct KilnSafetensors {
     int fd;
     char *path;
     json_t *header;
-    KilnStEntry *entries; /* in order of the data; names are the header's */
+    KilnStEntry *entries; /* in order of the data; names belong to the header */
     size_t count;
     uint64_t data_start; /* in the file */
 };
 
-/* The format's types and their sizes; `readable` when kiln has a type for it. */
+/* The format's types and their sizes; `readable` if kiln has a matching type. */
 static const struct {
     const char *name;
     uint64_t size;
@@ -83,7 +82,7 @@ static KilnStatus read_at(const KilnSafetensors *file, void *data, uint64_t size
     return KILN_OK;
 }
 
-/* A size or offset: an integer that is not negative. */
+/* A size or offset: a non-negative integer. */
 static bool is_count(const json_t *value)
 {
     return json_is_integer(value) && json_integer_value(value) >= 0;
@@ -106,8 +105,8 @@ static KilnStatus read_shape(const KilnSafetensors *file, const char *name, cons
 
         if (!is_count(size))
             return kiln_error_set(err, KILN_E_FORMAT,
-                                  "%s: %s: \"shape\" holds something that is not a size",
-                                  file->path, name);
+                                  "%s: %s: \"shape\" has a value that is not a size", file->path,
+                                  name);
         entry->shape.dim[i] = json_integer_value(size);
     }
     return KILN_OK;
@@ -142,7 +141,7 @@ static KilnStatus read_entry(const KilnSafetensors *file, const char *name, cons
         entry->end < entry->begin || entry->end - entry->begin != bytes)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: %s: data_offsets [%" PRIu64 ", %" PRIu64
-                              "] do not hold what dtype and shape say",
+                              "] do not match dtype and shape",
                               file->path, name, entry->begin, entry->end);
     return KILN_OK;
 }
@@ -158,8 +157,8 @@ static int by_data(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* The data must be covered from its first to its last byte, without holes and
- * overlaps, as the format demands. */
+/* The format requires that tensors cover the data from its first to its last byte, without gaps or
+ * overlaps. */
 static KilnStatus check_cover(const KilnSafetensors *file, uint64_t size, KilnError *err)
 {
     uint64_t at = 0;
@@ -197,7 +196,7 @@ static KilnStatus check_metadata(const KilnSafetensors *file, json_t *metadata, 
     json_object_foreach(metadata, key, value)
     {
         if (!json_is_string(value))
-            return kiln_error_set(err, KILN_E_FORMAT, "%s: __metadata__: %s is not a text",
+            return kiln_error_set(err, KILN_E_FORMAT, "%s: __metadata__: %s is not text",
                                   file->path, key);
     }
     return KILN_OK;
@@ -259,7 +258,7 @@ static KilnStatus read_header(KilnSafetensors *file, KilnError *err)
     size = (uint64_t)st.st_size;
     if (size < LENGTH_BYTES)
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: is no safetensors file: %" PRIu64 " bytes are too few",
+                              "%s: not a safetensors file: %" PRIu64 " bytes are too few",
                               file->path, size);
     KilnStatus status = read_at(file, bytes, sizeof(bytes), 0, err);
     if (status < 0)
@@ -281,7 +280,7 @@ static KilnStatus read_header(KilnSafetensors *file, KilnError *err)
     return status < 0 ? status : read_entries(file, size - file->data_start, err);
 }
 
-/* ---- Opening and asking -------------------------------------------------------- */
+/* ---- Opening and lookups -------------------------------------------------------- */
 
 KilnStatus kiln_safetensors_open(const char *path, KilnSafetensors **ret, KilnError *err)
 {
@@ -427,8 +426,8 @@ KilnStatus kiln_safetensors_read(const KilnSafetensors *file, const KilnStEntry 
                           (dtype == KILN_F32 || dtype == KILN_BF16);
 
     if (!same && !converts)
-        return kiln_error_set(err, KILN_E_TYPE, "%s: %s: is %s and can't be read as %s", file->path,
-                              entry->name, entry->dtype, kiln_dtype_name(dtype));
+        return kiln_error_set(err, KILN_E_TYPE, "%s: %s: is %s and cannot be read as %s",
+                              file->path, entry->name, entry->dtype, kiln_dtype_name(dtype));
     if (!same)
         return read_converted(file, entry, (size_t)dtypes[type].size, dtype, data, err);
     return read_at(file, data, entry->end - entry->begin, file->data_start + entry->begin, err);

@@ -12,7 +12,7 @@
 
 #include "base/system/file.h"
 
-/* Space until the data begins at a multiple of this, as the format wants it. */
+/* Alignment of the data, as the format requires. */
 enum { ALIGN = 8 };
 
 const char *kiln_safetensors_name(KilnDType dtype)
@@ -46,16 +46,16 @@ static KilnStatus check_view(const char *path, const KilnStView *view, KilnError
     char text[KILN_SHAPE_TEXT];
 
     if (kiln_safetensors_name(view->dtype) == NULL || kiln_shape_count(&view->shape) < 0)
-        return kiln_error_set(err, KILN_E_INTERNAL, "%s: %s: %s %s can't be written", path,
+        return kiln_error_set(err, KILN_E_INTERNAL, "%s: %s: %s %s cannot be written", path,
                               view->name, kiln_dtype_name(view->dtype),
                               kiln_shape_text(&view->shape, text, sizeof(text)));
     if (strcmp(view->name, "__metadata__") == 0)
-        return kiln_error_set(err, KILN_E_INTERNAL, "%s: a tensor can't be named __metadata__",
+        return kiln_error_set(err, KILN_E_INTERNAL, "%s: a tensor cannot be named __metadata__",
                               path);
     return KILN_OK;
 }
 
-/* {"dtype": ..., "shape": [...], "data_offsets": [...]}; NULL when memory is out. */
+/* {"dtype": ..., "shape": [...], "data_offsets": [...]}; NULL when out of memory. */
 static json_t *entry_json(const KilnStView *view, size_t offset)
 {
     json_t *shape = json_array();
@@ -107,7 +107,7 @@ static KilnStatus header_text(const char *path, const KilnStView *const *order, 
     json_decref(header);
     if (status >= 0 && text == NULL)
         status = kiln_error_set(err, KILN_E_NOMEM,
-                                "%s: the header can't be made: out of memory, or a name is not "
+                                "%s: cannot make the header: out of memory, or a name is not "
                                 "valid UTF-8",
                                 path);
     if (status >= 0)
@@ -129,7 +129,7 @@ static bool write_header(int fd, const char *text)
            kiln_fd_write(fd, spaces, padding);
 }
 
-/* Remove what was begun, but never a device or pipe that was named as target. */
+/* Removes an incomplete file, but never a device or pipe that was given as the path. */
 static void discard(int fd, const char *path)
 {
     struct stat st;
@@ -164,7 +164,7 @@ static KilnStatus write_file(const char *path, const char *header, const KilnStV
     return KILN_OK;
 }
 
-/* Largest elements first, else as given: then every tensor is aligned. */
+/* Largest element types first, otherwise in the given order, so that every tensor is aligned. */
 static void order_views(const KilnStView *tensors, size_t n, const KilnStView **order)
 {
     size_t count = 0;

@@ -41,7 +41,7 @@ int64_t kiln_cpu_rows(const KilnArg *arg)
 
 void kiln_cpu_each(KilnCall *call, int64_t n, KilnRange range)
 {
-    /* Below this a thread costs more than it brings. */
+    /* Below this, a thread costs more than it gains. */
     const int64_t grain = 16384;
 
     kiln_parallel(call->backend->threads, n, grain, 64, range, call);
@@ -87,8 +87,8 @@ static void cpu_free(KilnBackend *backend)
 
 /* ---- Reorder ------------------------------------------------------------------ */
 
-/* One side of a conversion, which is plain or as `known`'s neighbours made it: what
- * the shape alone does not tell, groups of a weight, the other side knows. */
+/* One side of a conversion: plain, or the layout of `known`. The shape alone does not determine a
+ * plain side (a weight's groups); the other side does. */
 static KilnStatus side_md(KilnDnnl *dnnl, KilnMdRole role, KilnMd known, KilnLayout layout,
                           KilnMd *ret, KilnError *err)
 {
@@ -108,7 +108,7 @@ static KilnStatus reorder_prepare(KilnCall *call, KilnError *err)
     dnnl_primitive_desc_t pd = NULL;
 
     if (from->layout == to->layout)
-        return KILN_OK; /* copied byte by byte */
+        return KILN_OK; /* plain copy */
 
     KilnMd md = kiln_layout_md(dnnl, known, &role);
     KilnStatus status = side_md(dnnl, role, md, from->layout, &source, err);

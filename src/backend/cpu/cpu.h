@@ -21,14 +21,14 @@
 
 typedef struct KilnCpuBackend {
     KilnBackend base;
-    KilnCpuLevel level; /* what of the processor may be used */
+    KilnCpuLevel level; /* processor features in use */
     const KilnLoops *loops;
-    KilnMdFormat blocked; /* of activations, where no neighbour says otherwise */
+    KilnMdFormat blocked; /* preferred layout of activations, where neighbours do not decide */
     KilnDnnl dnnl;
-    float *scratch; /* of matrix products: KILN_GEMM_SCRATCH for each thread */
+    float *scratch; /* for matrix products: KILN_GEMM_SCRATCH per thread */
 } KilnCpuBackend;
 
-/* The kernels of one subject. */
+/* The kernels of one file. */
 typedef struct KilnCpuTable {
     const KilnKernel *kernels;
     size_t count;
@@ -43,13 +43,13 @@ extern const KilnKernel kiln_cpu_reorder;
 
 /* The backend of a call. */
 KilnCpuBackend *kiln_cpu(const KilnCall *call);
-/* Elements of a value in plain order; and in its bytes, padding of blocked layouts included. */
+/* Elements of a value in plain order; and as stored, with the padding of blocked layouts. */
 int64_t kiln_cpu_count(const KilnArg *arg);
 int64_t kiln_cpu_stored(const KilnArg *arg);
-/* Size of the last axis (1 for a scalar), and how many such rows there are. */
+/* Size of the last axis (1 for a scalar), and the number of such rows. */
 int64_t kiln_cpu_columns(const KilnArg *arg);
 int64_t kiln_cpu_rows(const KilnArg *arg);
-/* Share the elements of an elementwise call between the threads. */
+/* Splits the elements of an elementwise call between the threads. */
 void kiln_cpu_each(KilnCall *call, int64_t n, KilnRange range);
 
 #endif

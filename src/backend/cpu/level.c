@@ -46,19 +46,19 @@ KilnCpuLevel kiln_cpu_level_highest(void)
     return (KilnCpuLevel)level;
 }
 
-static KilnStatus refuse(const char *asked, KilnCpuLevel highest, KilnError *err)
+static KilnStatus refuse(const char *requested, KilnCpuLevel highest, KilnError *err)
 {
     KilnText list = { 0 };
     bool known = false;
 
     for (int level = 0; level < KILN_CPU_LEVELS; level++) {
-        known = known || strcmp(asked, names[level]) == 0;
+        known = known || strcmp(requested, names[level]) == 0;
         if (level <= (int)highest)
             kiln_text_printf(&list, "%s%s", level > 0 ? ", " : "", names[level]);
     }
     if (list.failed)
         return kiln_error_nomem(err, list.capacity);
-    kiln_error_set(err, KILN_E_RANGE, "environment variable KILN_ISA=%s: %s; %s %s", asked,
+    kiln_error_set(err, KILN_E_RANGE, "environment variable KILN_ISA=%s: %s; %s %s", requested,
                    known ? "this processor does not have that" : "there is no such level",
                    "expected one of", list.data);
     kiln_text_release(&list);
@@ -68,17 +68,17 @@ static KilnStatus refuse(const char *asked, KilnCpuLevel highest, KilnError *err
 KilnStatus kiln_cpu_level_choose(KilnCpuLevel *ret_level, bool *ret_capped, KilnError *err)
 {
     const KilnCpuLevel highest = kiln_cpu_level_highest();
-    const char *asked = getenv("KILN_ISA");
+    const char *requested = getenv("KILN_ISA");
 
-    *ret_capped = asked != NULL && asked[0] != '\0';
+    *ret_capped = requested != NULL && requested[0] != '\0';
     if (!*ret_capped) {
         *ret_level = highest;
         return KILN_OK;
     }
     for (int level = 0; level <= (int)highest; level++)
-        if (strcmp(asked, names[level]) == 0) {
+        if (strcmp(requested, names[level]) == 0) {
             *ret_level = (KilnCpuLevel)level;
             return KILN_OK;
         }
-    return refuse(asked, highest, err);
+    return refuse(requested, highest, err);
 }

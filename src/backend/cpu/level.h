@@ -7,12 +7,12 @@
 
 #include "kiln/base.h"
 
-/* Each has all that those before it have. */
+/* Each level includes those before it. */
 typedef enum KilnCpuLevel {
-    KILN_CPU_BASE,   /* what every x86-64 has: SSE2 */
+    KILN_CPU_BASE,   /* every x86-64: SSE2 */
     KILN_CPU_AVX2,   /* AVX2 and FMA */
     KILN_CPU_AVX512, /* AVX-512 F, BW, DQ and VL */
-    KILN_CPU_AMX,    /* AVX-512 BF16, AMX tiles and their products of bf16 */
+    KILN_CPU_AMX,    /* AVX-512 BF16 and AMX tiles with bf16 products */
     KILN_CPU_LEVELS
 } KilnCpuLevel;
 
@@ -20,8 +20,8 @@ typedef enum KilnCpuLevel {
 const char *kiln_cpu_level_name(KilnCpuLevel level);
 /* The highest level that processor and operating system offer. */
 KilnCpuLevel kiln_cpu_level_highest(void);
-/* The level to use, which KILN_ISA may name (not set or empty: the highest), and whether
- * it does. A value that is no level, or one above the highest, is KILN_E_RANGE. */
+/* The level to use: the one that KILN_ISA names, or the highest if unset or empty; *ret_capped says
+ * which. KILN_E_RANGE for an unknown level or one above the highest. */
 KILN_NODISCARD KilnStatus kiln_cpu_level_choose(KilnCpuLevel *ret_level, bool *ret_capped,
                                                 KilnError *err);
 

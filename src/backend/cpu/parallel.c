@@ -1,5 +1,4 @@
-/* Loops shared between threads, over OpenMP: the one pool that oneDNN
- * uses too. */
+/* Loops split between threads with OpenMP, whose pool oneDNN uses too. */
 #include "backend/cpu/parallel.h"
 
 #include <omp.h>
@@ -27,9 +26,9 @@ void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRan
     }
 }
 
-enum { SHARES = 64 }; /* more threads have none of their own */
+enum { SHARES = 64 }; /* threads past this number have none */
 
-/* On a line of the cache of its own. */
+/* In its own cache line. */
 typedef struct Share {
     _Alignas(64) _Atomic int64_t next;
     int64_t end;
@@ -40,7 +39,7 @@ struct KilnShares {
     int count;
 };
 
-/* The first of the items that are taken, up to *ret_end; -1: none is left. */
+/* Takes items from a share, up to *ret_end; -1: none left. */
 static int64_t take_from(Share *share, int64_t most, int64_t *ret_end)
 {
     int64_t next = atomic_load_explicit(&share->next, memory_order_relaxed);
@@ -81,7 +80,7 @@ int64_t kiln_take(KilnShares *shares)
 void kiln_parallel_taken(int threads, int64_t n, KilnWorkerFunction taker, void *context)
 {
     const int used = (int)(n < threads ? n : threads);
-    KilnShares shares; /* those that count are set, not all */
+    KilnShares shares; /* only the used ones are set */
 
     shares.count = used < SHARES ? used : SHARES;
     for (int i = 0; i < shares.count; i++) {

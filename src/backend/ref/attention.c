@@ -1,4 +1,4 @@
-/* Reference kernels of attention, one row of probabilities at a time. */
+/* Reference of attention, one row of probabilities at a time. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ static int64_t v_at(const Attention *a, int64_t b, int64_t h, int64_t t)
     return a->s.v_offset + at(a->s.v, b, kv_head(a, h), t);
 }
 
-/* Scaled product of one query and one key; -inf when it may not be seen. */
+/* Scaled product of one query and one key; -inf if masked. */
 static double score(const Attention *a, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     const int64_t q = at(a->s.q, b, h, i), k = k_at(a, b, h, j);
@@ -72,7 +72,7 @@ static double score(const Attention *a, int64_t b, int64_t h, int64_t i, int64_t
     return sum + mask;
 }
 
-/* Probabilities of a row before dropout; returns the logarithm of their sum. */
+/* Probabilities of a row before dropout; returns the log of their sum. */
 static double probabilities(const Attention *a, int64_t b, int64_t h, int64_t i)
 {
     double top = -INFINITY, sum = 0.0;
@@ -90,7 +90,7 @@ static double probabilities(const Attention *a, int64_t b, int64_t h, int64_t i)
     return top > -INFINITY ? top + log(sum) : -INFINITY;
 }
 
-/* What dropout multiplies a probability by. */
+/* The dropout factor of a probability. */
 static double kept(const Attention *a, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     const double p = a->attrs->dropout;
@@ -142,9 +142,8 @@ static void add_to(KilnArg *arg, int64_t i, double value)
     kiln_ref_set(arg, i, kiln_ref_get(arg, i) + value);
 }
 
-/* With P the row before dropout, M what dropout multiplies by and dP = M·(dy Vᵀ):
- * dS = P·(dP - sum(P·dP)), from which dq = scale·dS K and dk += scale·dS q. d: of q, k, v,
- * and of the scores, or NULL. */
+/* With P the row before dropout, M the dropout factors and dP = M·(dy Vᵀ): dS = P·(dP - sum(P·dP)),
+ * from which dq = scale·dS K and dk += scale·dS q. d: of q, k, v, and of the scores, or NULL. */
 static void backward_row(const KilnCall *call, const Attention *a, KilnArg *const d[4], int64_t b,
                          int64_t h, int64_t i)
 {

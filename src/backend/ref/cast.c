@@ -1,4 +1,4 @@
-/* Reference kernels of conversion between types. */
+/* Reference of conversion between types. */
 #include "backend/ref/ref.h"
 
 static void cast_run(KilnCall *call)

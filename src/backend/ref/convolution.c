@@ -1,5 +1,5 @@
-/* Reference kernels for two-dimensional convolution and its gradients. Images
- * are [N, H, W, C], weights [O, I/groups, kh, kw]. */
+/* Reference of two-dimensional convolution and its gradients. Images are [N, H, W, C], weights [O,
+ * I/groups, kh, kw]. */
 #include "backend/ref/ref.h"
 
 /* One multiplication of the convolution: y[y_at] += x[x_at] * weight[w_at]. */
@@ -17,7 +17,7 @@ static void each_channel(KilnCall *call, const KilnShape *x, const KilnShape *we
         visit(call, pixel * x->dim[3] + first + i, (o * in + i) * area + tap, at);
 }
 
-/* Every multiplication that a convolution of these shapes makes. */
+/* Every multiplication of a convolution of these shapes. */
 static void each_product(KilnCall *call, const KilnShape *x, const KilnShape *weight,
                          const KilnShape *y, Visit visit)
 {
@@ -40,7 +40,7 @@ static void each_product(KilnCall *call, const KilnShape *x, const KilnShape *we
     }
 }
 
-/* Sums gather in doubles in the workspace and are rounded once. */
+/* Sums accumulate in doubles in the workspace and are rounded once. */
 static KilnStatus conv_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;

@@ -1,11 +1,11 @@
-/* Reference kernels of connectionist temporal classification: the forward-backward
- * algorithm in logarithms (Graves et al. 2006, section 4.1). */
+/* Reference of connectionist temporal classification: the forward-backward algorithm in logarithms
+ * (Graves et al. 2006, section 4.1). */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* One sequence. State s is the blank when it is even, else label (s - 1) / 2. */
+/* One sequence. State s is the blank if even, else label (s - 1) / 2. */
 typedef struct Sequence {
     const KilnArg *log_probs;
     const int32_t *labels;
@@ -13,7 +13,7 @@ typedef struct Sequence {
     bool valid; /* lengths and labels are in range */
 } Sequence;
 
-/* The call's inputs from place `at` on are log_probs, targets and both lengths. */
+/* log_probs, targets and both lengths are the call's inputs from `at` on. */
 static Sequence sequence_of(const KilnCall *call, int at, int64_t n)
 {
     const KilnCtcAttrs *attrs = call->attrs;
@@ -57,13 +57,13 @@ static double log_add(double a, double b)
     return top == -INFINITY ? top : top + log(exp(a - top) + exp(b - top));
 }
 
-/* Two labels in a row need no blank between them when they differ. */
+/* Consecutive labels that differ need no blank between them. */
 static bool may_skip(const Sequence *s, int64_t from, int64_t to)
 {
     return to - from == 2 && to % 2 == 1 && label(s, to) != label(s, from);
 }
 
-/* alpha[t][s]: log of the probability of all that leads to state s by time t. */
+/* alpha[t][s]: log-probability of all paths to state s by time t. */
 static void forward(const Sequence *s, double *alpha)
 {
     for (int64_t t = 0; t < s->times; t++)
@@ -80,7 +80,7 @@ static void forward(const Sequence *s, double *alpha)
         }
 }
 
-/* beta[t][s]: the same of all that leads from state s at time t to the end. */
+/* beta[t][s]: the same of all paths from state s at time t to the end. */
 static void backward(const Sequence *s, double *beta)
 {
     for (int64_t t = s->times - 1; t >= 0; t--)
@@ -109,7 +109,7 @@ static double loss_of(const Sequence *s, const double *alpha)
     return -(s->states > 1 ? log_add(last[s->states - 1], last[s->states - 2]) : last[0]);
 }
 
-/* What the reduction multiplies the loss of a sequence with. */
+/* The factor of a sequence's loss in the reduction. */
 static double share(const KilnCtcAttrs *attrs, const Sequence *s)
 {
     const double labels = fmax((double)(s->states / 2), 1.0);

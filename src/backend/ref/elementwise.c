@@ -1,4 +1,5 @@
-/* Reference kernels that treat elements one by one, or only move them. */
+/* Reference of dropout, fill, permute and other element by element operations; those with a map
+ * rule are in map.c. */
 #include "backend/ref/ref.h"
 
 #include "kiln/rng.h"
@@ -13,10 +14,10 @@ static void fill_run(KilnCall *call)
 
 static void reshape_run(KilnCall *call)
 {
-    (void)call; /* the output is the input's bytes */
+    (void)call; /* the output shares the input's bytes */
 }
 
-/* The output's multi-index is counted up; `from` follows it in the input. */
+/* Counts up the output's multi-index; `from` follows it in the input. */
 static void permute_run(KilnCall *call)
 {
     const KilnPermuteAttrs *attrs = call->attrs;
@@ -43,8 +44,8 @@ static void permute_run(KilnCall *call)
     }
 }
 
-/* Element i is dropped when word i%4 of the Philox block with counter
- * [i/4, stream] under the step's key, as a number in [0, 1), is below p. */
+/* Element i is dropped if word i%4 of the Philox block with counter [i/4, stream] under the step's
+ * key, as a number in [0, 1), is below p. */
 bool kiln_ref_keeps(const int32_t *key, int64_t stream, int64_t i, double p)
 {
     const uint32_t philox_key[2] = { (uint32_t)key[0], (uint32_t)key[1] };

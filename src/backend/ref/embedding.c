@@ -1,11 +1,11 @@
-/* Reference kernels of embeddings. Their gradients always write every row. */
+/* Reference of embeddings. Their gradients always write every row. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 
 /* ---- index_select ------------------------------------------------------------------ */
 
-/* x as [outer, rows, inner], of which `n` indices pick rows. */
+/* x as [outer, rows, inner]; `n` indices select rows. */
 typedef struct Select {
     int64_t outer, rows, inner, n;
     const int32_t *index;
@@ -62,7 +62,7 @@ static void index_select_grad_run(KilnCall *call)
 
 /* ---- embedding_bag ----------------------------------------------------------------- */
 
-/* Bag b is index[first..end); false when the offsets are no such thing. */
+/* Bag b is index[first..end); false for invalid offsets. */
 static bool bag_range(const KilnArg *index, const KilnArg *offsets, int64_t b, int64_t *ret_first,
                       int64_t *ret_end)
 {
@@ -81,7 +81,7 @@ static bool bag_range(const KilnArg *index, const KilnArg *offsets, int64_t b, i
     return *ret_first >= 0 && *ret_first <= *ret_end && *ret_end <= n;
 }
 
-/* Number of the bag's rows that count; -1 when one does not exist. */
+/* Number of the bag's rows that count; -1 if one does not exist. */
 static int64_t bag_size(const KilnBagAttrs *attrs, const int32_t *index, int64_t first, int64_t end)
 {
     int64_t size = 0;
@@ -99,7 +99,7 @@ static double factor_of(const KilnArg *factors, int64_t i)
     return factors->absent ? 1.0 : kiln_ref_get(factors, i);
 }
 
-/* The value of one bag in column d, and which row won. */
+/* The value of one bag in column d, and the winning row. */
 static double bag_value(const KilnCall *call, int64_t first, int64_t end, int64_t d,
                         int32_t *ret_winner)
 {
@@ -148,10 +148,10 @@ static void embedding_bag_run(KilnCall *call)
     }
 }
 
-/* Adds to output 0 what bag b = index[first..end) gives. */
+/* Adds the terms of bag b = index[first..end) to output 0. */
 typedef void AddBag(KilnCall *call, int64_t b, int64_t first, int64_t end);
 
-/* Output 0 as the sum over all bags. */
+/* Sums output 0 over all bags. */
 static void add_bags(KilnCall *call, AddBag *add)
 {
     KilnArg *dx = &call->outputs[0];

@@ -1,9 +1,9 @@
-/* Reference kernels for probabilities and the losses over classes. */
+/* Reference of probabilities and the classification losses. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 
-/* log(sum(exp(x))) of one row is top + rest; apart, for they may be of very different size. */
+/* log(sum(exp(x))) of one row is top + rest; separate, since they may differ much in size. */
 typedef struct LogSum {
     double top, rest;
 } LogSum;
@@ -93,8 +93,8 @@ static double weight_of(const KilnArg *weight, int64_t c)
     return weight->absent ? 1.0 : kiln_ref_get(weight, c);
 }
 
-/* What the losses are divided by: rows for targets; for labels the weights of the
- * rows that count. */
+/* The divisor of the losses: rows for targets; for labels the sum of weights over rows that count.
+ */
 static double divisor(const KilnLabelAttrs *attrs, const int32_t *labels, int64_t rows,
                       const KilnArg *weight)
 {
@@ -110,10 +110,10 @@ static double divisor(const KilnLabelAttrs *attrs, const int32_t *labels, int64_
     return total;
 }
 
-/* Weight times the probability that is asked of class c in row r, given labels or
- * targets. Label smoothing as PyTorch: with labels, the row's own class weighs the
- * sharp part and every class its own share of the smooth part. A label that is
- * none of the classes gives NaN, so that it shows instead of being learned. */
+/* Weight times the target probability of class c in row r, given labels or targets. Label smoothing
+ * as in PyTorch: with labels, the weight of the row's label scales the sharp part, and each class's
+ * own weight the smooth part. A label outside the classes gives NaN, so that it shows instead of
+ * being learned. */
 static double wanted(const KilnLabelAttrs *attrs, const int32_t *labels, const KilnArg *targets,
                      const KilnArg *weight, int64_t r, int64_t c)
 {
@@ -129,7 +129,7 @@ static double wanted(const KilnLabelAttrs *attrs, const int32_t *labels, const K
     return weight_of(weight, c) * (share + (c == labels[r] ? 1.0 - attrs->label_smoothing : 0.0));
 }
 
-/* The whole of both losses, from log-probabilities x - log_sum. */
+/* Both losses entirely, from log-probabilities x - log_sum. */
 static void loss_run(KilnCall *call, bool soft, bool logits)
 {
     const KilnLabelAttrs *attrs = call->attrs;
@@ -173,8 +173,8 @@ static void cross_entropy_soft_run(KilnCall *call)
     loss_run(call, true, true);
 }
 
-/* What multiplies a row's gradient. A row that is ignored has none, even where all are
- * and their mean is NaN (as PyTorch). */
+/* The factor of a row's gradient. An ignored row has none, even if all are ignored and their mean
+ * is NaN (as PyTorch). */
 static double row_scale(const KilnLabelAttrs *attrs, const KilnArg *dloss, const int32_t *labels,
                         int64_t r, double by)
 {

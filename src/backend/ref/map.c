@@ -1,4 +1,5 @@
-/* Reference interpreter of maps: every element goes through all steps, in double. */
+/* Reference interpreter of maps (graph/map.h): every element passes through all steps, in double.
+ */
 #include <math.h>
 
 #include "backend/ref/ref.h"
@@ -18,7 +19,7 @@ static double logistic(double x)
     return 1.0 / (1.0 + exp(-x));
 }
 
-/* tanh of what approximates the normal distribution, and its slope. */
+/* The tanh in the approximation of the normal distribution, and its derivative. */
 static double gelu_tanh(double x, double *slope)
 {
     const double scale = 0.79788456080286535588, cube = 0.044715;
@@ -171,7 +172,7 @@ static double step_value(const KilnMapStep *step, double a, double b, double c)
     }
 }
 
-/* Element i of the outputs' shape in an input that broadcasts to it. */
+/* The element of a broadcast input for element i of the outputs' shape. */
 static double broadcast_get(const KilnArg *x, const KilnShape *shape, int64_t i)
 {
     int64_t at = 0, size = 1;

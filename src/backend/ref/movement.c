@@ -1,10 +1,10 @@
-/* Reference kernels that cut, join, pick and place elements. */
+/* Reference of operations that slice, join, select and scatter elements. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Product of the sizes of axes first..last-1. */
+/* Product of the sizes of axes first to last - 1. */
 static int64_t product(const KilnShape *shape, int64_t first, int64_t last)
 {
     int64_t n = 1;
@@ -34,7 +34,7 @@ static int64_t element_of(const KilnShape *shape, const int64_t index[KILN_MAX_R
 
 /* ---- Cutting and joining --------------------------------------------------------- */
 
-/* The element of `whole` that element i of `part` is seen at through the window. */
+/* Index in `whole` of element i of `part`, through the window. */
 static int64_t through(const KilnWindowAttrs *attrs, const KilnShape *part, const KilnShape *whole,
                        int64_t i)
 {
@@ -67,7 +67,7 @@ static void place_run(KilnCall *call)
         kiln_ref_set(y, through(attrs, &x->shape, &y->shape, i), kiln_ref_get(x, i));
 }
 
-/* Copies `part` into or out of its place in `whole`, which begins at `from` on the axis. */
+/* Copies `part` into or out of `whole`, from `from` on the axis. */
 static void copy_piece(KilnArg *part, KilnArg *whole, int axis, int64_t from, bool out)
 {
     int64_t index[KILN_MAX_RANK];
@@ -123,7 +123,7 @@ static void triangle_run(KilnCall *call)
 
 /* ---- By index -------------------------------------------------------------------- */
 
-/* The element of x that element i of the index says; -1 when it is out of range. */
+/* The index in x that element i of `index` selects; -1 if out of range. */
 static int64_t indexed(const KilnArg *x, const KilnArg *index, int64_t axis, int64_t i)
 {
     int64_t at[KILN_MAX_RANK];

@@ -1,16 +1,15 @@
-/* Reference kernels for batch normalization over all axes but the last. */
+/* Reference of batch normalization over all axes except the last. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 
-/* An element of an input that may be absent. */
+/* An element of an optional input, or the default. */
 static double get_or(const KilnCall *call, int input, int64_t i, double otherwise)
 {
     return call->inputs[input].absent ? otherwise : kiln_ref_get(&call->inputs[input], i);
 }
 
-/* Element i of a result: with what is added to it, and max(., 0) of it where the
- * attributes say so. */
+/* Sets element i of a result: adds `more`, then applies the relu if the attributes have it. */
 static void set_result(KilnCall *call, int more, int64_t i, double value)
 {
     const KilnBatchNormAttrs *attrs = call->attrs;
@@ -48,8 +47,7 @@ static void batch_norm_run(KilnCall *call)
     }
 }
 
-/* Element i of the gradient, of channel c, as it counts; h is what x was there
- * once it was normalized. */
+/* The masked gradient of element i, of channel c; h is the normalized x. */
 static double gradient_at(const KilnCall *call, int64_t i, int64_t c, double h)
 {
     const KilnBatchNormAttrs *attrs = call->attrs;

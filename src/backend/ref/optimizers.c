@@ -30,7 +30,7 @@ static double get_slot(const Element *element, int slot)
     return kiln_ref_get(&element->call->inputs[KILN_FLAT_SLOTS + slot], element->i);
 }
 
-/* Returns the value as it was stored. */
+/* Returns the value as stored. */
 static double set_slot(const Element *element, int slot, double value)
 {
     kiln_ref_set(&element->call->inputs[KILN_FLAT_SLOTS + slot], element->i, value);
@@ -57,11 +57,11 @@ static void update_segment(KilnCall *call, int64_t begin, int64_t end, double lr
     }
 }
 
-/* Add the squared gradients of [begin, end) to the sums of their parts. */
+/* Adds the squared gradients of [begin, end) to the sums of their parts. */
 static void add_squares(const KilnCall *call, int64_t begin, int64_t end, double *sums,
                         bool *updated)
 {
-    const int64_t *parts = call->inputs[KILN_FLAT_PARTS].data;
+    const int64_t *parts = call->inputs[KILN_FLAT_PART_ENDS].data;
     int64_t part = 0;
 
     for (int64_t i = begin; i < end; i++) {

@@ -1,7 +1,7 @@
-/* Reference kernels of padding with a tensor's edges. */
+/* Reference of padding with a tensor's edges. */
 #include "backend/ref/ref.h"
 
-/* Element of x, the shorter of the two, that stands at element i of y. */
+/* Index in x, the shorter of the two, that element i of y copies. */
 static int64_t source_of(const KilnCall *call, const KilnShape *x, const KilnShape *y, int64_t i)
 {
     const KilnPadAttrs *attrs = call->attrs;

@@ -1,10 +1,10 @@
-/* Reference kernels for pooling. The maximum's place is its number within the
- * window, row by row; a NaN is larger than all. */
+/* Reference of pooling. The index of a maximum is its number within the window, row by row; NaN is
+ * larger than anything. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 
-/* Where the window of output `at` ([N, H, W, C] of shape y) starts in x. */
+/* Start in x of the window of output `at` ([N, H, W, C] of shape y). */
 typedef struct Window {
     int64_t n, c, top, left;
 } Window;
@@ -21,7 +21,7 @@ static Window window_of(const KilnPoolAttrs *attrs, const KilnShape *y, int64_t 
     };
 }
 
-/* Offset in x of a window's element, -1 in the padding. */
+/* Offset in x of a window's element; -1 in the padding. */
 static int64_t offset_of(const Window *window, const KilnShape *x, int64_t ky, int64_t kx)
 {
     int64_t iy = window->top + ky, ix = window->left + kx;
@@ -79,7 +79,7 @@ static void max_pool2d_grad_run(KilnCall *call)
 typedef struct Patch {
     KilnWindow rows, columns;
     int64_t n, c;
-    double scale; /* of one element in the mean */
+    double scale; /* of each element in the mean */
 } Patch;
 
 static Patch patch_of(const KilnPoolAttrs *attrs, const KilnShape *x, const KilnShape *y,

@@ -1,8 +1,8 @@
-/* Reference kernels for matrix products. */
+/* Reference of matrix products. */
 #include "backend/ref/ref.h"
 
-/* Element (row, column) of matrix number `matrix` of an operand that has `rows`
- * rows and `columns` columns once it is transposed. */
+/* Element (row, column) of matrix number `matrix`, of `rows` rows and `columns` columns after
+ * transposing. */
 static double element(const KilnArg *arg, int64_t matrix, bool transposed, int64_t rows,
                       int64_t columns, int64_t row, int64_t column)
 {
@@ -23,8 +23,7 @@ static double dot(const KilnCall *call, const KilnBmm *batch, int64_t product, i
     return sum;
 }
 
-/* Element by element, each over all products that meet in it, so that sums are
- * rounded once. */
+/* Element by element, each over all products that share it, so that sums are rounded once. */
 static void matmul_run(KilnCall *call)
 {
     KilnArg *y = &call->outputs[0];

@@ -1,4 +1,4 @@
-/* Reference kernels of LSTM and GRU, one sequence after the other. */
+/* Reference of LSTM and GRU, one sequence after the other. */
 #include <math.h>
 
 #include "backend/ref/ref.h"
@@ -8,7 +8,7 @@ static double sigmoid(double x)
     return 1.0 / (1.0 + exp(-x));
 }
 
-/* Where things are. */
+/* Sizes, and the layout of a sequence. */
 typedef struct Sequence {
     const KilnArg *lengths;
     int64_t steps, batch, hidden;
@@ -38,7 +38,7 @@ static int64_t length_of(const Sequence *s, int64_t b)
     return length < 0 ? 0 : length > s->steps ? s->steps : length;
 }
 
-/* Row of sequence b at its n-th step in the order of computing. */
+/* Row of sequence b at its n-th step, in order of computation. */
 static int64_t row_of(const Sequence *s, int64_t b, int64_t n)
 {
     const int64_t t = s->reverse ? length_of(s, b) - 1 - n : n;
@@ -76,7 +76,7 @@ static void zero(KilnArg *arg)
         kiln_ref_set(arg, i, 0.0);
 }
 
-/* Steps after the end give 0. */
+/* Steps past the sequence's length give 0. */
 static void zero_rest(const Sequence *s, KilnArg *arg, int64_t b)
 {
     const int64_t columns = kiln_ref_columns(arg);
@@ -139,8 +139,8 @@ static void lstm_run(KilnCall *call)
     }
 }
 
-/* Gradients of the weight and the hidden state before step n from those of the
- * hidden state's share of the gates, `share` of [rows, gates]. */
+/* Gradients of the weight, and of the hidden state before step n, from those of the hidden state's
+ * contribution to the gates: `share`, [rows, gates]. */
 static void backward_product(const Sequence *s, const KilnArg *weight, const KilnArg *h0,
                              const KilnArg *y, const double *share, KilnArg *dweight, KilnArg *dh,
                              int64_t b, int64_t n)
@@ -160,8 +160,8 @@ static void backward_product(const Sequence *s, const KilnArg *weight, const Kil
     }
 }
 
-/* dh and dc are the gradients of the state after step n, and become those of the
- * state before it. */
+/* dh and dc are the gradients of the state after step n, and become those of the state before it.
+ */
 static void lstm_grad_step(KilnCall *call, const Sequence *s, double *share, int64_t b, int64_t n)
 {
     const KilnArg *gates = &call->inputs[0], *dy = &call->inputs[1], *cells = &call->inputs[9];

@@ -1,9 +1,9 @@
-/* Reference kernels that sum, or search, over axes. */
+/* Reference of reductions over axes. */
 #include <math.h>
 
 #include "backend/ref/ref.h"
 
-/* The elements that become one result: a start, and steps along the reduced axes. */
+/* The elements of one result: a start, and steps along the reduced axes. */
 typedef struct Group {
     const KilnArg *x;
     uint32_t axes;
@@ -19,7 +19,7 @@ static int64_t stride_of(const KilnShape *shape, int axis)
     return stride;
 }
 
-/* Where number i lies when counted over only the axes that are (not) in `axes`. */
+/* Offset of number i, counted over only the axes that are (not) in `axes`. */
 static int64_t offset_over(const KilnShape *shape, uint32_t axes, int64_t i)
 {
     int64_t at = 0;

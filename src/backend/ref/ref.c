@@ -1,5 +1,5 @@
-/* The reference backend: plain C, one thread, plain order, computed in double
- * over f32 or f64 storage. It is the oracle of tests, written to be read. */
+/* The reference backend: plain C, one thread, plain order, computed in double over f32 or f64
+ * storage. Tests compare with it; it is written to be read. */
 #include "backend/ref/ref.h"
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static size_t ref_layout_bytes(const KilnBackend *backend, KilnLayout layout, Ki
                                const KilnShape *shape)
 {
     (void)backend;
-    (void)layout; /* there is only the plain one */
+    (void)layout; /* only plain order exists */
     return (size_t)kiln_shape_count(shape) * kiln_dtype_size(dtype);
 }
 

@@ -1,11 +1,11 @@
-/* Private to the reference backend: how its kernels read and write elements,
- * and the tables in which each file lists its kernels. */
+/* Private to the reference backend: element access for its kernels, and the table in which each
+ * file lists them. */
 #ifndef KILN_BACKEND_REF_H
 #define KILN_BACKEND_REF_H
 
 #include "graph/backend.h"
 
-/* The kernels of one subject. */
+/* The kernels of one file. */
 typedef struct KilnRefTable {
     const KilnKernel *kernels;
     size_t count;
@@ -19,13 +19,13 @@ extern const KilnRefTable kiln_ref_cast, kiln_ref_elementwise, kiln_ref_map, kil
 
 /* Elements of a value. */
 int64_t kiln_ref_count(const KilnArg *arg);
-/* Size of the last axis (1 for a scalar), and how many such rows there are. */
+/* Size of the last axis (1 for a scalar), and the number of such rows. */
 int64_t kiln_ref_columns(const KilnArg *arg);
 int64_t kiln_ref_rows(const KilnArg *arg);
-/* Element i in plain order, whatever its type, as a double; and the way back. */
+/* Element i in plain order, of any type, as a double; and the reverse. */
 double kiln_ref_get(const KilnArg *arg, int64_t i);
 void kiln_ref_set(KilnArg *arg, int64_t i, double value);
-/* Whether dropout keeps element i: with probability 1 - p, by key [2] and stream. */
+/* Whether dropout keeps element i, with probability 1 - p, given key [2] and stream. */
 bool kiln_ref_keeps(const int32_t *key, int64_t stream, int64_t i, double p);
 
 #endif

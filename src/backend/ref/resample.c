@@ -1,8 +1,8 @@
-/* Reference kernels that bring images into another size. */
+/* Reference of resizing images. */
 #include "backend/ref/ref.h"
 
-/* Calls `each` for every pair of an output element and one of the four input
- * elements that it is made of, with its weight. */
+/* Calls `each` for every pair of an output element and one of its four input elements, with the
+ * weight. */
 static void each_pair(KilnCall *call, const KilnArg *small, const KilnArg *large,
                       void (*each)(KilnCall *call, int64_t in, int64_t out, double weight))
 {

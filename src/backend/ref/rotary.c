@@ -1,4 +1,4 @@
-/* Reference kernel of rotary positions. */
+/* Reference of rotary position embedding. */
 #include <math.h>
 
 #include "backend/ref/ref.h"

@@ -1,9 +1,9 @@
-/* Reference kernels for layer, rms and group norm: statistics of sets of values. */
+/* Reference of layer, rms and group norm: statistics over sets of values. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 
-/* Where element e of set s is in x, and which weight is its. */
+/* Index in x of element e of set s, and the index of its weight. */
 static int64_t place_of(const KilnSets *sets, int64_t s, int64_t e)
 {
     int64_t sample = s / sets->groups, g = s % sets->groups;
@@ -64,7 +64,7 @@ static void forward_run(KilnCall *call)
     }
 }
 
-/* Sums of the weight's gradients, and the bias's, gather in doubles. */
+/* The gradients of weight and bias accumulate in doubles. */
 static KilnStatus backward_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
@@ -72,8 +72,8 @@ static KilnStatus backward_prepare(KilnCall *call, KilnError *err)
     return KILN_OK;
 }
 
-/* With h = (x - mean) * rstd and g = dy * weight:
- * dx = rstd * (g - mean(g) - h * mean(g * h)), without mean(g) where none was taken off x. */
+/* With h = (x - mean) * rstd and g = dy * weight: dx = rstd * (g - mean(g) - h * mean(g * h)),
+ * without mean(g) for rms norm. */
 static void backward_set(KilnCall *call, const KilnSets *sets, int64_t s, double mean, double rstd)
 {
     const KilnArg *dy = &call->inputs[0], *x = &call->inputs[1], *weight = &call->inputs[2];

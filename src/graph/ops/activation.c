@@ -1,11 +1,11 @@
-/* Activations. Each has its gradient as an operation of its own, so that what the
- * backward pass keeps is one tensor. */
+/* Activations. Each has its own gradient operation, so that the backward pass stores only one
+ * tensor. */
 #include "graph/ops/activation.h"
 
 #include "graph/graph.h"
 #include "graph/ops/mapped.h"
 
-/* The gradient `op` of dy and what the node read or made, with the node's numbers. */
+/* Records the gradient `op` of dy and the node's input or output, with the node's numbers. */
 static KilnTensor *grad_of(const KilnOp *op, const KilnNode *node, KilnTensor *dy, KilnTensor *x)
 {
     const KilnNumberAttrs none = { 0 };

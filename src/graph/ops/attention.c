@@ -90,7 +90,7 @@ static KilnStatus check_mask(const KilnNode *node, int i, const KilnAttentionSiz
     return KILN_OK;
 }
 
-/* The optional inputs from `first` on, and the attributes. */
+/* Checks the optional inputs from `first` on, and the attributes. */
 static KilnStatus check_options(const KilnNode *node, int first, const KilnAttentionSizes *s,
                                 KilnError *err)
 {
@@ -132,8 +132,8 @@ static KilnStatus check_separate(const KilnNode *node, KilnError *err)
     KilnAttentionSizes s = kiln_attention_sizes(q, k, attrs);
     if (k->dim[0] != s.batch || k->dim[3] != s.width || s.heads % s.kv_heads != 0)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "q %s and k %s do not go together as %s: batch and width must agree, "
-                              "and the heads of q be a multiple of those of k",
+                              "q %s and k %s do not match as %s: batch and width must be equal, "
+                              "and the heads of q a multiple of those of k",
                               kiln_shape_text(q, text_q, sizeof(text_q)),
                               kiln_shape_text(k, text_k, sizeof(text_k)), form);
     return KILN_OK;
@@ -173,8 +173,8 @@ static KilnStatus infer_packed(KilnNode *node, KilnError *err)
 
 /* ---- Gradients ----------------------------------------------------------------- */
 
-/* Record `op`, whose last output is the gradient of the scores where the added mask wants
- * one: a broadcast mask sums what its elements were added to. */
+/* Records `op`. If the added mask needs a gradient, it is the last output, the gradient of the
+ * scores, summed where the mask was broadcast. */
 static KilnNode *record_grad(const KilnOp *op, const KilnNode *node, KilnTensor *const *inputs,
                              int n_inputs, int mask, KilnTensor **dx)
 {
@@ -191,7 +191,7 @@ static KilnNode *record_grad(const KilnOp *op, const KilnNode *node, KilnTensor 
     return first->node;
 }
 
-/* lse is the gradient's alone, so only y has one. */
+/* lse serves only the gradient, so only y has one. */
 static void gradient_attention(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     KilnTensor *const *in = node->inputs;
@@ -220,7 +220,7 @@ static void gradient_packed(KilnNode *node, KilnTensor *const *dy, KilnTensor **
         dx[0] = made->outputs[0];
 }
 
-/* The gradient of the scores, as the last output. */
+/* Adds the gradient of the scores as the last output. */
 static void infer_scores(KilnNode *node, const KilnAttentionSizes *s)
 {
     const KilnAttentionAttrs *attrs = node->attrs;
@@ -256,8 +256,8 @@ static KilnStatus infer_packed_grad(KilnNode *node, KilnError *err)
 
 /* ---- Descriptors --------------------------------------------------------------- */
 
-/* Two products of rows and keys; the triangle that causal attention skips is
- * not counted out, as PyTorch's counter does not. */
+/* Two products of rows and keys. As in PyTorch's counter, the triangle that causal attention skips
+ * still counts. */
 static double product_flops(const KilnAttentionSizes *s)
 {
     return 2.0 * (double)(s->batch * s->heads * s->queries) * (double)(s->keys * s->width);
@@ -370,7 +370,7 @@ KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention)
     KilnTensor *inputs[] = { qkv, attention.mask, attention.padding, attention.key };
 
     if (attention.heads_first)
-        return kiln_graph_poison(qkv->graph,
-                                 "attention_packed: heads_first does not go with [B, T, 3, H, D]");
+        return kiln_graph_poison(
+            qkv->graph, "attention_packed: heads_first is not supported with [B, T, 3, H, D]");
     return kiln_graph_record(qkv->graph, &kiln_op_attention_packed, inputs, 4, &attrs);
 }

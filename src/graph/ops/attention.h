@@ -15,19 +15,19 @@
  * attention_packed       qkv, mask?, padding?, key? -> y, lse
  * attention_packed_grad  dy, y, lse, qkv, mask?, padding?, key? -> dqkv, dscores?
  *
- * lse [B, H, Tq] is the logarithm of the sum of each row's exponentials: all that
- * the gradient needs besides y to make a row of probabilities again. A row
- * that may look at nothing has -inf there, and 0 in y. dscores [B, H, Tq, Tk], which is there
- * only where the added mask wants a gradient, is that of the scaled products. */
+ * lse [B, H, Tq] is the log of the sum of each row's exponentials, from which, with y, the gradient
+ * recomputes a row of probabilities. For a fully masked row lse is -inf and y is 0. dscores [B, H,
+ * Tq, Tk], the gradient of the scaled products, exists only where the added mask needs a gradient.
+ */
 typedef struct KilnAttentionAttrs {
     double scale, dropout;
     int64_t stream;
     int32_t causal, heads_first;
-    int64_t mask_grad; /* of the gradients: whether dscores is there */
+    int64_t mask_grad; /* of the gradients: whether dscores exists */
 } KilnAttentionAttrs;
 
-/* Sizes, and where element (b, h, t, 0) of each tensor is: b * batch + h * head
- * + t * row, in elements. */
+/* Sizes, and the position of element (b, h, t, 0) of each tensor: b * batch + h * head + t * row,
+ * in elements. */
 typedef struct KilnAttentionView {
     int64_t batch, head, row;
 } KilnAttentionView;
@@ -38,17 +38,16 @@ typedef struct KilnAttentionSizes {
     int64_t k_offset, v_offset; /* packed: of k and v in qkv, in elements */
 } KilnAttentionSizes;
 
-/* Of separate tensors (k not NULL), or of packed ones. */
+/* Sizes for separate tensors (k not NULL) or packed ones. */
 KilnAttentionSizes kiln_attention_sizes(const KilnShape *q, const KilnShape *k,
                                         const KilnAttentionAttrs *attrs);
-/* How a mask of shape [.., Tq, Tk] is read, in elements; axes of size 1, and
- * absent ones, have stride 0. */
+/* Strides of a mask [.., Tq, Tk], in elements; axes of size 1 and absent ones have stride 0. */
 typedef struct KilnMaskStrides {
     int64_t batch, head, row, column;
 } KilnMaskStrides;
 KilnMaskStrides kiln_attention_mask(const KilnShape *mask);
-/* Number of the first random number of a row of probabilities: rows start
- * blocks of random numbers. */
+/* Index of the first random number for a row of probabilities. Each row starts a new Philox block.
+ */
 int64_t kiln_attention_row(const KilnAttentionSizes *sizes, int64_t b, int64_t h, int64_t query);
 
 #endif

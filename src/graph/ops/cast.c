@@ -1,5 +1,5 @@
-/* Conversion between types. Mixed precision puts it where a producer and a
- * reader disagree; recorded by hand it is PyTorch's Tensor.to(dtype). */
+/* Conversion between types, as PyTorch's Tensor.to(dtype). The precision pass inserts it where
+ * producer and reader differ. */
 #include "graph/op_check.h"
 #include "graph/graph.h"
 
@@ -12,7 +12,7 @@ static KilnStatus infer_cast(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-/* Gradients are of the graph's float type, whatever the values are of. */
+/* Gradients have the graph's float type, whatever type the values have. */
 static void gradient_cast(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     (void)node;
@@ -44,7 +44,7 @@ static KilnStatus infer_store(KilnNode *node, KilnError *err)
 
     if (kiln_shape_equal(want, got))
         return KILN_OK;
-    return kiln_error_set(err, KILN_E_SHAPE, "the value must be %s as the variable, got %s",
+    return kiln_error_set(err, KILN_E_SHAPE, "the value must be %s like the variable, got %s",
                           kiln_shape_text(want, want_text, sizeof(want_text)),
                           kiln_shape_text(got, got_text, sizeof(got_text)));
 }

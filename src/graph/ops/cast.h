@@ -9,7 +9,8 @@
     X(store)
 
 /* cast                x -> y                              KilnCastAttrs
- * store               variable*, x ->      (the variable takes x's values in its own type) */
+ * store               variable*, x ->      (the variable takes x's values, converted to its type)
+ */
 typedef struct KilnCastAttrs {
     int32_t dtype;
 } KilnCastAttrs;

@@ -1,5 +1,5 @@
-/* Convolution of images [N, H, W, C] with weights [O, I/groups, kh, kw], and its
- * transpose. Sequences are images of height 1. */
+/* Convolution of images [N, H, W, C] with weights [O, I/groups, kh, kw], and its transpose.
+ * Sequences are images of height 1. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,15 +9,14 @@
 
 /* ---- Windows ------------------------------------------------------------------- */
 
-/* Elements from the first to the last that a window along an axis (0 height, 1
- * width) touches. */
+/* Elements that a window spans along an axis (0 height, 1 width), dilation included. */
 static int64_t reach(const KilnConvAttrs *attrs, int axis, int64_t kernel)
 {
     return attrs->dilation[axis] * (kernel - 1) + 1;
 }
 
-/* Places of a window along an axis; less than 1: the window is larger than the
- * padded image. check_attrs keeps all far from overflow. */
+/* Number of windows along an axis; less than 1: the window is larger than the padded image.
+ * check_attrs rules out overflow. */
 static int64_t places(const KilnConvAttrs *attrs, int axis, int64_t size, int64_t kernel)
 {
     int64_t beyond = size + 2 * attrs->padding[axis] - reach(attrs, axis, kernel);
@@ -45,14 +44,14 @@ static KilnStatus check_attrs(const KilnConvAttrs *attrs, KilnError *err)
     return KILN_OK;
 }
 
-/* `channels` of what is called `name` must fall into whole groups. */
+/* Checks that `channels`, called `name` in messages, divide into groups. */
 static KilnStatus check_groups(const KilnConvAttrs *attrs, const char *name, int64_t channels,
                                KilnError *err)
 {
     if (channels % attrs->groups == 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_SHAPE,
-                          "the %" PRId64 " channels of the %s can't be split into %" PRId64
+                          "the %" PRId64 " channels of the %s cannot be split into %" PRId64
                           " groups of equal size",
                           channels, name, attrs->groups);
 }
@@ -96,7 +95,7 @@ static KilnStatus check_conv2d(const KilnNode *node, KilnError *err)
                                     attrs->groups, weight->dim[1] * attrs->groups)
                    : kiln_error_set(
                          err, KILN_E_SHAPE,
-                         "the image has %" PRId64 " channels, the weight %s takes %" PRId64,
+                         "the image has %" PRId64 " channels, the weight %s expects %" PRId64,
                          x->dim[3], kiln_shape_text(weight, text, sizeof(text)), weight->dim[1]);
     if (check_groups(attrs, "result", weight->dim[0], err) < 0)
         return err->status;
@@ -142,7 +141,7 @@ static void gradient_conv2d(KilnNode *node, KilnTensor *const *dy, KilnTensor **
         dx[2] = kiln_sum_rows(dy[0]);
 }
 
-/* The gradients have the shape of what they are the gradient of. */
+/* A gradient has the shape of its tensor. */
 static KilnStatus infer_gradient(KilnNode *node, KilnError *err)
 {
     const KilnConvAttrs *attrs = node->attrs;
@@ -153,7 +152,7 @@ static KilnStatus infer_gradient(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-/* A product for every weight of every place of the smaller image. */
+/* One product for every weight and every pixel of the smaller image. */
 static double conv_flops(const KilnShape *weight, const KilnShape *places)
 {
     return 2.0 * (double)kiln_shape_count(weight) *
@@ -165,7 +164,7 @@ static double flops_conv2d(const KilnNode *node)
     return conv_flops(&node->inputs[1]->shape, &node->outputs[0]->shape);
 }
 
-/* Of the transpose too: every element of its input meets every weight. */
+/* Serves the transpose too: every element of its input meets every weight. */
 static double flops_grad_input(const KilnNode *node)
 {
     return conv_flops(&node->inputs[1]->shape, &node->inputs[0]->shape);
@@ -212,7 +211,7 @@ const KilnOp kiln_op_conv2d_grad_weight = {
     .bf16_inputs = 1u << 0 | 1u << 1,
 };
 
-/* A pair that is not all 0 stands instead of the one number; 0 reads as `least`. */
+/* A pair that is not all 0 overrides the single number; 0 counts as `least`. */
 static void take_axes(int64_t ret[2], int64_t both, const int64_t axes[2], int64_t least)
 {
     bool apart = axes[0] != 0 || axes[1] != 0;
@@ -273,9 +272,9 @@ KilnTensor *kiln_conv1d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias, Kil
 
 /* ---- conv_transpose2d ---------------------------------------------------------- */
 
-/* The convolution whose gradient this is goes from y to x, so the weight's first
- * axis is x's channels; its shape, from kiln_conv_transpose2d, holds what was
- * asked as padding of the output until here. */
+/* This is the input gradient of a convolution from y to x, so the weight's first axis is x's
+ * channels. Until here, its shape holds the requested output padding, from kiln_conv_transpose2d.
+ */
 static KilnStatus infer_conv_transpose2d(KilnNode *node, KilnError *err)
 {
     const KilnConvAttrs *attrs = node->attrs;
@@ -287,7 +286,7 @@ static KilnStatus infer_conv_transpose2d(KilnNode *node, KilnError *err)
         return err->status;
     if (x->dim[3] != weight->dim[0])
         return kiln_error_set(
-            err, KILN_E_SHAPE, "the image has %" PRId64 " channels, the weight %s takes %" PRId64,
+            err, KILN_E_SHAPE, "the image has %" PRId64 " channels, the weight %s expects %" PRId64,
             x->dim[3], kiln_shape_text(weight, text, sizeof(text)), weight->dim[0]);
     if (check_groups(attrs, "image", x->dim[3], err) < 0)
         return err->status;
@@ -297,7 +296,7 @@ static KilnStatus infer_conv_transpose2d(KilnNode *node, KilnError *err)
         if (places(attrs, axis, attrs->shape.dim[1 + axis], weight->dim[2 + axis]) !=
             x->dim[1 + axis])
             return kiln_error_set(err, KILN_E_SHAPE,
-                                  "the padding leaves nothing of the %" PRId64 "×%" PRId64
+                                  "the padding removes all of the %" PRId64 "×%" PRId64
                                   " image under the %" PRId64 "×%" PRId64 " kernel",
                                   x->dim[1], x->dim[2], weight->dim[2], weight->dim[3]);
     kiln_infer_output(node, 0, kiln_node_float(node), &attrs->shape);
@@ -335,7 +334,7 @@ const KilnOp kiln_op_conv_transpose2d = {
     .bf16_outputs = 1u << 0,
 };
 
-/* Where the shapes are sound the result's; otherwise one that the checks refuse. */
+/* The result's shape, or for invalid shapes one that the checks reject. */
 static KilnShape transposed_shape(const KilnConvAttrs *attrs, const int64_t output_padding[2],
                                   const KilnShape *x, const KilnShape *weight)
 {

@@ -18,7 +18,7 @@ static KilnStatus check_lengths(const KilnNode *node, int i, const char *name, i
     return kiln_check_dtype(node, i, name, KILN_I32, err);
 }
 
-/* log_probs, targets and both lengths from place i on. */
+/* Checks log_probs, targets and both lengths, which are inputs i and up. */
 static KilnStatus check_sequences(const KilnNode *node, int i, KilnError *err)
 {
     const KilnCtcAttrs *attrs = node->attrs;

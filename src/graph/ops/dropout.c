@@ -1,4 +1,4 @@
-/* Dropout: the mask is drawn from a key that the caller changes every step. */
+/* Dropout. The mask is drawn from a key that the caller changes every step. */
 #include "graph/op_check.h"
 #include "graph/graph.h"
 

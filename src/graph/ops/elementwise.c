@@ -1,12 +1,12 @@
-/* Operations on each element by itself: arithmetic, comparisons, choices, functions.
- * Activations are activation.c; what all share, and the map, are mapped.c. */
+/* Elementwise operations: arithmetic, comparisons, functions. Activations are in activation.c;
+ * shared code and the map operation are in mapped.c. */
 #include <string.h>
 
 #include "graph/op_check.h"
 #include "graph/graph.h"
 #include "graph/ops/mapped.h"
 
-/* What flows to input i when the gradient over the result is `dy`. */
+/* The gradient of input i, given the result's gradient `dy`. */
 static KilnTensor *flow(const KilnNode *node, int i, KilnTensor *dy)
 {
     return kiln_sum_to(dy, &node->inputs[i]->shape);
@@ -102,7 +102,7 @@ KilnTensor *kiln_neg(KilnTensor *x)
     return kiln_scale(x, -1.0);
 }
 
-/* ---- Smaller, larger ------------------------------------------------------------------ */
+/* ---- Minimum, maximum ----------------------------------------------------------- */
 
 static KilnTensor *larger_grad(KilnTensor *dy, KilnTensor *x, KilnTensor *other)
 {
@@ -152,7 +152,7 @@ KilnTensor *kiln_clamp(KilnTensor *x, double least, double most)
     return kiln_record_mapped(&kiln_op_clamp, x, NULL, NULL, least, most);
 }
 
-/* ---- Comparisons and choices ------------------------------------------------------------ */
+/* ---- Comparisons and selection -------------------------------------------------- */
 
 static KilnStatus infer_where(KilnNode *node, KilnError *err)
 {
@@ -336,8 +336,8 @@ static void gradient_pow(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
     dx[0] = kiln_mul(dy[0], slope);
 }
 
-/* As PyTorch: an exponent of 0 has slope 0 everywhere, and so has a base of 0 in the
- * exponent where that is not negative. */
+/* As in PyTorch: the derivative is 0 for an exponent of 0, and the exponent's derivative is 0 for a
+ * base of 0 and an exponent >= 0. */
 static void gradient_power(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     KilnTensor *x = node->inputs[0], *exponent = node->inputs[1], *y = node->outputs[0];
@@ -474,7 +474,7 @@ static KilnStatus infer_equal(KilnNode *node, KilnError *err)
     char text_a[KILN_SHAPE_TEXT], text_b[KILN_SHAPE_TEXT];
 
     if (!kiln_shape_equal(a, b))
-        return kiln_error_set(err, KILN_E_SHAPE, "both must have one shape, got %s and %s",
+        return kiln_error_set(err, KILN_E_SHAPE, "both must have the same shape, got %s and %s",
                               kiln_shape_text(a, text_a, sizeof(text_a)),
                               kiln_shape_text(b, text_b, sizeof(text_b)));
     if (kiln_check_dtype(node, 0, "the first", KILN_I32, err) < 0 ||

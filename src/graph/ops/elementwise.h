@@ -4,7 +4,7 @@
 
 #include "kiln/ops.h"
 
-/* Those with a map rule; one kernel runs them all. */
+/* Those with a map rule; one kernel runs them all (backend/cpu/elementwise/map.c). */
 #define KILN_OPS_MAPPED(X)                                                                         \
     X(add)                                                                                         \
     X(sub)                                                                                         \
@@ -50,16 +50,16 @@
  *                     a, b -> y                           a, b, and more below, broadcast
  * power               base, exponent -> y
  * scale               x -> y                              KilnNumberAttrs: factor
- * shift               x -> y                              KilnNumberAttrs: what is added
+ * shift               x -> y                              KilnNumberAttrs: summand
  * pow                 x -> y                              KilnNumberAttrs: exponent
- * clamp               x -> y                              KilnNumberAttrs: least, most
+ * clamp               x -> y                              KilnNumberAttrs: min, max
  * where               condition (float or u8), a, b -> y
  * exp ... cos         x -> y
  * clamp_grad          dy, x -> dx                         KilnNumberAttrs
- * larger_grad         dy, x, other -> dx  (all where x > other, half where equal)
+ * larger_grad         dy, x, other -> dx  (dy where x > other, half of it where equal)
  * to_float            x i32 or u8 -> y
  * broadcast           x -> y of attrs' shape              KilnShapeAttrs
- * map                 any -> y                            KilnMap; fusion makes them
+ * map                 any -> y                            KilnMap; made by fusion
  * fill                -> y (shape in attrs)               KilnFillAttrs
  * equal               a i32, b i32 -> float */
 typedef struct KilnNumberAttrs {

@@ -1,5 +1,5 @@
-/* Rows picked by index, alone and in bags. Their gradients can leave alone all
- * rows that this step and the one before did not touch: see docs/design.md. */
+/* Rows selected by index: alone (embedding) and in bags. The gradients can be sparse: only rows
+ * that this step or the previous one touches are written (embedding.h). */
 #include "graph/ops/embedding.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "graph/graph.h"
 #include "graph/sparse_rows.h"
 
-/* `sparse_rows` tells about the one place where this variable's gradient goes. */
+/* `sparse_rows` describes the destination of this variable's gradient. */
 static KilnStatus check_sparse_rows(const KilnNode *node, int i, int64_t rows, KilnError *err)
 {
     const KilnTensor *sparse_rows = node->inputs[i];
@@ -26,7 +26,7 @@ static KilnStatus check_sparse_rows(const KilnNode *node, int i, int64_t rows, K
 
 /* ---- index_select -------------------------------------------------------------- */
 
-/* x's shape with the index's axes in place of one. */
+/* x's shape with the index's axes replacing one axis. */
 static KilnStatus selected_shape(const KilnSelectAttrs *attrs, const KilnShape *index,
                                  KilnShape *ret, KilnError *err)
 {
@@ -146,8 +146,7 @@ KilnTensor *kiln_embedding_sparse(KilnTensor *weight, KilnTensor *index, int64_t
 
 /* ---- embedding_bag ------------------------------------------------------------- */
 
-/* Shapes of index and offsets, whose places among the inputs are given, and how
- * many bags they make. */
+/* Checks the shapes of index and offsets, given by input number, and counts the bags. */
 static KilnStatus check_bags(const KilnNode *node, int index_at, int offsets_at, int64_t *ret_bags,
                              KilnError *err)
 {
@@ -180,7 +179,7 @@ static KilnStatus infer_embedding_bag(KilnNode *node, KilnError *err)
         kiln_check_shape(node, 4, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
     if (node->inputs[4] != NULL && attrs->mode != KILN_BAG_SUM)
-        return kiln_error_set(err, KILN_E_RANGE, "only sums have factors");
+        return kiln_error_set(err, KILN_E_RANGE, "factors need mode sum");
     if (attrs->padding < -1 || attrs->padding >= attrs->rows)
         return kiln_error_set(err, KILN_E_RANGE,
                               "the padding index must be one of the %" PRId64
@@ -216,7 +215,7 @@ static KilnStatus infer_embedding_bag_grad(KilnNode *node, KilnError *err)
         kiln_check_shape(node, 5, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
     if (attrs->mode == KILN_BAG_MAX && node->inputs[3] == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "the maximum needs the rows that won");
+        return kiln_error_set(err, KILN_E_MISSING, "the maximum needs the winning rows");
     kiln_infer_output(node, 0, kiln_node_float(node),
                       &KILN_SHAPE(attrs->rows, node->inputs[0]->shape.dim[1]));
     return KILN_OK;

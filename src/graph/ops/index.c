@@ -1,11 +1,11 @@
-/* Operations that pick and place elements by index, or count along an axis:
- * gather, scatter_add, one_hot, arange, cumsum. */
+/* Operations that select or scatter elements by index, or count along an axis: gather, scatter_add,
+ * one_hot, arange, cumsum. */
 #include <inttypes.h>
 
 #include "graph/op_check.h"
 #include "graph/graph.h"
 
-/* Negative axes count from the end; what is no axis is left to infer to refuse. */
+/* Counts negative axes from the end; infer rejects invalid ones. */
 static int64_t from_front(int axis, int rank)
 {
     return axis < 0 ? axis + rank : axis;
@@ -23,7 +23,7 @@ static KilnStatus check_axis(const KilnTensor *x, int64_t axis, KilnError *err)
 
 /* ---- gather, scatter_add ------------------------------------------------------- */
 
-/* index: i32, of x's rank, off the axis at most as large. */
+/* index: i32, of x's rank, at most as large as x except along the axis. */
 static KilnStatus check_index(const KilnNode *node, int64_t axis, KilnError *err)
 {
     const KilnShape *x = &node->inputs[0]->shape, *index = &node->inputs[1]->shape;
@@ -36,8 +36,8 @@ static KilnStatus check_index(const KilnNode *node, int64_t axis, KilnError *err
         fits = i == axis || index->dim[i] <= x->dim[i];
     if (!fits)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "the index must have as many axes as the tensor and be no larger "
-                              "off axis %" PRId64 ", got %s for %s",
+                              "the index must have as many axes as the tensor and be no larger, "
+                              "except on axis %" PRId64 ", got %s for %s",
                               axis, kiln_shape_text(index, text_index, sizeof(text_index)),
                               kiln_shape_text(x, text_x, sizeof(text_x)));
     return kiln_check_dtype(node, 1, "the index", KILN_I32, err);
@@ -126,7 +126,7 @@ static KilnStatus infer_one_hot(KilnNode *node, KilnError *err)
     KilnShape shape = node->inputs[0]->shape;
 
     if (shape.rank == KILN_MAX_RANK)
-        return kiln_error_set(err, KILN_E_SHAPE, "no room for one more axis than %d",
+        return kiln_error_set(err, KILN_E_SHAPE, "%d axes are the most; one more is needed",
                               KILN_MAX_RANK);
     shape.dim[shape.rank++] = attrs->size;
     kiln_infer_output(node, 0, kiln_node_float(node), &shape);

@@ -1,4 +1,4 @@
-/* Operations that pick and place elements by index, or count along an axis. */
+/* Operations that select or scatter elements by index, or count along an axis. */
 #ifndef KILN_GRAPH_OPS_INDEX_H
 #define KILN_GRAPH_OPS_INDEX_H
 

@@ -1,5 +1,5 @@
-/* Probabilities, and the losses that have kernels of their own. Losses that are
- * made of other operations are in loss_elementwise.c. */
+/* Probabilities, and the losses that have their own kernels. Losses composed of other operations
+ * are in loss_elementwise.c. */
 #include <inttypes.h>
 
 #include "graph/op_check.h"
@@ -69,7 +69,7 @@ const KilnOp kiln_op_log_softmax_grad = {
     .infer = infer_softmax_grad,
 };
 
-/* The kernels work on the last axis; another one is moved there and back. */
+/* Kernels work on the last axis; permute moves another axis there and back. */
 static KilnTensor *along_axis(const KilnOp *op, KilnTensor *x, int axis)
 {
     const int last = x->shape.rank - 1;
@@ -90,7 +90,7 @@ KilnTensor *kiln_log_softmax(KilnTensor *x, int axis)
     return along_axis(&kiln_op_log_softmax, x, axis);
 }
 
-/* ---- What the losses over classes share ----------------------------------------- */
+/* ---- Shared by the classification losses ---------------------------------------- */
 
 /* The shape of the rows: all axes but the last. */
 static KilnShape rows_of(const KilnShape *shape)
@@ -119,13 +119,13 @@ static KilnStatus check_labels(const KilnNode *node, int i, const KilnShape *x, 
     const int64_t classes = node->inputs[i]->classes, width = x->dim[x->rank - 1];
     if (classes > width)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "the labels are of %" PRId64 " classes, but the last axis of the "
+                              "the labels have %" PRId64 " classes, but the last axis of the "
                               "logits %s has only %" PRId64,
                               classes, kiln_shape_text(x, want, sizeof(want)), width);
     return kiln_check_dtype(node, i, "labels", KILN_I32, err);
 }
 
-/* Labels or targets at place i + 1, the weight at i + 2, of x at i. */
+/* Checks labels or targets (input i + 1) and the weight (input i + 2) of x (input i). */
 static KilnStatus check_loss(const KilnNode *node, int i, const KilnShape *x, bool soft,
                              KilnError *err)
 {
@@ -174,7 +174,7 @@ static KilnStatus infer_nll(KilnNode *node, KilnError *err)
 
     if (attrs->label_smoothing != 0.0)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "label smoothing needs all logits: use kiln_cross_entropy");
+                              "label smoothing needs logits; use kiln_cross_entropy");
     return infer_forward(node, false, err);
 }
 
@@ -235,7 +235,7 @@ static KilnStatus infer_cross_entropy_soft(KilnNode *node, KilnError *err)
     return infer_forward(node, true, err);
 }
 
-/* The probabilities are kept for the gradient and are nobody's input. */
+/* The probabilities are stored for the gradient only. */
 static void record_gradient(const KilnOp *op, const KilnNode *node, KilnTensor *const *dy,
                             KilnTensor **dx)
 {

@@ -1,4 +1,4 @@
-/* Probabilities and the losses that have kernels of their own. */
+/* Probabilities, and the losses that have their own kernels. */
 #ifndef KILN_GRAPH_OPS_LOSS_H
 #define KILN_GRAPH_OPS_LOSS_H
 
@@ -16,7 +16,7 @@
     X(cross_entropy_soft)                                                                          \
     X(cross_entropy_soft_grad)
 
-/* All over the last axis, the classes C; "rows" are the other axes together.
+/* All work on the last axis, the classes C; "rows" are all other axes.
  * softmax, log_softmax    x -> y;   their gradients: dy, y -> dx
  * nll                     log_probs, labels, weight -> loss            KilnLabelAttrs
  * nll_grad                dloss, labels, weight -> dlog_probs          KilnLabelAttrs
@@ -24,8 +24,9 @@
  * cross_entropy_grad      dloss, probabilities, labels, weight -> dlogits     KilnLabelAttrs
  * cross_entropy_soft      logits, targets, weight -> loss, probabilities      KilnLabelAttrs
  * cross_entropy_soft_grad dloss, probabilities, targets, weight -> dlogits    KilnLabelAttrs
- * labels are i32 of the rows' shape, weight (optional) [C], targets as logits; loss is a
- * scalar, or of the rows' shape when nothing is reduced. */
+ *
+ * labels are i32 of the rows' shape, weight (optional) [C], targets shaped as logits; loss is a
+ * scalar, or has the rows' shape without reduction. */
 typedef struct KilnLabelAttrs {
     double label_smoothing;
     int64_t ignore_index;

@@ -1,10 +1,10 @@
-/* Losses that are formulas over other operations, in forms that neither overflow nor
- * cancel. Fusion makes maps of them. */
+/* Losses composed of other operations, in forms that neither overflow nor cancel. Fusion turns them
+ * into maps. */
 #include <math.h>
 
 #include "graph/graph.h"
 
-/* ---- What they share ------------------------------------------------------------ */
+/* ---- Shared --------------------------------------------------------------------- */
 
 static KilnTensor *reduce(KilnTensor *losses, KilnReduction reduction)
 {
@@ -19,14 +19,14 @@ static KilnTensor *reduce(KilnTensor *losses, KilnReduction reduction)
     return losses;
 }
 
-/* Operands would broadcast, and [N, 1] with [N] pass for [N, N]: refused here. */
+/* Rejects shapes that differ: broadcasting would silently turn [N, 1] and [N] into [N, N]. */
 static bool differ(const char *name, const KilnTensor *a, const KilnTensor *b)
 {
     char text_a[KILN_SHAPE_TEXT], text_b[KILN_SHAPE_TEXT];
 
     if (a->poisoned || b->poisoned || kiln_shape_equal(&a->shape, &b->shape))
         return false;
-    kiln_graph_poison(a->graph, "%s: both must have one shape, got %s and %s", name,
+    kiln_graph_poison(a->graph, "%s: both must have the same shape, got %s and %s", name,
                       kiln_shape_text(&a->shape, text_a, sizeof(text_a)),
                       kiln_shape_text(&b->shape, text_b, sizeof(text_b)));
     return true;
@@ -122,7 +122,7 @@ KilnTensor *kiln_kl_div(KilnTensor *input, KilnTensor *target, bool log_target,
     return reduce(kiln_mul(target, kiln_sub(kiln_log(safe), input)), reduction);
 }
 
-/* (1 - p_t)^gamma, from 1 - p_t itself: it is the small one where it matters. */
+/* (1 - p_t)^gamma, from 1 - p_t itself, which is accurate where it is small. */
 static KilnTensor *focus(KilnTensor *losses, KilnTensor *missed, double gamma)
 {
     return gamma == 0.0 ? losses : kiln_mul(losses, kiln_pow(missed, gamma));
@@ -141,7 +141,7 @@ KilnTensor *kiln_sigmoid_focal(KilnTensor *input, KilnTensor *target, double alp
     return reduce(losses, reduction);
 }
 
-/* How many labels are not the ignored one. */
+/* Counts the labels that are not ignored. */
 static KilnTensor *count_labels(KilnTensor *labels, const KilnCrossEntropy *options)
 {
     KilnTensor *ignored = kiln_graph_full(labels->graph, KILN_SCALAR,
@@ -156,7 +156,7 @@ KilnTensor *kiln_focal(KilnTensor *logits, KilnTensor *labels, double gamma,
     const KilnReduction reduction = options.reduction;
 
     if (options.label_smoothing != 0.0)
-        return kiln_graph_poison(logits->graph, "focal: there is no label smoothing");
+        return kiln_graph_poison(logits->graph, "focal: label smoothing is not supported");
     options.reduction = KILN_REDUCTION_NONE;
     KilnTensor *losses = kiln_cross_entropy(logits, labels, options);
     options.weight = NULL;

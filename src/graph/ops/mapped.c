@@ -1,5 +1,4 @@
-/* What elementwise operations share: shapes that broadcast, and the rule of a map; and
- * the map itself. */
+/* Shared by elementwise operations: broadcasting and map rules; and the map operation itself. */
 #include "graph/ops/mapped.h"
 
 #include <string.h>
@@ -27,8 +26,7 @@ KilnStatus kiln_broadcast_shapes(const KilnNode *node, KilnShape *ret, KilnError
             if (*dim != x->dim[axis] && *dim != 1 && x->dim[axis] != 1)
                 return kiln_error_set(
                     err, KILN_E_SHAPE,
-                    "%s and %s don't broadcast: from the right, sizes must be "
-                    "equal or one of them 1",
+                    "%s and %s do not broadcast: from the right, sizes must be equal or 1",
                     kiln_shape_text(&node->inputs[0]->shape, first, sizeof(first)),
                     kiln_shape_text(x, text, sizeof(text)));
             if (*dim == 1)
@@ -54,7 +52,7 @@ KilnTensor *kiln_sum_to(KilnTensor *dy, const KilnShape *shape)
     return kiln_reshape(dy, *shape);
 }
 
-/* ---- What mapped operations share ------------------------------------------------ */
+/* ---- Shared by mapped operations ------------------------------------------------ */
 
 KilnMapStep kiln_map_step_of(const KilnNode *node, KilnMapCode code)
 {
@@ -107,7 +105,7 @@ static KilnStatus infer_map(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-/* Made by fusion, with up to KILN_MAP_RESULTS outputs; recorded by hand it has one. */
+/* Fusion makes maps with up to KILN_MAP_RESULTS outputs; recorded directly, a map has one. */
 const KilnOp kiln_op_map = {
     .name = "map",
     .n_inputs = KILN_MAX_INPUTS,

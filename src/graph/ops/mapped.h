@@ -1,21 +1,20 @@
-/* How elementwise operations are declared, descriptor and map rule in one line, and what
- * they share. */
+/* Declares elementwise operations, descriptor and map rule in one line, and their shared functions.
+ */
 #ifndef KILN_GRAPH_OPS_MAPPED_H
 #define KILN_GRAPH_OPS_MAPPED_H
 
 #include "graph/op.h"
 
-/* The shape to which all broadcast, as PyTorch's rules say. */
+/* The shape that all inputs broadcast to, by PyTorch's rules. */
 KILN_NODISCARD KilnStatus kiln_broadcast_shapes(const KilnNode *node, KilnShape *ret,
                                                 KilnError *err);
 /* The sum of dy over the axes along which `shape` was broadcast to dy's. */
 KilnTensor *kiln_sum_to(KilnTensor *dy, const KilnShape *shape);
-/* What the map rule of a mapped operation gives: inputs in order, numbers from attrs. */
+/* The map step of a mapped operation: inputs in order, numbers from attrs. */
 KilnMapStep kiln_map_step_of(const KilnNode *node, KilnMapCode code);
-/* Float inputs that broadcast, a float result. */
+/* Float inputs that broadcast; a float result. */
 KILN_NODISCARD KilnStatus kiln_infer_mapped(KilnNode *node, KilnError *err);
-/* Record with as many of a, b, c as the operation has inputs, and the numbers if it
- * has attributes. */
+/* Records as many of a, b, c as the operation has inputs, and p, q if it has attributes. */
 KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, KilnTensor *c,
                                double p, double q);
 
@@ -26,7 +25,7 @@ KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, K
         return true;                                                                               \
     }
 
-/* CONSTANT: as KilnOp's. NUMBERS: 1 if the attributes are KilnNumberAttrs, 0 if there are none. */
+/* CONSTANT: as in KilnOp. NUMBERS: 1 if the attributes are KilnNumberAttrs, 0 if there are none. */
 #define KILN_MAPPED_OP(NAME, CODE, INPUTS, INFER, GRADIENT, CONSTANT, AUTOCAST, NUMBERS)           \
     KILN_MAPPED_RULE(NAME, CODE)                                                                   \
     const KilnOp kiln_op_##NAME = {                                                                \
@@ -45,7 +44,7 @@ KilnTensor *kiln_record_mapped(const KilnOp *op, KilnTensor *a, KilnTensor *b, K
 
 #define KILN_MAPPED(NAME, CODE, INPUTS, GRADIENT, AUTOCAST, NUMBERS)                               \
     KILN_MAPPED_OP(NAME, CODE, INPUTS, kiln_infer_mapped, GRADIENT, 0, AUTOCAST, NUMBERS)
-/* Its slope is 0 everywhere. */
+/* The derivative is 0 everywhere. */
 #define KILN_MAPPED_CONSTANT(NAME, CODE, INPUTS)                                                   \
     KILN_MAPPED_OP(NAME, CODE, INPUTS, kiln_infer_mapped, NULL, ~0u, FOLLOW, 0)
 

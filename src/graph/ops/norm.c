@@ -1,8 +1,8 @@
-/* Batch normalization over all axes but the last. */
+/* Batch normalization over all axes except the last. */
 #include "graph/op_check.h"
 #include "graph/graph.h"
 
-/* x, weight and bias, which training and evaluation share. */
+/* Checks x, weight and bias, for training and evaluation. */
 static KilnStatus check_affine(const KilnNode *node, KilnError *err)
 {
     const KilnShape *x = &node->inputs[0]->shape;
@@ -42,7 +42,7 @@ static void gradient_batch_norm(KilnNode *node, KilnTensor *const *dy, KilnTenso
     KilnTensor *inputs[] = { dy[0], node->inputs[0], node->inputs[1], node->outputs[1],
                              node->outputs[2] };
 
-    /* The batch's statistics are for the running ones only: no gradient of their own. */
+    /* The batch statistics feed only the running ones and have no gradient. */
     if (dy[0] == NULL)
         return;
     KilnTensor *first = kiln_graph_record(dy[0]->graph, &kiln_op_batch_norm_grad, inputs, 5,
@@ -105,8 +105,8 @@ static KilnTensor *record_eval(KilnTensor *const inputs[5], const KilnBatchNormA
     return kiln_graph_record(inputs[0]->graph, &kiln_op_batch_norm_eval, inputs, 5, attrs);
 }
 
-/* With fixed statistics the operation is linear in x and in weight, so that its
- * gradients are the operation itself: of dy without shift, and of x unscaled. */
+/* With fixed statistics the operation is linear in x and in weight, so its gradients are the
+ * operation itself: on dy without shift, and on x unscaled. */
 static void gradient_batch_norm_eval(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     KilnTensor *x = node->inputs[0], *weight = node->inputs[1], *mean = node->inputs[3],
@@ -140,8 +140,8 @@ const KilnOp kiln_op_batch_norm_eval = {
 
 /* ---- The public operation ------------------------------------------------------ */
 
-/* running = (1-m)·running + m·batch; the variance is estimated without bias, as
- * PyTorch does it: n/(n-1) times the batch's. */
+/* running = (1-m)·running + m·batch; as in PyTorch the variance is unbiased: n/(n-1) times the
+ * batch's. */
 static void update_running(KilnTensor *running, KilnTensor *batch, double momentum,
                            double correction)
 {

@@ -20,17 +20,17 @@
  *                                                                KilnBatchNormAttrs
  * batch_norm_eval     x, weight, bias, mean, var, more? -> y     KilnBatchNormAttrs
  *
- * What is marked with ? and the relu only the pass fuse_norm gives: y is then relu(norm(x) + more)
- * (without relu when it is 0), and its gradient dy + more_dy, which counts where y > 0; y, where
- * it is left out, is found again from x and the bias. `masked` is the gradient as it counts, which
- * is that of `more`. */
+ * Only the pass fuse_norm sets the relu and the inputs marked ?: then y = relu(norm(x) + more) (no
+ * relu if it is 0), and the incoming gradient is dy + more_dy, masked to where y > 0. Without y, it
+ * is recomputed from x and the bias. `masked` is the masked gradient, which is also that of `more`.
+ */
 typedef struct KilnBatchNormAttrs {
     double eps;
     int64_t relu;
 } KilnBatchNormAttrs;
 
-/* Statistics of every set of values by itself: rows over the last axes, or groups of channels of a
- * sample [N, ..., C].
+/* Each set of values has its own statistics: a row over the last axes, or a group of channels of
+ * one sample [N, ..., C].
  *
  * layer_norm, group_norm    x, weight?, bias? -> y, mean, rstd [sets]
  * rms_norm                  x, weight? -> y, rstd [sets]
@@ -39,14 +39,14 @@ typedef struct KilnBatchNormAttrs {
  * rms_norm_grad             dy, x, weight?, rstd -> dx, dweight      all with KilnSetNormAttrs */
 typedef struct KilnSetNormAttrs {
     double eps;
-    int64_t axes;   /* layer_norm, rms_norm: how many, the last ones */
+    int64_t axes;   /* layer_norm, rms_norm: number of last axes */
     int64_t groups; /* group_norm */
 } KilnSetNormAttrs;
 
-/* How x falls into sets: set s holds `places` runs of `run` elements, `stride` apart. */
+/* How x divides into sets: set s has `places` runs of `run` elements, `stride` apart. */
 typedef struct KilnSets {
     int64_t count, places, run, stride;
-    int64_t groups; /* sets side by side in a run of `stride`; 1 for rows */
+    int64_t groups; /* adjacent sets within `stride`; 1 for rows */
 } KilnSets;
 
 KilnSets kiln_sets(const KilnSetNormAttrs *attrs, const KilnShape *x);

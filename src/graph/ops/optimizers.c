@@ -14,7 +14,7 @@ static KilnStatus check_segments(const KilnNode *node, KilnError *err)
 
     if ((ends == NULL) != (node->inputs[KILN_FLAT_RATES] == NULL))
         return kiln_error_set(err, KILN_E_MISSING,
-                              "segment_ends and rates belong together: one is NULL");
+                              "segment_ends and rates must both be given or both be NULL");
     if (ends == NULL)
         return KILN_OK;
     if (ends->shape.rank != 1)
@@ -27,15 +27,16 @@ static KilnStatus check_segments(const KilnNode *node, KilnError *err)
 
 static KilnStatus check_parts(const KilnNode *node, KilnError *err)
 {
-    const KilnTensor *parts = node->inputs[KILN_FLAT_PARTS];
+    const KilnTensor *parts = node->inputs[KILN_FLAT_PART_ENDS];
 
     if ((parts == NULL) != (node->inputs[KILN_FLAT_NORMS] == NULL))
-        return kiln_error_set(err, KILN_E_MISSING, "parts and norms belong together: one is NULL");
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "part_ends and norms must both be given or both be NULL");
     if (parts == NULL)
         return KILN_OK;
     if (parts->shape.rank != 1)
-        return kiln_error_set(err, KILN_E_SHAPE, "parts must be [p]");
-    if (kiln_check_dtype(node, KILN_FLAT_PARTS, "parts", KILN_I64, err) < 0)
+        return kiln_error_set(err, KILN_E_SHAPE, "part_ends must be [p]");
+    if (kiln_check_dtype(node, KILN_FLAT_PART_ENDS, "part_ends", KILN_I64, err) < 0)
         return err->status;
     return kiln_check_shape(node, KILN_FLAT_NORMS, "norms", &parts->shape, err);
 }
@@ -149,10 +150,10 @@ OPTIMIZER(adan, KilnAdan, 4);
 static void record_flat(const KilnOp *op, const KilnFlat *flat, const void *attrs)
 {
     KilnTensor *inputs[KILN_FLAT_INPUTS] = {
-        [KILN_FLAT_PARAM] = flat->param, [KILN_FLAT_GRAD] = flat->grad,
-        [KILN_FLAT_HYPER] = flat->hyper, [KILN_FLAT_SEGMENT_ENDS] = flat->segment_ends,
-        [KILN_FLAT_RATES] = flat->rates, [KILN_FLAT_SCALE] = flat->scale,
-        [KILN_FLAT_PARTS] = flat->parts, [KILN_FLAT_NORMS] = flat->norms,
+        [KILN_FLAT_PARAM] = flat->param,         [KILN_FLAT_GRAD] = flat->grad,
+        [KILN_FLAT_HYPER] = flat->hyper,         [KILN_FLAT_SEGMENT_ENDS] = flat->segment_ends,
+        [KILN_FLAT_RATES] = flat->rates,         [KILN_FLAT_SCALE] = flat->scale,
+        [KILN_FLAT_PART_ENDS] = flat->part_ends, [KILN_FLAT_NORMS] = flat->norms,
     };
 
     memcpy(inputs + KILN_FLAT_SLOTS, flat->slots, sizeof(flat->slots));

@@ -1,5 +1,5 @@
-/* Padding with what the tensor itself has at its edges, one axis at a time: the result
- * does not depend on the order of axes. */
+/* Padding with the tensor's own edge values, one axis at a time; the order of axes does not matter.
+ */
 #include "graph/ops/padding.h"
 
 #include <inttypes.h>

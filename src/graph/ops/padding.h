@@ -1,4 +1,4 @@
-/* Padding with what the tensor itself has at its edges. */
+/* Padding with the tensor's own edge values. */
 #ifndef KILN_GRAPH_OPS_PADDING_H
 #define KILN_GRAPH_OPS_PADDING_H
 
@@ -20,7 +20,7 @@ typedef struct KilnPadAttrs {
     int64_t mode; /* KilnPadMode */
 } KilnPadAttrs;
 
-/* The place of an axis of x, which has `size`, that stands at place i of y. */
+/* The index in x, along an axis of `size`, that index i of y copies. */
 int64_t kiln_pad_source(const KilnPadAttrs *attrs, int64_t size, int64_t i);
 
 #endif

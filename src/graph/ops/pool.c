@@ -32,7 +32,7 @@ KilnWindow kiln_pool_window(const KilnPoolAttrs *attrs, int axis, int64_t x_size
     return window;
 }
 
-/* How far the last window may reach beyond the padding. */
+/* How far the last window may extend past the padding. */
 static int64_t beyond(const KilnPoolAttrs *pool, int axis)
 {
     return pool->ceil_mode != 0 ? pool->stride[axis] - 1 : 0;
@@ -61,18 +61,18 @@ static KilnStatus check_axis(const KilnPoolAttrs *pool, int axis, const KilnShap
     return KILN_OK;
 }
 
-/* Windows along an axis; the last one begins in the image or before it. */
+/* Number of windows along an axis; the last one starts inside the image or before it. */
 static int64_t windows(const KilnPoolAttrs *pool, int axis, int64_t x_size)
 {
     const int64_t stride = pool->stride[axis], padding = pool->padding[axis];
-    /* Not negative, for the padding is at most half of the kernel. */
+    /* Not negative, since the padding is at most half of the kernel. */
     const int64_t window = pool->kernel[axis] - 2 * padding;
     const int64_t n = (x_size - window + beyond(pool, axis)) / stride + 1;
 
     return (n - 1) * stride >= x_size + padding ? n - 1 : n;
 }
 
-/* The places of all windows. */
+/* The shape of y. */
 static KilnStatus pooled_shape(const KilnNode *node, KilnShape *ret, KilnError *err)
 {
     const KilnPoolAttrs *pool = node->attrs;
@@ -109,7 +109,7 @@ static KilnPoolAttrs attrs_of(const KilnPool *pool)
     return attrs;
 }
 
-/* The gradient of x, from dy and perhaps the places of the maxima. */
+/* Records the gradient of x, from dy and, for maxima, their indices. */
 static KilnTensor *record_gradient(const KilnOp *op, const KilnNode *node, KilnTensor *dy,
                                    KilnTensor *index)
 {
@@ -132,7 +132,7 @@ static KilnStatus infer_gradient(KilnNode *node, KilnError *err)
 
 /* ---- max_pool2d ---------------------------------------------------------------- */
 
-/* The places within a window of so many elements fit a byte. */
+/* Indices within a window of up to this size fit a byte. */
 enum { LARGEST_U8_WINDOW = 255 };
 
 static KilnStatus infer_max_pool2d(KilnNode *node, KilnError *err)
@@ -243,10 +243,11 @@ KilnTensor *kiln_adaptive_avg_pool2d(KilnTensor *x, int64_t height, int64_t widt
     KilnPoolAttrs attrs;
 
     if (!x->poisoned && (height < 1 || width < 1))
-        return kiln_graph_poison(x->graph,
-                                 "adaptive_avg_pool2d: the result must have at least one place, "
-                                 "got %" PRId64 "×%" PRId64,
-                                 height, width);
+        return kiln_graph_poison(
+            x->graph,
+            "adaptive_avg_pool2d: the result must have at least one pixel, got %" PRId64
+            "×%" PRId64,
+            height, width);
     memset(&attrs, 0, sizeof(attrs));
     attrs.adaptive = 1;
     attrs.shape.rank = 4;

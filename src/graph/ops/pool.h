@@ -10,21 +10,21 @@
     X(avg_pool2d)                                                                                  \
     X(avg_pool2d_grad)
 
-/* max_pool2d          x -> y, index u8|i32: number of the maximum in its window, row by row
+/* max_pool2d          x -> y, index u8|i32: index of the maximum within its window, row by row
  *                                                         KilnPoolAttrs
  * max_pool2d_grad     dy, index -> dx                     KilnPoolAttrs (with the input's shape)
  * avg_pool2d          x -> y                              KilnPoolAttrs (adaptive: y's shape)
  * avg_pool2d_grad     dy -> dx                            KilnPoolAttrs (with the input's shape) */
 typedef struct KilnPoolAttrs {
     int64_t kernel[2], stride[2], padding[2]; /* of height, of width */
-    int64_t adaptive;        /* 1: windows share the image among the places of y, kernel is 0 */
-    int64_t exclude_padding; /* 1: averages over the elements of the image alone */
-    int64_t ceil_mode;       /* 1: a last window may reach beyond the padding */
+    int64_t adaptive;        /* 1: y's pixels divide the image between them, kernel is 0 */
+    int64_t exclude_padding; /* 1: average only over elements inside the image */
+    int64_t ceil_mode;       /* 1: a last window may extend past the padding */
     KilnShape shape;
 } KilnPoolAttrs;
 
-/* Where the window of place i of y begins and ends in x along an axis (0 height, 1
- * width), cut to x; `count` is what an average divides by. */
+/* Begin and end in x of the window of index i of y along an axis (0 height, 1 width), clipped to x;
+ * `count` is the divisor of the average. */
 typedef struct KilnWindow {
     int64_t begin, end, count;
 } KilnWindow;

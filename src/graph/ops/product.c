@@ -5,7 +5,7 @@
 #include "graph/op_check.h"
 #include "graph/op.h"
 
-/* ---- Axes before the matrices' --------------------------------------------------- */
+/* ---- Batch axes ----------------------------------------------------------------- */
 
 static KilnShape batch_axes(const KilnShape *shape)
 {
@@ -16,13 +16,13 @@ static KilnShape batch_axes(const KilnShape *shape)
     return axes;
 }
 
-/* Size of axis i counted from the last; 1 where there is none. */
+/* Size of axis i counted from the last; 1 if there is none. */
 static int64_t from_last(const KilnShape *shape, int i)
 {
     return i < shape->rank ? shape->dim[shape->rank - 1 - i] : 1;
 }
 
-/* The axes that both broadcast to; false when they don't. */
+/* The axes that both broadcast to; false if they do not. */
 static bool join_axes(const KilnShape *a, const KilnShape *b, KilnShape *ret)
 {
     *ret = (KilnShape) { .rank = a->rank > b->rank ? a->rank : b->rank };
@@ -36,7 +36,7 @@ static bool join_axes(const KilnShape *a, const KilnShape *b, KilnShape *ret)
     return true;
 }
 
-/* Matrices from one place to the next along each of `axes`. */
+/* Step in matrices between neighbours along each of `axes`. */
 static void find_steps(const KilnShape *axes, const KilnShape *own, int64_t *steps)
 {
     int64_t step = 1;
@@ -57,7 +57,7 @@ KilnBmm kiln_bmm_of(const KilnMatmulAttrs *attrs, const KilnShape *a, const Kiln
                       .transpose_a = attrs->transpose_a != 0,
                       .transpose_b = attrs->transpose_b != 0 };
 
-    (void)join_axes(&axes_a, &axes_b, &batch.axes); /* was checked when it was recorded */
+    (void)join_axes(&axes_a, &axes_b, &batch.axes); /* checked when recorded */
     batch.count = kiln_shape_count(&batch.axes);
     batch.add_up = kiln_shape_count(&axes_y) != batch.count;
     find_steps(&batch.axes, &axes_a, batch.step_a);
@@ -91,7 +91,7 @@ static KilnStatus check_matrix(const KilnNode *node, int i, const char *name, Ki
     return KILN_OK;
 }
 
-/* The result's axes before the matrix's. */
+/* The batch axes of the result. */
 static KilnStatus infer_axes(const KilnNode *node, KilnShape *ret, KilnError *err)
 {
     const KilnMatmulAttrs *attrs = node->attrs;
@@ -101,15 +101,14 @@ static KilnStatus infer_axes(const KilnNode *node, KilnShape *ret, KilnError *er
     KilnShape joined, sums;
 
     if (!join_axes(&a, &b, &joined))
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "%s and %s: the axes before the matrices' don't broadcast",
+        return kiln_error_set(err, KILN_E_SHAPE, "%s and %s: the batch axes do not broadcast",
                               kiln_shape_text(&node->inputs[0]->shape, text_a, sizeof(text_a)),
                               kiln_shape_text(&node->inputs[1]->shape, text_b, sizeof(text_b)));
     *ret = joined;
     if (attrs->summed == 0)
         return KILN_OK;
     if (!join_axes(&attrs->batch, &joined, &sums) || !kiln_shape_equal(&sums, &joined))
-        return kiln_error_set(err, KILN_E_INTERNAL, "axes %s can't be sums of %s",
+        return kiln_error_set(err, KILN_E_INTERNAL, "axes %s cannot be sums of %s",
                               kiln_shape_text(&attrs->batch, text_a, sizeof(text_a)),
                               kiln_shape_text(&joined, text_b, sizeof(text_b)));
     *ret = attrs->batch;
@@ -134,7 +133,7 @@ static KilnStatus infer_matmul(KilnNode *node, KilnError *err)
     if (a->dim[column_a] != b->dim[row_b])
         return kiln_error_set(
             err, KILN_E_SHAPE,
-            "%s%s times %s%s does not go: %" PRId64 " columns meet %" PRId64 " rows",
+            "%s%s times %s%s does not match: %" PRId64 " columns meet %" PRId64 " rows",
             kiln_shape_text(a, text_a, sizeof(text_a)),
             attrs->transpose_a != 0 ? " transposed" : "",
             kiln_shape_text(b, text_b, sizeof(text_b)),
@@ -145,7 +144,7 @@ static KilnStatus infer_matmul(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-/* The product, summed to the axes that `like` has before its matrices'. */
+/* The product, summed to the batch axes of `like`. */
 static KilnTensor *product_like(KilnTensor *a, KilnTensor *b, bool transpose_a, bool transpose_b,
                                 const KilnShape *like)
 {
@@ -160,8 +159,8 @@ static KilnTensor *product_like(KilnTensor *a, KilnTensor *b, bool transpose_a, 
     return kiln_graph_record(a->graph, &kiln_op_matmul, (KilnTensor *[]) { a, b }, 2, &attrs);
 }
 
-/* For y = op(a) op(b): d op(a) = dy op(b)ᵀ and d op(b) = op(a)ᵀ dy; where the
- * operation transposes, the product is formed the other way round. */
+/* For y = op(a) op(b): d op(a) = dy op(b)ᵀ and d op(b) = op(a)ᵀ dy; if the operation transposes,
+ * the product is transposed as well. */
 static void gradient_matmul(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     const KilnMatmulAttrs *attrs = node->attrs;
@@ -176,7 +175,7 @@ static void gradient_matmul(KilnNode *node, KilnTensor *const *dy, KilnTensor **
                    : product_like(a, dy[0], !ta, false, &b->shape);
 }
 
-/* Of each element of the result as many as the axis that is summed has. */
+/* Each element of the result takes as many products as the summed axis has elements. */
 static double flops_matmul(const KilnNode *node)
 {
     const KilnMatmulAttrs *attrs = node->attrs;
@@ -222,7 +221,7 @@ static KilnStatus infer_linear(KilnNode *node, KilnError *err)
         return err->status;
     if (x->dim[x->rank - 1] != weight->dim[1])
         return kiln_error_set(
-            err, KILN_E_SHAPE, "x has %" PRId64 " features, the weight %s takes %" PRId64,
+            err, KILN_E_SHAPE, "x has %" PRId64 " features, the weight %s expects %" PRId64,
             x->dim[x->rank - 1], kiln_shape_text(weight, text, sizeof(text)), weight->dim[1]);
     if (kiln_check_shape(node, 2, "bias", &KILN_SHAPE(weight->dim[0]), err) < 0)
         return err->status;
@@ -231,7 +230,7 @@ static KilnStatus infer_linear(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-/* A vector as the one row of a matrix, for matmul takes nothing less. */
+/* Views a vector as a matrix with one row, as matmul needs matrices. */
 static KilnTensor *as_matrix(KilnTensor *x)
 {
     return x->shape.rank > 1 ? x : kiln_reshape(x, KILN_SHAPE(1, x->shape.dim[0]));

@@ -10,7 +10,7 @@ typedef struct Sizes {
     KilnShape gates, sequence, state; /* [T, B, n H], [T, B, H], [B, H] */
 } Sizes;
 
-/* p and weight, inputs 0 and 1, of a layer with `n` gates. */
+/* Checks p and weight, inputs 0 and 1, of a layer with `n` gates. */
 static KilnStatus check_gates(const KilnNode *node, int64_t n, Sizes *ret, KilnError *err)
 {
     const KilnRecurrentAttrs *attrs = node->attrs;
@@ -145,7 +145,7 @@ static KilnStatus infer_gru_grad(KilnNode *node, KilnError *err)
 
 /* ---- Descriptors --------------------------------------------------------------- */
 
-/* The product of every step's hidden state with the weight. */
+/* One product of hidden state and weight per step. */
 static double flops_of(const KilnShape *gates, const KilnShape *weight)
 {
     return 2.0 * (double)(gates->dim[0] * gates->dim[1]) * (double)kiln_shape_count(weight);

@@ -1,4 +1,4 @@
-/* Recurrent layers: what comes after the product with the inputs. */
+/* Recurrent layers: everything after the product with the inputs. */
 #ifndef KILN_GRAPH_OPS_RECURRENT_H
 #define KILN_GRAPH_OPS_RECURRENT_H
 
@@ -19,10 +19,10 @@
  * gru_grad   gates, dy?, dh?, weight, h0?, lengths?, y, hidden
  *            -> dp, dweight, dh0, dbias
  *
- * p is the input's share of the gates, which takes no part in the recurrence.
- * gates are kept as they are after sigmoid and tanh, cells are the cells after
- * each step, hidden is the third gate's share of the hidden state before it is
- * multiplied by the first. With batch_first the first two axes change places. */
+ * p is the inputs' contribution to the gates, computed outside the recurrence. gates are stored
+ * after sigmoid and tanh; cells are the cells after each step; hidden is the hidden state's
+ * contribution to the third gate, before the first gate multiplies it. batch_first swaps the first
+ * two axes. */
 typedef struct KilnRecurrentAttrs {
     int32_t reverse, batch_first;
 } KilnRecurrentAttrs;

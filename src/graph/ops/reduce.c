@@ -1,5 +1,5 @@
-/* Reductions over axes: sums, means, extremes, logsumexp, argmax; and what is made
- * of them. */
+/* Reductions over axes: sums, means, extremes, logsumexp, argmax; and operations composed of them.
+ */
 #include "graph/ops/reduce.h"
 
 #include "graph/op_check.h"
@@ -50,8 +50,8 @@ static KilnStatus infer_argmax(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-/* The axes as bits; none given means all. False, and the graph is poisoned, if one is
- * not there or given twice. */
+/* The axes as bits; none given means all. False, with the graph poisoned, if one does not exist or
+ * is given twice. */
 static bool axes_of(const char *name, KilnTensor *x, const int *axes, int n, uint32_t *ret)
 {
     const int rank = x->shape.rank;
@@ -87,7 +87,7 @@ static KilnTensor *reduce(const KilnOp *op, KilnTensor *x, const int *axes, int 
 
 /* ---- Gradients --------------------------------------------------------------------- */
 
-/* A value of the result's shape as one that broadcasts to the input's. */
+/* Gives a value of the result's shape the axes to broadcast to the input's. */
 static KilnTensor *with_axes(const KilnNode *node, KilnTensor *value)
 {
     const KilnReduceAttrs *attrs = node->attrs;
@@ -109,7 +109,7 @@ static void gradient_mean(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx
     dx[0] = kiln_broadcast_to(with_axes(node, share), *shape);
 }
 
-/* Shared evenly between the elements that are the extreme. */
+/* Equal extremes share the gradient evenly. */
 static void gradient_extreme(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     const KilnReduceAttrs *attrs = node->attrs;
@@ -223,7 +223,7 @@ KilnTensor *kiln_var(KilnTensor *x, const int *axes, int n, double correction, b
     return kiln_scale(squares, 1.0 / (count - correction));
 }
 
-/* A variance of 0 has no slope, as in PyTorch, where the root alone has an infinite one. */
+/* A variance of 0 has derivative 0, as in PyTorch; the square root alone would give infinity. */
 KilnTensor *kiln_std(KilnTensor *x, const int *axes, int n, double correction, bool keep)
 {
     KilnTensor *var = kiln_var(x, axes, n, correction, keep);

@@ -16,7 +16,7 @@
  * argmax                           x -> i32               KilnReduceAttrs, one axis */
 typedef struct KilnReduceAttrs {
     uint32_t axes; /* bit i: axis i is reduced */
-    int32_t keep;  /* 1: as an axis of size 1; 0: it is gone */
+    int32_t keep;  /* 1: as an axis of size 1; 0: removed */
 } KilnReduceAttrs;
 
 #endif

@@ -1,4 +1,4 @@
-/* Images in another size: nearest and bilinear. */
+/* Resizes images: nearest and bilinear. */
 #include "graph/ops/resample.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include "graph/op_check.h"
 #include "graph/graph.h"
 
-/* In the arithmetic of PyTorch, whose rounding decides which pixel is nearest. */
+/* Uses PyTorch's arithmetic, whose rounding decides which pixel is nearest. */
 static KilnSamplePoint nearest_point(int64_t in, int64_t out, int64_t i)
 {
     const float scale = (float)in / (float)out;
@@ -81,7 +81,7 @@ const KilnOp kiln_op_upsample_grad = {
 
 static KilnTensor *resample(KilnTensor *x, KilnSize size, KilnUpsampleMode mode)
 {
-    /* A wrong rank is refused by infer; what is read here is then not used. */
+    /* infer rejects a wrong rank; these values are then unused. */
     KilnUpsampleAttrs attrs = { .in = { x->shape.dim[1], x->shape.dim[2] },
                                 .out = { size.height, size.width },
                                 .mode = mode };

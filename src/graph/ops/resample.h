@@ -1,4 +1,4 @@
-/* Images in another size. */
+/* Resizes images. */
 #ifndef KILN_GRAPH_OPS_RESAMPLE_H
 #define KILN_GRAPH_OPS_RESAMPLE_H
 
@@ -11,7 +11,7 @@
 typedef enum KilnUpsampleMode {
     KILN_UPSAMPLE_NEAREST,
     KILN_UPSAMPLE_BILINEAR,
-    KILN_UPSAMPLE_CORNERS /* bilinear, the centres of the corner pixels stay */
+    KILN_UPSAMPLE_CORNERS /* bilinear with aligned corner pixels */
 } KilnUpsampleMode;
 
 /* upsample            x [N,H,W,C] -> y;   upsample_grad: dy -> dx    KilnUpsampleAttrs */
@@ -20,7 +20,7 @@ typedef struct KilnUpsampleAttrs {
     int64_t mode;          /* KilnUpsampleMode */
 } KilnUpsampleAttrs;
 
-/* Where output place i of an axis reads: (1 - weight) * x[low] + weight * x[high]. */
+/* The sources of index i of an axis of y: (1 - weight) * x[low] + weight * x[high]. */
 typedef struct KilnSamplePoint {
     int64_t low, high;
     double weight;

@@ -1,5 +1,5 @@
-/* Operations that keep all elements: reshape, permute, and what is said with
- * them. Cutting and joining is slice.c. */
+/* Operations that keep all elements: reshape, permute, and those composed of them. slice.c cuts and
+ * joins. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static KilnStatus infer_reshape(KilnNode *node, KilnError *err)
     char from[KILN_SHAPE_TEXT], to[KILN_SHAPE_TEXT];
 
     if (kiln_shape_count(&x->shape) != kiln_shape_count(&attrs->shape))
-        return kiln_error_set(err, KILN_E_SHAPE, "%s does not have the elements of %s",
+        return kiln_error_set(err, KILN_E_SHAPE, "%s must have as many elements as %s",
                               kiln_shape_text(&x->shape, from, sizeof(from)),
                               kiln_shape_text(&attrs->shape, to, sizeof(to)));
     kiln_infer_output(node, 0, x->dtype, &attrs->shape);
@@ -39,7 +39,7 @@ const KilnOp kiln_op_reshape = {
     .bf16_outputs = 1u << 0,
 };
 
-/* Replace the one -1 by the size that keeps the number of elements. */
+/* Replaces the one -1 by the size that keeps the number of elements. */
 static bool fill_in_size(KilnShape *shape, int64_t count)
 {
     int64_t known = 1;
@@ -94,7 +94,7 @@ static KilnStatus infer_permute(KilnNode *node, KilnError *err)
         if (axis < 0 || axis >= x->shape.rank || (seen >> axis & 1) != 0)
             return kiln_error_set(
                 err, KILN_E_SHAPE,
-                "the order must hold each axis from 0 to %d once, got %d at place %d",
+                "the order must hold each axis from 0 to %d once, got %d at position %d",
                 x->shape.rank - 1, axis, i);
         seen |= 1u << axis;
         shape.dim[i] = x->shape.dim[axis];
@@ -125,8 +125,7 @@ const KilnOp kiln_op_permute = {
     .bf16_outputs = 1u << 0,
 };
 
-/* Whether this is an order whose axes of more than one place stay in sequence, so
- * that the bytes stay as they are. */
+/* Whether the axes with more than one element stay in order, so that the bytes do not move. */
 static bool keeps_bytes(const KilnShape *shape, const int *order)
 {
     unsigned seen = 0;
@@ -187,7 +186,7 @@ KilnTensor *kiln_flatten(KilnTensor *x)
     if (shape->rank < 1)
         return kiln_graph_poison(x->graph, "flatten: needs [N, ...], got a scalar");
     int64_t batch = shape->dim[0];
-    /* With one channel or one pixel both orders are the same bytes. */
+    /* With one channel or one pixel both orders are identical. */
     if (shape->rank == 4 && shape->dim[3] > 1 && shape->dim[1] * shape->dim[2] > 1)
         x = kiln_permute(x, to_nchw);
     return kiln_reshape(x, KILN_SHAPE(batch, -1));
@@ -204,7 +203,7 @@ KilnTensor *kiln_squeeze(KilnTensor *x, int axis)
     if (x->poisoned)
         return x->graph->poison;
     if (at < 0 || at >= x->shape.rank || x->shape.dim[at] != 1)
-        return kiln_graph_poison(x->graph, "squeeze: axis %d of %s is not one of size 1", axis,
+        return kiln_graph_poison(x->graph, "squeeze: axis %d of %s does not have size 1", axis,
                                  kiln_shape_text(&x->shape, text, sizeof(text)));
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = x->shape.dim[i < at ? i : i + 1];
@@ -220,7 +219,7 @@ KilnTensor *kiln_unsqueeze(KilnTensor *x, int axis)
     if (x->poisoned)
         return x->graph->poison;
     if (at < 0 || at >= shape.rank || shape.rank > KILN_MAX_RANK)
-        return kiln_graph_poison(x->graph, "unsqueeze: no place for a new axis %d in %s", axis,
+        return kiln_graph_poison(x->graph, "unsqueeze: a new axis %d does not fit into %s", axis,
                                  kiln_shape_text(&x->shape, text, sizeof(text)));
     for (int i = 0; i < shape.rank; i++)
         shape.dim[i] = i == at ? 1 : x->shape.dim[i < at ? i : i - 1];

@@ -13,7 +13,7 @@
     X(split)                                                                                       \
     X(triangle)
 
-/* Pieces that one node joins or cuts. */
+/* Most pieces that one node joins or cuts. */
 enum { KILN_MAX_PIECES = 8 };
 
 /* reshape             x -> y (same bytes)                 KilnShapeAttrs
@@ -32,7 +32,7 @@ typedef struct KilnPermuteAttrs {
     int32_t order[KILN_MAX_RANK];
 } KilnPermuteAttrs;
 typedef struct KilnWindowAttrs {
-    KilnShape shape; /* of y; axes that are not there have start 0 and step 0 */
+    KilnShape shape; /* of y; unused axes have start 0 and step 0 */
     int64_t start[KILN_MAX_RANK], step[KILN_MAX_RANK];
     double value;
 } KilnWindowAttrs;

@@ -1,5 +1,4 @@
-/* Rotary positions: pairs of elements are turned by an angle that grows with the
- * position. */
+/* Rotary position embedding: rotates pairs of elements by an angle that grows with the position. */
 #include <inttypes.h>
 
 #include "graph/op_check.h"
@@ -14,9 +13,8 @@ static KilnStatus infer_rotary(KilnNode *node, KilnError *err)
                         err) < 0)
         return err->status;
     if (x->dim[3] % 2 != 0)
-        return kiln_error_set(
-            err, KILN_E_SHAPE,
-            "the width of a head must be even to be turned in pairs, got %" PRId64, x->dim[3]);
+        return kiln_error_set(err, KILN_E_SHAPE, "the width of a head must be even, got %" PRId64,
+                              x->dim[3]);
     if (!(attrs->base > 0.0))
         return kiln_error_set(err, KILN_E_RANGE, "base must be more than 0, got %g", attrs->base);
     kiln_infer_like(node, 0);

@@ -1,4 +1,4 @@
-/* Rotary positions. */
+/* Rotary position embedding. */
 #ifndef KILN_GRAPH_OPS_ROTARY_H
 #define KILN_GRAPH_OPS_ROTARY_H
 
@@ -7,7 +7,8 @@
 #define KILN_OPS_ROTARY(X) X(rotary)
 
 /* rotary              x [B, T, H, D] -> y                 KilnRotaryAttrs
- * Its gradient is the same operation, turning back. */
+ *
+ * Its gradient is the same operation with the opposite rotation. */
 typedef struct KilnRotaryAttrs {
     double base;
     int64_t first; /* position of row 0 */

@@ -1,4 +1,4 @@
-/* Normalization whose statistics are each sample's own: layer, rms and group norm. */
+/* Normalization with statistics of each sample: layer, rms and group norm. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,13 +66,13 @@ static KilnStatus check_groups(const KilnNode *node, KilnError *err)
                               kiln_shape_text(x, text, sizeof(text)));
     if (attrs->groups < 1 || x->dim[x->rank - 1] % attrs->groups != 0)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "the %" PRId64 " channels can't be split into %" PRId64
+                              "the %" PRId64 " channels cannot be split into %" PRId64
                               " groups of equal size",
                               x->dim[x->rank - 1], attrs->groups);
     return KILN_OK;
 }
 
-/* y, and one number of each set for every other output. */
+/* y, and one number per set for every other output. */
 static KilnStatus infer_sets(KilnNode *node, KilnError *err)
 {
     const KilnSetNormAttrs *attrs = node->attrs;
@@ -112,7 +112,7 @@ static void record_gradient(const KilnOp *op, KilnNode *node, KilnTensor *dy, Ki
     KilnTensor *inputs[5] = { dy, node->inputs[0], node->inputs[1] };
     const int n_stats = node->n_outputs - 1;
 
-    /* The statistics are for the gradient alone. */
+    /* The statistics are for the gradient only. */
     if (dy == NULL)
         return;
     for (int i = 0; i < n_stats; i++)

@@ -1,12 +1,12 @@
-/* Operations that cut tensors and put pieces together: slice, place, concat,
- * split, triangle, and what is said with them. */
+/* Operations that cut and join tensors: slice, place, concat, split, triangle, and those composed
+ * of them. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "graph/op_check.h"
 #include "graph/graph.h"
 
-/* The axis counted from the front; -1, and the graph poisoned, when there is none. */
+/* The axis counted from the front; -1, with the graph poisoned, if there is none. */
 static int axis_of(const KilnTensor *x, const char *name, int axis, int rank)
 {
     int from_front = axis < 0 ? axis + rank : axis;
@@ -31,7 +31,7 @@ static KilnWindowAttrs whole_window(const KilnShape *shape)
 
 /* ---- slice, place -------------------------------------------------------------- */
 
-/* Whether the window, `count` places from start by step, lies within an axis. */
+/* Checks that the window, `count` elements from start by step, lies within the axis. */
 static KilnStatus check_window(const KilnWindowAttrs *attrs, int axis, int64_t count, int64_t size,
                                KilnError *err)
 {
@@ -40,8 +40,9 @@ static KilnStatus check_window(const KilnWindowAttrs *attrs, int axis, int64_t c
     if (first >= 0 && first < size && last >= 0 && last < size)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_SHAPE,
-                          "places %" PRId64 " to %" PRId64 " of axis %d, which has %" PRId64, first,
-                          last, axis, size);
+                          "elements %" PRId64 " to %" PRId64
+                          " are outside axis %d of size %" PRId64,
+                          first, last, axis, size);
 }
 
 static KilnStatus infer_slice(KilnNode *node, KilnError *err)
@@ -111,7 +112,7 @@ const KilnOp kiln_op_place = {
     .bf16_outputs = 1,
 };
 
-/* A position of Python's slices: from the end when negative, within the axis. */
+/* Converts a position in Python's slices: negative counts from the end; clipped to the axis. */
 static int64_t clip_position(int64_t position, int64_t size)
 {
     if (position < 0)
@@ -150,8 +151,8 @@ KilnTensor *kiln_narrow(KilnTensor *x, int axis, int64_t start, int64_t length)
     int64_t from = start < 0 ? start + size : start;
     if (from < 0 || length < 1 || length > size - from)
         return kiln_graph_poison(x->graph,
-                                 "narrow: %" PRId64 " places from %" PRId64 " on axis %d, which "
-                                 "has %" PRId64,
+                                 "narrow: %" PRId64 " elements from %" PRId64
+                                 " on do not fit axis %d of size %" PRId64,
                                  length, start, axis, size);
     return kiln_slice(x, axis, from, from + length, 1);
 }
@@ -222,8 +223,8 @@ static KilnStatus infer_concat(KilnNode *node, KilnError *err)
             same.dim[axis] = first->shape.dim[axis];
         if (!kiln_shape_equal(&same, &first->shape))
             return kiln_error_set(err, KILN_E_SHAPE,
-                                  "all must have the same sizes off axis %d, got %s and %s", axis,
-                                  kiln_shape_text(&first->shape, one, sizeof(one)),
+                                  "all must have the same sizes except on axis %d, got %s and %s",
+                                  axis, kiln_shape_text(&first->shape, one, sizeof(one)),
                                   kiln_shape_text(&x->shape, other, sizeof(other)));
         if (x->dtype != first->dtype)
             return kiln_error_set(err, KILN_E_SHAPE, "all must have the same type, got %s and %s",
@@ -257,7 +258,7 @@ const KilnOp kiln_op_concat = {
     .bf16_outputs = 1,
 };
 
-/* More tensors than one node takes are joined in groups first. */
+/* Joins in groups first if there are more tensors than one node takes. */
 KilnTensor *kiln_concat(KilnTensor *const *tensors, int n, int axis)
 {
     KilnTensor *group[KILN_MAX_PIECES];
@@ -283,23 +284,23 @@ KilnTensor *kiln_concat(KilnTensor *const *tensors, int n, int axis)
 
 KilnTensor *kiln_stack(KilnTensor *const *tensors, int n, int axis)
 {
-    KilnTensor *widened[KILN_MAX_PIECES];
+    KilnTensor *unsqueezed[KILN_MAX_PIECES];
     KilnTensor *first = tensors[0];
 
     if (first->poisoned || (axis = axis_of(first, "stack", axis, first->shape.rank + 1)) < 0)
         return first->graph->poison;
     if (n <= KILN_MAX_PIECES) {
         for (int i = 0; i < n; i++)
-            widened[i] = kiln_unsqueeze(tensors[i], axis);
-        return kiln_concat(widened, n, axis);
+            unsqueezed[i] = kiln_unsqueeze(tensors[i], axis);
+        return kiln_concat(unsqueezed, n, axis);
     }
     for (int i = 0, done = 0; i < KILN_MAX_PIECES; i++) {
         int size = (n - done) / (KILN_MAX_PIECES - i);
 
-        widened[i] = kiln_stack(tensors + done, size, axis);
+        unsqueezed[i] = kiln_stack(tensors + done, size, axis);
         done += size;
     }
-    return kiln_concat(widened, KILN_MAX_PIECES, axis);
+    return kiln_concat(unsqueezed, KILN_MAX_PIECES, axis);
 }
 
 /* ---- split --------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
-/* What is computed twice is computed once: a node that does what an earlier one
- * did, with the same attributes on the same values, gives way to it. Operations
- * have no state but the variables they are given, so this is exact. */
-#include "graph/passes/common_subexpressions.h"
+/* Replaces a node that repeats an earlier one, with the same attributes and inputs, by the earlier
+ * one. Operations have no state except the variables they read, so this is exact. */
+#include "graph/passes/passes.h"
 
 #include <string.h>
 
@@ -10,7 +9,7 @@
 typedef struct Table {
     KilnNode **slots; /* NULL: free */
     size_t mask;
-    KilnTensor **instead; /* per tensor: the one to read in its place; NULL: itself */
+    KilnTensor **instead; /* per tensor: the one to read instead; NULL: itself */
 } Table;
 
 static uint64_t node_hash(const KilnNode *node)
@@ -33,7 +32,7 @@ static bool same_work(const KilnNode *a, const KilnNode *b)
            (a->op->attrs_size == 0 || memcmp(a->attrs, b->attrs, a->op->attrs_size) == 0);
 }
 
-/* Whether no variable that both read changes between them. */
+/* Whether every variable that both nodes read is unchanged between them. */
 static bool same_values(const KilnRewrite *rewrite, const KilnNode *first, const KilnNode *second)
 {
     for (int i = 0; i < second->n_inputs; i++)
@@ -44,7 +43,7 @@ static bool same_values(const KilnRewrite *rewrite, const KilnNode *first, const
     return true;
 }
 
-/* A node that must stay: it writes a variable, or its result is read under its name. */
+/* Whether a node must stay: it writes a variable, or its result must exist in memory. */
 static bool must_stay(const KilnRewrite *rewrite, const KilnNode *node)
 {
     if (node->op->updates != 0 || node->epilogue != NULL)
@@ -55,8 +54,8 @@ static bool must_stay(const KilnRewrite *rewrite, const KilnNode *node)
     return false;
 }
 
-/* The earlier node that does the same; NULL: none, and this one is remembered. A
- * newer one takes the place of one whose variables have changed since. */
+/* The earlier node that computes the same; NULL: none, and this node is added to the table. It
+ * replaces an entry whose variables have changed since. */
 static KilnNode *find(const KilnRewrite *rewrite, Table *table, KilnNode *node)
 {
     size_t at = node_hash(node) & table->mask;

@@ -1,6 +1,6 @@
-/* Leaves out what nobody reads. */
+/* Removes nodes whose results are never read. */
 #include "graph/op.h"
-#include "graph/passes/dead_code.h"
+#include "graph/passes/passes.h"
 
 KilnStatus kiln_pass_dead_code(KilnRewrite *rewrite, KilnError *err)
 {

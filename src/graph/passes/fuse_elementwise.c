@@ -1,12 +1,11 @@
-/* Joins elementwise nodes into maps. A group of nodes is run where its last one stands,
- * so a node joins only if nothing in between needs what it makes, or writes what it
- * reads. Values that others need become further results; nothing is computed twice. */
-#include "graph/passes/fuse_elementwise.h"
+/* Fuses elementwise nodes into maps (graph/map.h). A group runs at the position of its last node,
+ * so a node joins only if nothing in between needs its result or writes its inputs. Values needed
+ * outside become further results; nothing is computed twice. */
+#include "graph/passes/passes.h"
 
 #include <string.h>
 
 #include "graph/map.h"
-#include "graph/passes/dead_code.h"
 
 enum { MAX_MEMBERS = KILN_MAP_STEPS, NO_GROUP = -1 };
 
@@ -32,13 +31,14 @@ typedef struct Draft {
     KilnTensor *outputs[KILN_MAP_RESULTS];
     struct {
         const KilnTensor *tensor;
-        int reg; /* inputs by number, steps by KILN_MAX_INPUTS + number, until all are known */
+        int reg; /* inputs by number, steps by KILN_MAX_INPUTS + number, until the final counts are
+                    known */
     } made[MAX_MEMBERS * KILN_MAP_RESULTS];
     int n_made;
     bool full; /* does not fit into a map */
 } Draft;
 
-/* Whether all elements are one number that is known now. */
+/* Whether all elements are one number, known at planning time. */
 static bool number_of(const KilnRewrite *rewrite, const KilnTensor *tensor, double *ret)
 {
     const KilnNode *node = rewrite->made[tensor->id];
@@ -78,8 +78,8 @@ static int draft_input(Draft *draft, KilnTensor *tensor)
     return draft->map.n_inputs++;
 }
 
-/* The register in which a member's operand is; a constant is made by a step. */
-static int draft_operand(Draft *draft, const KilnRewrite *rewrite, KilnTensor *tensor)
+/* The register that holds a member's input; a constant becomes a step. */
+static int input_register(Draft *draft, const KilnRewrite *rewrite, KilnTensor *tensor)
 {
     double number = 0.0;
 
@@ -101,9 +101,9 @@ static void draft_made(Draft *draft, const KilnTensor *tensor, int reg)
     draft->made[draft->n_made++].reg = reg;
 }
 
-/* x + number and x * number take the number with them. */
+/* x + number and x * number, which fold the number into the step. */
 static bool takes_number(const KilnRewrite *rewrite, const KilnNode *node, KilnMapStep *step,
-                         int *operand)
+                         int *index)
 {
     for (int i = 0; i < 2 && node->n_inputs == 2; i++) {
         double number = 0.0;
@@ -119,7 +119,7 @@ static bool takes_number(const KilnRewrite *rewrite, const KilnNode *node, KilnM
         } else {
             continue;
         }
-        *operand = 1 - i;
+        *index = 1 - i;
         return true;
     }
     return false;
@@ -128,19 +128,19 @@ static bool takes_number(const KilnRewrite *rewrite, const KilnNode *node, KilnM
 static void draft_single(Draft *draft, const KilnRewrite *rewrite, const KilnNode *node,
                          KilnMapStep step)
 {
-    int operand = 0;
+    int index = 0;
 
-    if (takes_number(rewrite, node, &step, &operand)) {
-        step.a = draft_operand(draft, rewrite, node->inputs[operand]);
+    if (takes_number(rewrite, node, &step, &index)) {
+        step.a = input_register(draft, rewrite, node->inputs[index]);
         step.b = 0;
     } else {
         const int reads = kiln_map_reads((KilnMapCode)step.code);
 
-        step.a = reads > 0 ? draft_operand(draft, rewrite, node->inputs[step.a]) : 0;
-        step.b = reads > 1 ? draft_operand(draft, rewrite, node->inputs[step.b]) : 0;
-        step.c = reads > 2 ? draft_operand(draft, rewrite, node->inputs[step.c]) : 0;
+        step.a = reads > 0 ? input_register(draft, rewrite, node->inputs[step.a]) : 0;
+        step.b = reads > 1 ? input_register(draft, rewrite, node->inputs[step.b]) : 0;
+        step.c = reads > 2 ? input_register(draft, rewrite, node->inputs[step.c]) : 0;
     }
-    /* Registers are broadcast as it is, and converted: a copy is the register itself. */
+    /* Broadcasts and conversions copy nothing: the result is the same register. */
     draft_made(draft, node->outputs[0],
                step.code == KILN_MAP_COPY ? step.a : draft_step(draft, &step));
 }
@@ -156,7 +156,7 @@ static void draft_node(Draft *draft, const KilnRewrite *rewrite, const KilnNode 
         return;
     }
     for (int i = 0; i < map.n_inputs; i++)
-        reg[i] = draft_operand(draft, rewrite, node->inputs[i]);
+        reg[i] = input_register(draft, rewrite, node->inputs[i]);
     for (int i = 0; i < map.n_steps; i++) {
         KilnMapStep step = map.steps[i];
 
@@ -197,7 +197,7 @@ static bool read_outside(const KilnRewrite *rewrite, const Group *group, const K
     return false;
 }
 
-/* Whether something between reads the bytes of the tensor's place as a leaf's. */
+/* Whether a node in between reads the bytes of the tensor's destination as a leaf. */
 static bool place_read(const KilnRewrite *rewrite, const KilnTensor *tensor, int from, int to)
 {
     KilnTensor bytes = *tensor;
@@ -214,7 +214,7 @@ static bool place_read(const KilnRewrite *rewrite, const KilnTensor *tensor, int
     return false;
 }
 
-/* Whether a member of the group can be run at node `at`. */
+/* Whether a member of the group can run later, at node `at`. */
 static bool can_wait(const KilnRewrite *rewrite, const Group *group, int member, int at)
 {
     const KilnNode *node = rewrite->nodes[member];
@@ -229,7 +229,7 @@ static bool can_wait(const KilnRewrite *rewrite, const Group *group, int member,
     return true;
 }
 
-/* The group's map, without what it gives yet. */
+/* Drafts the group's map, still without results. */
 static void draft_group(const KilnRewrite *rewrite, const Group *group, Draft *ret)
 {
     memset(ret, 0, sizeof(*ret));
@@ -237,7 +237,7 @@ static void draft_group(const KilnRewrite *rewrite, const Group *group, Draft *r
         draft_node(ret, rewrite, rewrite->nodes[group->members[i]]);
 }
 
-/* Collect what others need of the group: the last member's first. */
+/* Collects the values needed outside the group, the last member's first. */
 static void draft_results(const KilnRewrite *rewrite, const Group *group, Draft *draft)
 {
     const int end = (int)rewrite->n_nodes;
@@ -257,7 +257,7 @@ static void draft_results(const KilnRewrite *rewrite, const Group *group, Draft 
     }
 }
 
-/* Both together, in order; false if they are too many. */
+/* Merges both groups in order; false if they are too many nodes. */
 static bool join(const Group *a, const Group *b, Group *ret)
 {
     int i = 0, k = 0;
@@ -274,7 +274,7 @@ static bool join(const Group *a, const Group *b, Group *ret)
     return true;
 }
 
-/* Whether the group, with its last member, can be one map. */
+/* Whether the group, including its last member, fits one map. */
 static bool is_map(const KilnRewrite *rewrite, const Group *group)
 {
     const int last = group->members[group->n - 1];
@@ -288,7 +288,7 @@ static bool is_map(const KilnRewrite *rewrite, const Group *group)
     return !draft.full && draft.map.n_inputs > 0;
 }
 
-/* Constants are left alone: they become numbers of those that read them. */
+/* Constants stay out of groups: their readers fold them in. */
 static bool is_elementwise(const KilnRewrite *rewrite, const KilnNode *node)
 {
     KilnMap map;
@@ -298,7 +298,7 @@ static bool is_elementwise(const KilnRewrite *rewrite, const KilnNode *node)
            !number_of(rewrite, node->outputs[0], &number);
 }
 
-/* The group of the node that makes the input, where its values have the node's shape. */
+/* The group of the input's producer, if its values have the node's shape. */
 static int group_of_input(const Fusion *fusion, const KilnNode *node, int i)
 {
     const KilnNode *made = fusion->rewrite->made[node->inputs[i]->id];
@@ -308,8 +308,8 @@ static int group_of_input(const Fusion *fusion, const KilnNode *node, int i)
     return fusion->group_of[made->index];
 }
 
-/* Put the node into a group with whoever makes its inputs, as many as fit. A group
- * may fit only after another has come in, so they are tried until none does. */
+/* Puts the node into a group with its inputs' producers, as many as fit. One group may fit only
+ * after another has joined, so retry until none does. */
 static void place_node(Fusion *fusion, int index)
 {
     const KilnNode *node = fusion->rewrite->nodes[index];
@@ -339,8 +339,8 @@ static void place_node(Fusion *fusion, int index)
 
 /* ---- Groups to nodes -------------------------------------------------------------------- */
 
-/* Output 0 may be written over input 0: one of its size that nobody reads afterwards
- * should be that. */
+/* Output 0 may overwrite input 0, so that should be an input of its size that is not read
+ * afterwards. */
 static int best_first(const KilnRewrite *rewrite, const Group *group, const Draft *draft)
 {
     const int last = group->members[group->n - 1], end = (int)rewrite->n_nodes;
@@ -357,7 +357,7 @@ static int best_first(const KilnRewrite *rewrite, const Group *group, const Draf
     return 0;
 }
 
-/* From the draft's registers to the map's, with inputs 0 and `first` exchanged. */
+/* Converts a draft register to a map register, with inputs 0 and `first` exchanged. */
 static int32_t final_register(const Draft *draft, int first, int reg)
 {
     if (reg >= KILN_MAX_INPUTS)
@@ -404,7 +404,7 @@ static KilnStatus emit_group(KilnRewrite *rewrite, const Group *group, KilnError
     draft_group(rewrite, group, &draft);
     draft_results(rewrite, group, &draft);
     if (draft.full || draft.map.n_inputs == 0 || draft.map.n_results == 0)
-        return KILN_OK; /* a single node as it is */
+        return KILN_OK; /* a single node stays as it is */
     finish(&draft, best_first(rewrite, group, &draft));
 
     KilnNode *node = kiln_rewrite_node(rewrite, &kiln_op_map, draft.inputs, draft.map.n_inputs,
@@ -439,5 +439,5 @@ KilnStatus kiln_pass_fuse_elementwise(KilnRewrite *rewrite, KilnError *err)
         for (int k = 0; k + 1 < fusion.groups[i].n; k++)
             rewrite->nodes[fusion.groups[i].members[k]] = NULL;
     kiln_rewrite_index(rewrite);
-    return kiln_pass_dead_code(rewrite, err); /* constants that became numbers */
+    return kiln_pass_dead_code(rewrite, err); /* constants that were folded in */
 }

@@ -1,32 +1,32 @@
-/* Elementwise operations join the kernel that makes their input: activations and
- * residuals after a product or a convolution, and their gradients after the
- * product that gives the gradient of their result. The kernel runs them on every
- * piece of its output while that is still in cache. */
-#include "graph/passes/fuse_epilogue.h"
+/* Fuses elementwise operations into the kernel that produces their input: activations and residuals
+ * after a product or a convolution, and their gradients after the product that computes the
+ * gradient of their result. The kernel runs them on each piece of its output while it is in cache.
+ */
+#include "graph/passes/passes.h"
 
 #include <string.h>
 
 #include "graph/op.h"
 
 enum {
-    /* How many nodes ahead of its turn something may be computed: its result then
-     * waits in memory, which costs more than the pass over it saves. */
+    /* How many nodes early something may be computed: longer, and holding its result in memory
+     * costs more than the fusion saves. */
     REACH = 16,
     FIRST_STEP = 2 * KILN_MAX_INPUTS /* registers of steps, until the inputs are counted */
 };
 
-/* What is joined to a producer so far. */
+/* What has been fused to a producer so far. */
 typedef struct Chain {
     KilnRewrite *rewrite;
     KilnNode *producer;
-    bool gives_f32;                      /* its kernel can give f32 where its own result is bf16 */
+    bool gives_f32; /* the kernel can produce f32 where its own result is bf16 */
     KilnTensor *inputs[KILN_MAX_INPUTS]; /* of the map: the producer's result, then others */
-    KilnTensor *made[KILN_MAP_STEPS];    /* what each step makes */
+    KilnTensor *made[KILN_MAP_STEPS];    /* result of each step */
     KilnNode *joined[KILN_MAP_STEPS];
     KilnMap map; /* n_inputs, n_steps, steps; step i is register FIRST_STEP + i */
 } Chain;
 
-/* The register of a tensor that the map has or makes; -1: none. */
+/* The register of a tensor that the map reads or computes; -1: none. */
 static int register_of(const Chain *chain, const KilnTensor *tensor)
 {
     for (int i = 0; i < chain->map.n_inputs; i++)
@@ -43,7 +43,7 @@ static bool is_float(const Chain *chain, const KilnTensor *tensor)
     return tensor->dtype == chain->rewrite->graph->float_type || tensor->dtype == KILN_BF16;
 }
 
-/* Whether the value can be read where the producer stands, instead of at `node`. */
+/* Whether the value is already available at the producer, before `node`. */
 static bool known_before(const Chain *chain, const KilnTensor *tensor, const KilnNode *node)
 {
     const KilnNode *made = chain->rewrite->made[tensor->id];
@@ -54,8 +54,8 @@ static bool known_before(const Chain *chain, const KilnTensor *tensor, const Kil
                                  (size_t)node->index);
 }
 
-/* Whether the producer can give a result of this type: its own, or where it can, f32 of
- * sums that would have been rounded to bf16. */
+/* Whether the producer can give a result of this type: its own, or f32 sums that would have been
+ * rounded to bf16. */
 static bool gives(const Chain *chain, KilnDType type)
 {
     const KilnDType own = chain->producer->outputs[0]->dtype;
@@ -63,8 +63,8 @@ static bool gives(const Chain *chain, KilnDType type)
     return type == own || (chain->gives_f32 && own == KILN_BF16 && type == KILN_F32);
 }
 
-/* Whether a result can be written where the producer stands: one with a place of
- * its own must not appear there before what is recorded between has run. */
+/* Whether a result can be written at the producer's position: its destination must not change
+ * before the nodes in between have run. */
 static bool can_move(const Chain *chain, const KilnNode *node)
 {
     if (node->outputs[0]->dest == NULL)
@@ -100,7 +100,7 @@ static bool can_join(const Chain *chain, const KilnNode *node, KilnMapStep *ret)
     return reads_it;
 }
 
-/* Append the node's step; false when the map or the producer is full. */
+/* Appends the node's step; false when the map or the producer is full. */
 static bool append(Chain *chain, KilnNode *node, KilnMapStep step)
 {
     int32_t *const operands[] = { &step.a, &step.b, &step.c };
@@ -126,7 +126,7 @@ static bool append(Chain *chain, KilnNode *node, KilnMapStep step)
     return true;
 }
 
-/* Whether somebody outside of the chain reads the value. */
+/* Whether a node outside the chain reads the value. */
 static bool is_read(const Chain *chain, const KilnTensor *tensor)
 {
     int reads = chain->rewrite->reads[tensor->id];
@@ -137,8 +137,7 @@ static bool is_read(const Chain *chain, const KilnTensor *tensor)
     return reads > 0 || kiln_rewrite_visible(chain->rewrite, tensor);
 }
 
-/* The values that must come out of the map, with their registers; false when there
- * are more than it can give. */
+/* The values that the map must return, with their registers; false when there are too many. */
 static bool find_results(Chain *chain, KilnTensor **ret)
 {
     const int own = chain->producer->n_outputs;
@@ -158,7 +157,7 @@ static bool find_results(Chain *chain, KilnTensor **ret)
     return chain->map.n_results > 0;
 }
 
-/* Join what follows the producer, as far as it fits. */
+/* Fuses the nodes that follow the producer, as far as they fit. */
 static void grow(Chain *chain)
 {
     const KilnRewrite *rewrite = chain->rewrite;
@@ -196,7 +195,7 @@ static void settle_registers(Chain *chain)
         chain->map.results[i] = settled(chain, chain->map.results[i]);
 }
 
-/* Give the producer the map, and take the joined nodes out. */
+/* Attaches the map to the producer and removes the fused nodes. */
 static KilnStatus join(Chain *chain, KilnError *err)
 {
     KilnNode *producer = chain->producer;
@@ -205,7 +204,7 @@ static KilnStatus join(Chain *chain, KilnError *err)
 
     if (map == NULL)
         return kiln_error_nomem(err, sizeof(*map));
-    if (!find_results(chain, results)) /* nobody reads any of it */
+    if (!find_results(chain, results)) /* the result is never read */
         return KILN_OK;
     settle_registers(chain);
     *map = chain->map;

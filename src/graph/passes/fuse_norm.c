@@ -1,19 +1,19 @@
-/* Joins batch normalization with what follows it.
+/* Fuses batch normalization with the residual sum and the relu that follow, and their gradients, so
+ * that each activation is read and written as few times as possible.
  *
  *   forward    y0 = batch_norm(x); s = y0 + more; y = relu(s)
  *              becomes y = batch_norm(x, more), with or without `more`
  *   backward   d = dy + more_dy; g = relu_grad(d, y); dx = batch_norm_grad(g, x)
  *              becomes dx, g = batch_norm_grad(dy, x, y, more_dy)
  *
- * Where g is read by nobody else it is not kept, and without `more` y is found
- * again from x, so that it is not read. */
+ * If nothing else reads g, it is not stored. Without `more`, y is recomputed from x instead of
+ * read. */
 #include <string.h>
 
 #include "graph/op.h"
-#include "graph/passes/fuse_norm.h"
+#include "graph/passes/passes.h"
 
-/* The node that makes a tensor, when it is of this operation and that tensor is
- * its output 0; else NULL. */
+/* The producer of a tensor, if it is this operation and the tensor is its output 0; else NULL. */
 static KilnNode *made_by(const KilnRewrite *rewrite, const KilnTensor *tensor, const KilnOp *op)
 {
     KilnNode *node = tensor != NULL ? rewrite->made[tensor->id] : NULL;
@@ -23,7 +23,7 @@ static KilnNode *made_by(const KilnRewrite *rewrite, const KilnTensor *tensor, c
                : NULL;
 }
 
-/* Whether `reader` is the only one who will ever see the tensor. */
+/* Whether `reader` is the only node that ever reads the tensor. */
 static bool read_once(const KilnRewrite *rewrite, const KilnTensor *tensor)
 {
     return rewrite->reads[tensor->id] == 1 && !kiln_rewrite_visible(rewrite, tensor);
@@ -35,8 +35,8 @@ static void drop(KilnRewrite *rewrite, const KilnNode *node)
     rewrite->made[node->outputs[0]->id] = NULL;
 }
 
-/* Whether every input of `node` is there before node number `at`, unchanged until
- * then, so that `node` can run in its place. */
+/* Whether every input of `node` exists before node number `at` and is unchanged until then, so that
+ * `node` can run there. */
 static bool can_move(const KilnRewrite *rewrite, const KilnNode *node, int at)
 {
     for (int i = 0; i < node->n_inputs; i++) {
@@ -53,13 +53,14 @@ static bool can_move(const KilnRewrite *rewrite, const KilnNode *node, int at)
 
 /* ---- Forward --------------------------------------------------------------------- */
 
-/* The number of `more` among the inputs; -1: no normalization. */
+/* Index of `more` among the inputs; -1: not a normalization. */
 static int more_input(const KilnOp *op)
 {
     return op == &kiln_op_batch_norm ? 3 : op == &kiln_op_batch_norm_eval ? 5 : -1;
 }
 
-/* The normalization that makes `tensor`, if it is still bare and nobody else reads it. */
+/* The normalization that produces `tensor`, if nothing is fused to it yet and nothing else reads
+ * it. */
 static KilnNode *bare_norm(const KilnRewrite *rewrite, const KilnTensor *tensor)
 {
     KilnNode *node = made_by(rewrite, tensor, &kiln_op_batch_norm);
@@ -73,8 +74,8 @@ static KilnNode *bare_norm(const KilnRewrite *rewrite, const KilnTensor *tensor)
     return attrs->relu == 0 && (node->n_inputs <= more || node->inputs[more] == NULL) ? node : NULL;
 }
 
-/* The normalization among the terms of a sum that can take the other one: it is
- * made last, so that the other is there. Sets which one it is. */
+/* The normalization among the terms of a sum that can absorb the other term: the one produced last.
+ * Sets which term it is. */
 static KilnNode *norm_in_sum(const KilnRewrite *rewrite, const KilnNode *sum, int *ret_at)
 {
     for (int i = 0; i < 2; i++) {
@@ -131,8 +132,7 @@ static void join_relu(KilnRewrite *rewrite, KilnNode *relu)
 
 enum { DY, X, WEIGHT, MEAN, VAR, BIAS, Y, MORE_DY, GRAD_INPUTS };
 
-/* The relu whose gradient `grad` takes is the one that was joined to the
- * normalization of `grad`; returns that normalization. */
+/* The normalization of `grad`, if the relu whose gradient `grad` takes was fused to it. */
 static KilnNode *joined_norm(const KilnRewrite *rewrite, const KilnNode *grad, const KilnNode *relu)
 {
     KilnNode *norm = made_by(rewrite, relu->inputs[1], &kiln_op_batch_norm);
@@ -143,7 +143,7 @@ static KilnNode *joined_norm(const KilnRewrite *rewrite, const KilnNode *grad, c
     return norm;
 }
 
-/* A sum that is only made for the relu's gradient gives its terms instead. */
+/* Replaces a sum that is only made for the relu's gradient by its terms. */
 static void take_sum(KilnRewrite *rewrite, KilnNode *grad)
 {
     const KilnNode *sum = made_by(rewrite, grad->inputs[DY], &kiln_op_add);
@@ -156,7 +156,7 @@ static void take_sum(KilnRewrite *rewrite, KilnNode *grad)
     drop(rewrite, sum);
 }
 
-/* The gradient of the normalization takes the place of the relu's. */
+/* Replaces the relu's gradient by that of the normalization. */
 static void join_grad(KilnRewrite *rewrite, KilnNode *grad)
 {
     KilnTensor *masked = grad->inputs[DY];

@@ -1,16 +1,8 @@
-/* All passes, in the order in which they run. */
-#include "graph/passes/pass_list.h"
-
-#include "graph/passes/common_subexpressions.h"
-#include "graph/passes/dead_code.h"
-#include "graph/passes/fuse_elementwise.h"
-#include "graph/passes/fuse_epilogue.h"
-#include "graph/passes/fuse_norm.h"
-#include "graph/passes/planning.h"
-#include "graph/passes/precision.h"
+/* The array of all passes, in order of execution. */
+#include "graph/passes/passes.h"
 
 const KilnPass kiln_passes[] = {
-#define PASS(name, joins, summary) { #name, summary, kiln_pass_##name, joins },
+#define PASS(name, merges, summary) { #name, summary, kiln_pass_##name, merges },
     KILN_PASS_TABLE(PASS)
 #undef PASS
 };

@@ -1,69 +1,73 @@
-/* Passes: what changes the step between recording and planning. They work on a
- * copy of the recorded nodes; the recording itself stays as it was written. */
+/* Passes rewrite the step between recording and planning. They work on a copy of the recorded
+ * nodes; the recording stays unchanged. */
 #ifndef KILN_GRAPH_PASSES_H
 #define KILN_GRAPH_PASSES_H
 
 #include "graph/backend.h"
 #include "graph/graph.h"
+#include "graph/passes/pass_list.h"
 
-/* The step while it is rewritten. Nodes are in order of execution. A pass may
- * change nodes (their inputs, outputs, attributes, epilogue), put others into
- * their place and set nodes[i] to NULL; it must not change tensors. */
+/* The step being rewritten, with nodes in order of execution. A pass may change nodes (inputs,
+ * outputs, attributes, epilogue), replace them, and set nodes[i] to NULL; it must not change
+ * tensors. */
 typedef struct KilnRewrite {
     KilnGraph *graph;
-    KilnArena *arena; /* for what passes make; lives until the plan is made */
+    KilnArena *arena; /* for new nodes and tensors; lives until the plan is made */
     KilnNode **nodes;
     size_t n_nodes;
-    KilnTensor **tensors; /* the step's, then those that passes made; by id */
+    KilnTensor **tensors; /* the step's, then those that passes added; by id */
     size_t n_tensors, cap_tensors;
-    bool has_bf16_variables;              /* among them are variables of bf16 */
-    bool layouts, in_place, share_memory; /* what planning may do; see planning.h */
+    bool has_bf16_variables;              /* some variables are bf16 */
+    bool layouts, in_place, share_memory; /* what planning may do; see passes/planning.c */
     bool *kept;                           /* per tensor: its bytes are read after the run */
-    KilnNode **made; /* per tensor: the node that makes it, NULL for leaves; see _index */
-    int *reads;      /* per tensor: inputs that read it; see _index */
+    KilnNode **made; /* per tensor: its producer, NULL for leaves; see kiln_rewrite_index */
+    int *reads;      /* per tensor: inputs that read it; see kiln_rewrite_index */
 } KilnRewrite;
 
 typedef struct KilnPass {
-    const char *name;    /* as `trainer.passes_off` says it */
+    const char *name;    /* as in `trainer.passes_off` */
     const char *summary; /* for help */
     KilnStatus (*run)(KilnRewrite *rewrite, KilnError *err);
-    bool joins; /* makes one node of several, or one place of two: left out where every
-                   result is looked at */
+    bool merges; /* merges nodes or memory: off in anomaly detection, which needs every result */
 } KilnPass;
 
-/* In the order in which they run. */
+/* In order of execution. */
 extern const KilnPass kiln_passes[];
 extern const size_t kiln_passes_count;
 
-/* Copy the recorded step and run every pass that is not off. `outputs` are
- * read after the run. The arena and what `ret` points to stay the caller's. */
+#define KILN_PASS_DECLARE(name, merges, summary)                                                   \
+    KILN_NODISCARD KilnStatus kiln_pass_##name(KilnRewrite *rewrite, KilnError *err);
+KILN_PASS_TABLE(KILN_PASS_DECLARE)
+#undef KILN_PASS_DECLARE
+
+/* Copies the recorded step and runs every pass that is not off. `outputs` are read after the run.
+ * The caller owns the arena and everything in `ret`. */
 KILN_NODISCARD KilnStatus kiln_rewrite_step(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
                                             KilnArena *arena, KilnRewrite *ret, KilnError *err);
 
 /* ---- For passes ------------------------------------------------------------------- */
 
-/* Bring `made`, `reads` and the nodes' indices up to date, and close the gaps
- * that NULL nodes left. Called before every pass. */
+/* Updates `made`, `reads` and the nodes' indices, and removes NULL nodes. Runs before every pass.
+ */
 void kiln_rewrite_index(KilnRewrite *rewrite);
-/* A tensor that no recording knows; NULL when memory is out. */
+/* A new tensor that is not in the recording; NULL when out of memory. */
 KilnTensor *kiln_rewrite_tensor(KilnRewrite *rewrite, KilnDType dtype, const KilnShape *shape);
-/* A node of `op` that makes `outputs`, not yet in the list; attrs are copied.
- * NULL when memory is out. */
+/* A node of `op` that produces `outputs`, not yet in the list; attrs are copied. NULL when out of
+ * memory. */
 KilnNode *kiln_rewrite_node(KilnRewrite *rewrite, const KilnOp *op, KilnTensor *const *inputs,
                             int n_inputs, KilnTensor *const *outputs, int n_outputs,
                             const void *attrs, const char *layer);
-/* Put a list of nodes before nodes[at]. */
+/* Inserts a list of nodes before nodes[at]. */
 KILN_NODISCARD KilnStatus kiln_rewrite_insert(KilnRewrite *rewrite, size_t at,
                                               KilnNode *const *nodes, size_t n, KilnError *err);
-/* Whether the value must exist in memory under its own name: read after the run,
- * or with a place of its own. */
+/* Whether the value must exist in memory: it is read after the run or has a destination. */
 bool kiln_rewrite_visible(const KilnRewrite *rewrite, const KilnTensor *tensor);
-/* Whether some node between nodes[from] and nodes[to] (both excluded) writes the
- * bytes of `tensor`, so that a read must not move across it. */
+/* Whether a node between nodes[from] and nodes[to] (both excluded) writes the bytes of `tensor`, so
+ * that a read must not move across it. */
 bool kiln_rewrite_written(const KilnRewrite *rewrite, const KilnTensor *tensor, size_t from,
                           size_t to);
-/* Whether writing variable `updated` changes what `variable` reads: they are one
- * leaf or two over the same bytes (a parameter, and the flat buffer it lies in). */
+/* Whether writing variable `updated` changes what `variable` reads: they are one leaf, or two over
+ * the same bytes (a parameter and the flat buffer that contains it). */
 bool kiln_overlaps(const KilnTensor *updated, const KilnTensor *variable);
 
 #endif

@@ -1,5 +1,6 @@
-/* The passes that planning carries out: here it is allowed to. */
-#include "graph/passes/planning.h"
+/* Passes that only allow what planning does (plan/plan.c, plan/plan_memory.c), so that each can be
+ * turned off. */
+#include "graph/passes/passes.h"
 
 KilnStatus kiln_pass_layouts(KilnRewrite *rewrite, KilnError *err)
 {
@@ -8,7 +9,7 @@ KilnStatus kiln_pass_layouts(KilnRewrite *rewrite, KilnError *err)
     return KILN_OK;
 }
 
-/* Left out where results are looked at: what their call has read must still be there. */
+/* Off in anomaly detection, which still needs a call's inputs after it. */
 KilnStatus kiln_pass_in_place(KilnRewrite *rewrite, KilnError *err)
 {
     (void)err;

@@ -1,32 +1,30 @@
-/* Mixed precision: decides which values are kept as bf16, puts casts where a
- * reader needs another type than its producer gives, and around every kernel
- * that can't take what was decided, so that bf16 always works.
+/* Mixed precision, as torch.autocast: decides which values are bf16, inserts casts where producer
+ * and reader differ, and casts around kernels that do not support bf16.
  *
- * Products and convolutions read and write bf16; what follows them stays bf16
- * until an operation that must be exact (a loss, a statistic, a sum, an update)
- * reads it. Leaves, what is read after the run, and values with a place of their
- * own (gradients in their flat buffer) stay as they are, f32 or bf16. */
+ * Products and convolutions read and write bf16. What follows stays bf16 until an operation that
+ * must be exact (a loss, a statistic, a sum, an update) reads it. Leaves, results that are read
+ * after the run, and values with a destination (gradients in their flat buffer) stay f32 or bf16 as
+ * they are. */
 #include "graph/op.h"
-#include "graph/passes/pass_list.h"
-#include "graph/passes/precision.h"
+#include "graph/passes/passes.h"
 
 typedef struct Autocast {
     KilnRewrite *step;
-    bool storage; /* only what is stored as bf16 is; all is computed in f32 */
-    /* By id of the tensors that the pass found: */
-    KilnTensor **stored;  /* the tensor that stands for it now; NULL: it does itself */
-    KilnTensor **as_bf16; /* its cast to bf16, made when first needed */
+    bool storage; /* bf16 is a storage type only; everything is computed in f32 */
+    /* By id of the tensors that existed before the pass: */
+    KilnTensor **stored;  /* the tensor that replaces it now; NULL: itself */
+    KilnTensor **as_bf16; /* its cast to bf16, made at first use */
     bool *wanted;         /* every reader would round it to bf16 anyway */
     bool *exact;          /* every reader computes in f32 */
     size_t n_tensors;
-    KilnNode **nodes; /* the step as it will be */
+    KilnNode **nodes; /* the rewritten step */
     size_t n_nodes, cap_nodes;
     KilnError *err;
 } Autocast;
 
-/* ---- Questions ------------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------- */
 
-/* Maps run on whatever floats they find. */
+/* Maps take floats of any type. */
 static bool op_takes(const KilnNode *node, int i)
 {
     return i >= node->op->n_inputs || (node->op->bf16_inputs >> i & 1) != 0;
@@ -44,7 +42,7 @@ static const KilnKernel *kernel_of(const Autocast *p, const KilnNode *node)
     return backend->ops->kernel(backend, node->op);
 }
 
-/* Products take bf16 only where the processor multiplies it. */
+/* Products take bf16 only if the processor multiplies it. */
 static bool kernel_needs_f32(const Autocast *p, const KilnNode *node)
 {
     const KilnKernel *kernel = kernel_of(p, node);
@@ -94,7 +92,7 @@ static KilnStatus push(Autocast *p, KilnNode *node)
     return KILN_OK;
 }
 
-/* `to` takes the values of `from`. */
+/* Casts the values of `from` into `to`. */
 static KilnStatus push_cast(Autocast *p, KilnTensor *from, KilnTensor *to, const char *layer)
 {
     const KilnCastAttrs attrs = { .dtype = (int32_t)to->dtype };
@@ -119,7 +117,7 @@ static KilnTensor *cast(Autocast *p, KilnTensor *from, KilnDType dtype, const ch
     return to != NULL && push_cast(p, from, to, layer) >= 0 ? to : NULL;
 }
 
-/* The bf16 form of a tensor, one for all its readers. */
+/* The bf16 form of a tensor, shared by all its readers. */
 static KilnTensor *to_bf16(Autocast *p, KilnTensor *tensor, const char *layer)
 {
     KilnTensor *stored = now(p, tensor);
@@ -131,7 +129,7 @@ static KilnTensor *to_bf16(Autocast *p, KilnTensor *tensor, const char *layer)
     return p->as_bf16[tensor->id];
 }
 
-/* After an update the casts of the variable's old value must not be used. */
+/* After an update, casts of the variable's old value are stale. */
 static void forget(Autocast *p, const KilnNode *node)
 {
     for (size_t i = 0; i < p->n_tensors; i++)
@@ -142,10 +140,10 @@ static void forget(Autocast *p, const KilnNode *node)
                 p->as_bf16[i] = NULL;
 }
 
-/* ---- What is bf16 ---------------------------------------------------------------------- */
+/* ---- Which values are bf16 ------------------------------------------------------ */
 
-/* Whether every reader rounds the tensor to bf16, reshapes in between included; or
- * none would, for all want it exact. */
+/* Finds the tensors that every reader rounds to bf16, directly or through reshapes, and those that
+ * every reader needs exact. */
 static void find_wanted(Autocast *p)
 {
     const KilnRewrite *step = p->step;
@@ -167,8 +165,8 @@ static void find_wanted(Autocast *p)
     }
 }
 
-/* As PyTorch promotes: an operation on bf16 and f32 of one size gives f32; but
- * what is smaller, a bias or a scale, has no say. */
+/* PyTorch's promotion: bf16 and f32 of one size give f32; smaller inputs, such as a bias or a
+ * scale, do not count. */
 static KilnDType follows(const Autocast *p, const KilnNode *node)
 {
     int64_t largest = 0;
@@ -189,7 +187,7 @@ static KilnDType follows(const Autocast *p, const KilnNode *node)
     return all_f32 ? KILN_F32 : KILN_BF16;
 }
 
-/* The type in which output i is kept. */
+/* The type to store output i in. */
 static KilnDType output_type(const Autocast *p, const KilnNode *node, int i)
 {
     KilnTensor *output = node->outputs[i];
@@ -202,15 +200,15 @@ static KilnDType output_type(const Autocast *p, const KilnNode *node, int i)
     return p->exact[output->id] ? KILN_F32 : follows(p, node);
 }
 
-/* ---- What the kernel takes ------------------------------------------------------------------ */
+/* ---- What the kernel takes ------------------------------------------------------ */
 
-/* What is known of a node before its inputs are made. */
+/* What is known of a node before its inputs are converted. */
 typedef struct Needs {
     KilnDType outputs[KILN_MAX_OUTPUTS];
-    bool f32_only; /* the kernel gets, and gives, f32 alone */
+    bool f32_only; /* the kernel reads and writes only f32 */
 } Needs;
 
-/* The input as the operation is to see it, which is not yet what its kernel takes. */
+/* The input's type as the operation sees it; the kernel may take another. */
 static KilnDType op_type(const Autocast *p, const KilnNode *node, int i)
 {
     const KilnTensor *input = now(p, node->inputs[i]);
@@ -222,8 +220,8 @@ static KilnDType op_type(const Autocast *p, const KilnNode *node, int i)
     return node->op->autocast == KILN_AUTOCAST_BF16 ? KILN_BF16 : input->dtype;
 }
 
-/* Kernels get all their bf16 arguments as bf16, or none; but for products, which
- * may be asked for f32, and kernels that take any mixture. */
+/* Kernels take all bf16 arguments as bf16 or none, except for products, which can return f32, and
+ * kernels with mixed_floats. */
 static bool must_use_f32(const Autocast *p, const KilnNode *node, const Needs *needs)
 {
     const bool product = node->op->autocast == KILN_AUTOCAST_BF16;
@@ -245,7 +243,7 @@ static bool must_use_f32(const Autocast *p, const KilnNode *node, const Needs *n
     return kernel == NULL || (any[0] && any[1] && !kernel->mixed_floats);
 }
 
-/* A variable that the kernel rounds by itself, while it packs it. */
+/* Whether the kernel itself rounds this variable while packing it. */
 static bool rounds_itself(const Autocast *p, const KilnNode *node, int i)
 {
     return i < node->op->n_inputs && (kernel_of(p, node)->rounding_inputs >> i & 1) != 0 &&
@@ -268,8 +266,7 @@ static KilnTensor *make_input(Autocast *p, const KilnNode *node, int i, const Ne
     return made;
 }
 
-/* The outputs as the kernel makes them, and the casts from there. `made` is in
- * the list already. */
+/* Makes the kernel's outputs and the casts from them. `made` is already in the list. */
 static KilnStatus make_outputs(Autocast *p, KilnNode *made, const Needs *needs)
 {
     for (int i = 0; i < made->n_outputs; i++) {
@@ -292,7 +289,7 @@ static KilnStatus make_outputs(Autocast *p, KilnNode *made, const Needs *needs)
     return KILN_OK;
 }
 
-/* A variable that the kernel updates as f32 goes back into its own type. */
+/* Stores a variable that the kernel updates as f32 back in its own type. */
 static KilnStatus store_updates(Autocast *p, const KilnNode *node, KilnTensor *const *inputs)
 {
     for (int i = 0; i < node->n_inputs; i++) {

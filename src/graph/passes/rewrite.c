@@ -1,13 +1,12 @@
-/* The step's copy that passes work on, and what they ask of it. */
+/* The copy of the step that passes work on, with the helpers for passes. */
 #include <string.h>
 
 #include "graph/op.h"
-#include "graph/passes/pass_list.h"
 #include "graph/passes/passes.h"
 
 /* ---- Tensors ------------------------------------------------------------------- */
 
-/* Room for one more tensor in all arrays; the old ones stay in the arena. */
+/* Room for one more tensor in all arrays; the old arrays stay in the arena. */
 static bool reserve_tensor(KilnRewrite *rewrite)
 {
     size_t capacity = rewrite->cap_tensors > 0 ? 2 * rewrite->cap_tensors
@@ -117,7 +116,7 @@ void kiln_rewrite_index(KilnRewrite *rewrite)
     }
 }
 
-/* ---- Questions ---------------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------- */
 
 bool kiln_rewrite_visible(const KilnRewrite *rewrite, const KilnTensor *tensor)
 {
@@ -151,10 +150,10 @@ bool kiln_rewrite_written(const KilnRewrite *rewrite, const KilnTensor *tensor, 
     return false;
 }
 
-/* ---- The whole ------------------------------------------------------------------------ */
+/* ---- Entry point ---------------------------------------------------------------- */
 
-/* Tensors are shared, but for those that were recorded as f32 and are bf16 in memory:
- * passes and planning see them as what they are. NULL when memory is out. */
+/* Shares tensors, except those recorded as f32 but stored as bf16: passes and planning see their
+ * real type. NULL when out of memory. */
 static KilnTensor *copy_tensor(KilnRewrite *rewrite, KilnTensor *tensor)
 {
     if (!tensor->stored_bf16)
@@ -177,7 +176,7 @@ static void take_copies(const KilnRewrite *rewrite, KilnNode *node)
         node->outputs[i] = rewrite->tensors[node->outputs[i]->id];
 }
 
-/* Nodes are copied, for passes change them. */
+/* Copies nodes, because passes change them. */
 static KilnStatus copy_step(KilnRewrite *rewrite, KilnError *err)
 {
     const KilnGraph *graph = rewrite->graph;
@@ -207,7 +206,7 @@ static KilnStatus copy_step(KilnRewrite *rewrite, KilnError *err)
     return KILN_OK;
 }
 
-/* Variables of bf16 meet operations on f32: without the precision pass that can't be. */
+/* Whether a pass is off. Precision always runs with bf16 variables, since operations expect f32. */
 static bool is_left_out(const KilnRewrite *rewrite, size_t pass)
 {
     const KilnGraph *graph = rewrite->graph;
@@ -215,7 +214,7 @@ static bool is_left_out(const KilnRewrite *rewrite, size_t pass)
     if (pass == KILN_PASS_precision && rewrite->has_bf16_variables)
         return false;
     return (graph->passes_off >> pass & 1) != 0 ||
-           (graph->detect_anomaly && kiln_passes[pass].joins);
+           (graph->detect_anomaly && kiln_passes[pass].merges);
 }
 
 KilnStatus kiln_rewrite_step(KilnGraph *graph, KilnTensor *const *outputs, size_t n,

@@ -1,5 +1,5 @@
-/* Looks for the first NaN or infinity. A call that read one is named too: then
- * the value came from outside the step, as data or as a parameter. */
+/* Finds the first NaN or infinity. If the call also read one, the message says so: the value then
+ * came from outside the step, as data or as a parameter. */
 #include "graph/plan/anomaly.h"
 
 #include <inttypes.h>
@@ -9,11 +9,11 @@
 #include "base/text.h"
 #include "tensor/bf16.h"
 
-/* What the floats of an argument are like. */
+/* The floats of an argument, summarized. */
 typedef struct Range {
-    bool floats;      /* there are any */
-    double low, high; /* of the finite ones */
-    int64_t bad;      /* place in memory of the first that is not finite; -1: none */
+    bool floats;      /* there are floats */
+    double low, high; /* over the finite ones */
+    int64_t bad;      /* position in memory of the first value that is not finite; -1: none */
     double value;     /* that one */
 } Range;
 
@@ -54,7 +54,7 @@ static Range range_of(const KilnArg *arg)
     return range;
 }
 
-/* Almost always nothing is wrong: a sum tells, for an infinity or NaN in it stays. */
+/* The common case is fast: the sum is finite unless a value is not. */
 static bool all_finite(const KilnArg *arg)
 {
     int64_t n = (int64_t)(arg->bytes / kiln_dtype_size(arg->dtype));
@@ -74,7 +74,7 @@ static const char *kind_of(double value)
 }
 
 /* "input 1 f32 [8, 4] from -2 to 3.5" for each input. */
-static void tell_inputs(KilnText *text, const KilnPlanCall *made)
+static void describe_inputs(KilnText *text, const KilnPlanCall *made)
 {
     char shape[KILN_SHAPE_TEXT];
 
@@ -101,7 +101,7 @@ static KilnStatus report(const KilnPlanCall *made, const KilnArg *output, KilnEr
     KilnText inputs = { 0 };
     char shape[KILN_SHAPE_TEXT];
 
-    tell_inputs(&inputs, made);
+    describe_inputs(&inputs, made);
     KilnStatus status = kiln_error_set(
         err, KILN_E_NUMERIC,
         "%s%s%s: the result %s %s holds %s, first at element %" PRId64 "; it read: %s", made->layer,
@@ -112,7 +112,7 @@ static KilnStatus report(const KilnPlanCall *made, const KilnArg *output, KilnEr
     return status;
 }
 
-/* An infinity that the step's author wrote: a fill, or a mask's value. */
+/* An infinity on purpose: a fill or a mask's value. */
 static bool meant(const KilnPlanCall *made)
 {
     const KilnOp *op = made->call.op;

@@ -1,5 +1,5 @@
-/* Execution: finds or makes the plan of what was recorded, binds every call's
- * arguments to memory, and runs. Allocates only when a plan is new. */
+/* Execution: finds or makes the plan of the recorded step, binds every call's arguments to memory,
+ * and runs. Allocates only when a plan is new. */
 #include "base/system/file.h"
 #include "base/system/zeros.h"
 #include "graph/plan/anomaly.h"
@@ -9,12 +9,13 @@
 #include "graph/plan/profile.h"
 #include "graph/plan/plan_report.h"
 
-/* Plans kept; a program that never repeats a structure must not grow for ever. */
+/* Limit of stored plans, for programs that never repeat a structure. */
 enum { MOST_PLANS = 64 };
 
 /* ---- The plan ------------------------------------------------------------------ */
 
-/* The recorded structure, what is asked for, what has a place, and whose bytes overlap. */
+/* Completes the plan key: the recorded structure, the requested outputs, the destinations, and
+ * which bytes overlap. */
 static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
                            XXH128_hash_t *ret, KilnError *err)
 {
@@ -33,11 +34,11 @@ static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t 
     }
     plan_key->failed |= !kiln_overlap_add_to_key(graph);
     *ret = XXH3_128bits(plan_key->bytes, plan_key->n);
-    plan_key->n = recorded; /* the same step may run again with other outputs */
+    plan_key->n = recorded; /* the same step may run again with different outputs */
     return plan_key->failed ? kiln_error_nomem(err, plan_key->n) : KILN_OK;
 }
 
-/* Take the plan of that key out of the list; NULL when there is none. */
+/* Removes the plan with that key from the list and returns it; NULL if there is none. */
 static KilnPlan *take_plan(KilnGraph *graph, XXH128_hash_t key)
 {
     for (KilnPlan **link = &graph->plans; *link != NULL; link = &(*link)->next) {
@@ -63,7 +64,7 @@ static void drop_oldest_plans(KilnGraph *graph)
     }
 }
 
-/* The plan to run, in front of the list. */
+/* The plan to run, moved to the front of the list. */
 static KilnStatus get_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnError *err)
 {
     XXH128_hash_t key;
@@ -91,7 +92,7 @@ static KilnStatus ensure_block(KilnGraph *graph, size_t size, KilnError *err)
 {
     if (size <= graph->block_size)
         return KILN_OK;
-    /* The old one first: both together might not fit. */
+    /* Free the old block first: both together might not fit. */
     kiln_zeros_free(graph->block);
     graph->block_size = 0;
     graph->block = kiln_zeros(size);
@@ -119,7 +120,7 @@ static KilnStatus bind_storages(const KilnGraph *graph, KilnPlan *plan, KilnErro
         if (plan->pointers[i] == NULL)
             return kiln_error_set(err, KILN_E_MISSING,
                                   "a leaf of shape %s has no data: the step was recorded for its "
-                                  "shapes only and can't run",
+                                  "shapes only and cannot run",
                                   kiln_shape_text(&tensor->shape, text, sizeof(text)));
     }
     return KILN_OK;
@@ -184,11 +185,11 @@ static KilnStatus check_outputs(const KilnGraph *graph, KilnTensor *const *outpu
     for (size_t i = 0; i < n; i++) {
         const KilnTensor *output = outputs[i];
 
-        /* The place in the list also tells a tensor of an earlier step. */
+        /* The index in the list also detects a tensor of an earlier step. */
         if (output == NULL || output->graph != graph || output->id < 0 ||
             (size_t)output->id >= graph->n_tensors || graph->tensors[output->id] != output)
-            return kiln_error_set(err, KILN_E_INTERNAL,
-                                  "output %zu that is asked for is not a tensor of this step", i);
+            return kiln_error_set(err, KILN_E_INTERNAL, "output %zu is not a tensor of this step",
+                                  i);
     }
     return KILN_OK;
 }
@@ -212,7 +213,7 @@ KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n
 
     if (status < 0)
         return status;
-    /* Results of an earlier run of this step are overwritten now. */
+    /* Results of an earlier run of this step are now overwritten. */
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->node != NULL)
             graph->tensors[i]->data = NULL;
@@ -236,7 +237,7 @@ KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n
     return status;
 }
 
-/* ---- Questions ----------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------- */
 
 size_t kiln_graph_plans(const KilnGraph *graph)
 {

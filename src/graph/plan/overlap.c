@@ -1,10 +1,10 @@
-/* Overlaps of a recorded step: ranges sorted by address, then a sweep. */
+/* Overlapping bytes of a recorded step: sorts the ranges by address, then sweeps. */
 #include "graph/plan/overlap.h"
 
-/* Bytes of a leaf, or those where a tensor must be written. */
+/* Bytes of a leaf or of a destination. */
 typedef struct Range {
     uintptr_t begin, end;
-    int64_t name; /* twice the tensor's id; odd for a place */
+    int64_t name; /* twice the tensor's id; odd for a destination */
 } Range;
 
 static Range range_of(const KilnTensor *tensor, const void *bytes, bool place)
@@ -38,7 +38,7 @@ static bool before(const Range *a, const Range *b)
     return a->begin != b->begin ? a->begin < b->begin : a->name < b->name;
 }
 
-/* Shell's sort: the C library's allocates, which no step may. */
+/* Shell sort: the C library's qsort allocates, which a step must not. */
 static void sort(Range *ranges, size_t n)
 {
     for (size_t gap = n / 2; gap > 0; gap /= 2)

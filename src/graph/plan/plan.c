@@ -1,6 +1,6 @@
-/* Planning: from the recorded nodes to calls of kernels. Leaves out what nobody
- * needs, chooses kernels, agrees on layouts with conversions where producer and
- * user differ. Where values lie is plan_memory.c. */
+/* Planning: turns the recorded nodes into kernel calls. Runs the passes (graph/passes), chooses
+ * kernels, and inserts layout conversions where producer and reader differ. plan_memory.c assigns
+ * the memory. */
 #include "graph/plan/plan.h"
 
 #include "graph/passes/passes.h"
@@ -9,24 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A tensor's bytes in one layout. The first of a tensor is what its producer
- * made, later ones are conversions of it. */
+/* A tensor's bytes in one layout. The first value of a tensor is its producer's; later ones are
+ * conversions of it. */
 typedef struct Value {
     struct Value *next;
     KilnLayout layout;
     size_t bytes;
     int storage;
-    bool backward; /* made when gradients are computed */
+    bool backward; /* the producer computes gradients */
 } Value;
 
 typedef struct Builder {
     KilnGraph *graph;
     KilnPlan *plan;
-    KilnArena arena;  /* what only planning needs */
-    KilnRewrite step; /* what is planned: the recorded step after all passes */
-    Value **values;   /* per tensor: its values, NULL before it is made */
-    int *reach;       /* per tensor: index of the last node that reads its bytes, also
-                         through aliases; INT_MAX: read after the run; -1: nobody */
+    KilnArena arena;  /* for planning only */
+    KilnRewrite step; /* the recorded step after all passes */
+    Value **values;   /* per tensor: its values, NULL before its producer */
+    int *reach; /* per tensor: index of the last node that reads its bytes, also through aliases;
+                   INT_MAX: read after the run; -1: never read */
     KilnError *err;
 } Builder;
 
@@ -37,7 +37,7 @@ static size_t plain_bytes(const KilnTensor *tensor)
     return (size_t)kiln_shape_count(&tensor->shape) * kiln_dtype_size(tensor->dtype);
 }
 
-/* Append a value to those of a tensor; NULL when memory is out. */
+/* Appends a value to those of a tensor; NULL when out of memory. */
 static Value *value_add(Builder *b, const KilnTensor *tensor, KilnLayout layout, size_t bytes,
                         int storage)
 {
@@ -56,7 +56,7 @@ static Value *value_add(Builder *b, const KilnTensor *tensor, KilnLayout layout,
     return *end = value;
 }
 
-/* What the tensor's producer made; a leaf's appears with its first use. */
+/* The producer's value. A leaf gets one at its first use. */
 static Value *value_made(Builder *b, const KilnTensor *tensor)
 {
     if (b->values[tensor->id] != NULL)
@@ -74,8 +74,8 @@ static KilnArg arg_of(const KilnTensor *tensor, const Value *value)
                        .bytes = value->bytes };
 }
 
-/* A call that copies `from`'s bytes to the storage `to`, in another layout or
- * as they are. `tensor` says type and shape of both. */
+/* Appends a call that copies `from` to the storage `to`, converting the layout if needed. Both have
+ * the type and shape of `tensor`. */
 static KilnStatus emit_copy(Builder *b, const KilnTensor *tensor, const Value *from,
                             const Value *to, const char *layer)
 {
@@ -96,7 +96,7 @@ static KilnStatus emit_copy(Builder *b, const KilnTensor *tensor, const Value *f
     return kiln_plan_call_push(b->plan, made, b->err);
 }
 
-/* The tensor's value in `layout`, converted when no such value exists yet. */
+/* The tensor's value in `layout`, converted if it does not exist yet. */
 static Value *value_in(Builder *b, const KilnTensor *tensor, KilnLayout layout, const char *layer)
 {
     Value *made = b->values[tensor->id];
@@ -130,7 +130,7 @@ static bool node_touches(const KilnNode *node, const KilnTensor *variable)
     return false;
 }
 
-/* After an update, conversions of the variable's old value must not be used. */
+/* After an update, conversions of the variable's old value are stale. */
 static void forget_conversions(Builder *b, const KilnNode *node)
 {
     for (size_t i = 0; i < b->step.n_tensors; i++) {
@@ -142,8 +142,8 @@ static void forget_conversions(Builder *b, const KilnNode *node)
     }
 }
 
-/* Whether output 0 of the node may be the bytes of `value`: it has no place of
- * its own, and nobody writes them while they are still read. */
+/* Whether output 0 of the node may share the bytes of `value`: it has no destination, and nothing
+ * writes the bytes while they are still read. */
 static bool may_alias(const Builder *b, const KilnNode *node, const Value *value)
 {
     const KilnStorage *storage = &b->plan->storages[value->storage];
@@ -169,7 +169,7 @@ static bool may_alias(const Builder *b, const KilnNode *node, const Value *value
 
 /* ---- Nodes to calls ------------------------------------------------------------ */
 
-/* Give output i of a prepared call its storage and value. */
+/* Sets storage and value of output i of a prepared call. */
 static KilnStatus place_output(Builder *b, KilnPlanCall *made, const KilnTensor *output, int i)
 {
     const KilnArg *arg = &made->call.outputs[i];
@@ -182,7 +182,7 @@ static KilnStatus place_output(Builder *b, KilnPlanCall *made, const KilnTensor 
     return KILN_OK;
 }
 
-/* Output 0 is input 0's bytes; where that can't be, a copy of them. */
+/* Makes output 0 share input 0's bytes or, where that is impossible, copies them. */
 static KilnStatus emit_alias(Builder *b, KilnPlanCall *made, const KilnNode *node,
                              const Value *input)
 {
@@ -243,7 +243,7 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
     return KILN_OK;
 }
 
-/* Bring the inputs into the layouts that the kernel has asked for. */
+/* Converts the inputs to the layouts that the kernel requests. */
 static KilnStatus convert_inputs(Builder *b, KilnPlanCall *made, const KilnNode *node)
 {
     for (int i = 0; i < node->n_inputs; i++) {
@@ -253,7 +253,7 @@ static KilnStatus convert_inputs(Builder *b, KilnPlanCall *made, const KilnNode 
             continue;
         if ((node->op->updates >> i & 1) != 0 && arg->layout != KILN_PLAIN)
             return kiln_error_set(b->err, KILN_E_INTERNAL,
-                                  "%s: the kernel wants a layout for a variable that it updates",
+                                  "%s: the kernel requests a layout for a variable that it updates",
                                   made->name);
         const Value *value = value_in(b, node->inputs[i], arg->layout, node->layer);
         if (value == NULL)
@@ -264,8 +264,8 @@ static KilnStatus convert_inputs(Builder *b, KilnPlanCall *made, const KilnNode 
     return KILN_OK;
 }
 
-/* Whether the node was recorded for gradients, or after them. What passes made is
- * where its inputs are, and else on the side of what stands before it. */
+/* Whether the node belongs to the backward pass or comes after it. A node that a pass made follows
+ * its inputs, or else the node before it. */
 static bool is_backward(const Builder *b, const KilnNode *node)
 {
     const KilnGraph *graph = b->graph;
@@ -292,7 +292,7 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
         return kiln_error_set(b->err, KILN_E_INTERNAL, "the %s backend has no kernel for %s",
                               backend->ops->name, node->op->name);
     if (node->epilogue != NULL && !kernel->epilogue)
-        return kiln_error_set(b->err, KILN_E_INTERNAL, "%s was given a map that it can't run",
+        return kiln_error_set(b->err, KILN_E_INTERNAL, "%s cannot run the map that was fused to it",
                               node->op->name);
     b->plan->backward = is_backward(b, node);
     KilnPlanCall *made = kiln_plan_call_new(b->plan, backend, kernel, node->layer, node->op->name,
@@ -318,9 +318,9 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
     return KILN_OK;
 }
 
-/* ---- The whole ----------------------------------------------------------------- */
+/* ---- Entry point ---------------------------------------------------------------- */
 
-/* How long each tensor's bytes are read, backwards from the last node. */
+/* Finds how long each tensor's bytes are read, backwards from the last node. */
 static void find_reach(Builder *b)
 {
     const KilnBackend *backend = b->graph->backend;
@@ -371,7 +371,7 @@ KilnStatus kiln_plan_new(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
                          KilnError *err)
 {
     KilnError local = { .status =
-                            KILN_E_INTERNAL }; /* build reads the status back, so it needs one */
+                            KILN_E_INTERNAL }; /* build returns this status, so it needs an error */
     Builder b = { .graph = graph, .err = &local };
 
     b.plan = calloc(1, sizeof(*b.plan));

@@ -1,9 +1,9 @@
-/* The parts of a plan: storages and calls, made, prepared and released. */
+/* Storages and calls of a plan: creates, prepares and releases them. */
 #include <stdlib.h>
 
 #include "graph/plan/plan.h"
 
-/* Room for one more in an array of the plan. */
+/* Room for one more item in an array of the plan. */
 static void *reserve(void *items, size_t count, size_t size, size_t *capacity)
 {
     size_t more = *capacity > 0 ? 2 * *capacity : 64;
@@ -59,8 +59,8 @@ KilnPlanCall *kiln_plan_call_new(KilnPlan *plan, KilnBackend *backend, const Kil
     return made;
 }
 
-/* The kernel is told what the inputs' producers give and asks for what it wants;
- * plain order is what those without a say want, but for the conversion itself. */
+/* Passes the producers' layouts to the kernel, which sets those that it wants. Kernels without
+ * prepare want plain order, except for the layout conversion itself. */
 static KilnStatus prepare_kernel(KilnPlanCall *made, KilnError *err)
 {
     KilnCall *call = &made->call;
@@ -85,9 +85,9 @@ KilnStatus kiln_plan_call_prepare(KilnPlanCall *made, KilnError *err)
     made->prepared = status >= 0;
     for (int i = 0; i < call->n_outputs && status >= 0; i++) {
         if (call->outputs[i].fixed && call->outputs[i].layout != wanted[i])
-            status = kiln_error_set(err, KILN_E_INTERNAL,
-                                    "the kernel changed the layout of output %d, which is fixed",
-                                    i);
+            status = kiln_error_set(
+                err, KILN_E_INTERNAL,
+                "the kernel changed the layout of output %d, which must be plain", i);
     }
     if (status < 0)
         return kiln_error_prefix(err, "%s%s%s: ", made->layer, made->layer[0] != '\0' ? ": " : "",
@@ -116,7 +116,7 @@ KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made, KilnError *er
 
 void kiln_plan_call_release(KilnPlanCall *made)
 {
-    /* A prepare that failed may have left something. */
+    /* A failed prepare may have set `priv`. */
     if (made->kernel->release != NULL &&
         (made->prepared || made->call.priv != NULL || made->call.epilogue_priv != NULL))
         made->kernel->release(&made->call);

@@ -1,5 +1,5 @@
-/* Where values lie: how long each storage is in use, which values can lie over
- * their input, and an offset in one block for each. */
+/* Memory planning: finds the lifetime of each storage, decides which outputs overwrite an input,
+ * and assigns offsets in one block. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ int kiln_plan_storage(const KilnPlan *plan, int storage)
     return storage;
 }
 
-/* ---- How long ------------------------------------------------------------------ */
+/* ---- Lifetimes ------------------------------------------------------------------ */
 
 static void use(KilnPlan *plan, int storage, int call)
 {
@@ -46,8 +46,8 @@ static void find_lives(KilnPlan *plan)
 
 /* ---- In place ------------------------------------------------------------------ */
 
-/* Whether input `i` may be overwritten by output 0 although input `k` is read too:
- * they are apart, or the kernel reads each element of both before it writes there. */
+/* Whether output 0 may overwrite input `i` although input `k` is read too: they are disjoint, or
+ * the kernel reads each element of both before it writes there. */
 static bool apart(const KilnPlan *plan, const KilnPlanCall *made, int i, int k)
 {
     const KilnArg *a = &made->call.inputs[i], *b = &made->call.inputs[k];
@@ -59,8 +59,8 @@ static bool apart(const KilnPlan *plan, const KilnPlanCall *made, int i, int k)
            a->bytes == b->bytes && a->dtype == b->dtype;
 }
 
-/* Whether output 0 of call number `c` may lie over its input `i`: the kernel can do
- * that, and the input is in the block and dies here. */
+/* Whether output 0 of call number `c` may overwrite its input `i`: the kernel supports it, the
+ * input is in the block, and nothing reads it later. */
 static bool can_lie_over(const KilnPlan *plan, const KilnPlanCall *made, int c, int i)
 {
     const KilnArg *in = &made->call.inputs[i], *out = &made->call.outputs[0];
@@ -79,7 +79,7 @@ static bool can_lie_over(const KilnPlan *plan, const KilnPlanCall *made, int c, 
     return true;
 }
 
-/* The input that output 0 of call number `c` is laid over; -1: none. */
+/* The input that output 0 of call number `c` overwrites; -1: none. */
 static int input_below(const KilnPlan *plan, const KilnPlanCall *made, int c)
 {
     for (int i = 0; i < made->call.n_inputs && made->call.n_outputs > 0; i++)
@@ -122,8 +122,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The tightest gap for `storage` between those placed before that live at the
- * same time; `placed` is sorted by offset. */
+/* The tightest gap for `storage` between those already assigned with overlapping lifetimes;
+ * `placed` is sorted by offset. */
 static size_t best_offset(KilnStorage *const *placed, size_t n, const KilnStorage *storage)
 {
     size_t end = 0, best = SIZE_MAX, best_gap = SIZE_MAX, bytes = aligned(storage->bytes);
@@ -144,7 +144,7 @@ static size_t best_offset(KilnStorage *const *placed, size_t n, const KilnStorag
     return best != SIZE_MAX ? best : end;
 }
 
-/* Insert in order of offset. */
+/* Inserts in order of offset. */
 static void keep_sorted(KilnStorage **placed, size_t n, KilnStorage *storage)
 {
     while (n > 0 && placed[n - 1]->offset > storage->offset) {
@@ -154,8 +154,8 @@ static void keep_sorted(KilnStorage **placed, size_t n, KilnStorage *storage)
     placed[n] = storage;
 }
 
-/* Largest first, each into the tightest gap: close to the least possible, and
- * the same for the same structure. */
+/* Largest first, each into the tightest gap: near optimal, and deterministic for the same
+ * structure. */
 static KilnStatus assign_offsets(KilnPlan *plan, KilnError *err)
 {
     KilnStorage **order = calloc(2 * (plan->n_storages + 1), sizeof(KilnStorage *));
@@ -183,7 +183,7 @@ static KilnStatus assign_offsets(KilnPlan *plan, KilnError *err)
     return KILN_OK;
 }
 
-/* Whatever is used at all is in use from the first call to the last. */
+/* Keeps every used storage alive from the first call to the last. */
 static void live_always(KilnPlan *plan)
 {
     for (size_t i = 0; i < plan->n_storages; i++)

@@ -1,4 +1,4 @@
-/* A walk over the calls of a plan. */
+/* Reports on a plan, from a walk over its calls. */
 #include "graph/plan/plan_report.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 
 /* ---- Names -------------------------------------------------------------------------- */
 
-/* A step's name in a list of names; the enumerators in small letters. */
+/* Appends a step's name, the enumerator in lower case, to a list of names. */
 static void add_step(char *text, size_t size, KilnMapCode code)
 {
     static const char *const names[] = {
@@ -33,8 +33,8 @@ static void add_map(char *text, size_t size, const KilnMap *map)
         add_step(text, size, (KilnMapCode)map->steps[i].code);
 }
 
-/* What the pass fuse_norm has joined to a normalization says in its inputs and
- * attributes: the sum and relu after it, or their gradients before it. */
+/* Names what the pass fuse_norm fused to a normalization, from its inputs and attributes: the sum
+ * and relu after it, or their gradients before it. */
 static void name_norm(const KilnCall *call, char *text, size_t size)
 {
     const KilnBatchNormAttrs *attrs = call->attrs;
@@ -60,7 +60,7 @@ static bool is_batch_norm(const KilnOp *op)
            op == &kiln_op_batch_norm_grad;
 }
 
-/* A chain of elementwise operations says its steps, not that it is one. */
+/* Names an elementwise chain by its steps. */
 static void name_call(const KilnPlanCall *made, char *text, size_t size)
 {
     const KilnOp *op = made->call.op;
@@ -78,7 +78,7 @@ static void name_call(const KilnPlanCall *made, char *text, size_t size)
 
 /* ---- Calls ----------------------------------------------------------------------------- */
 
-/* The variable that an update writes. */
+/* The variable that a call updates. */
 static const KilnArg *written(const KilnPlanCall *made)
 {
     const KilnOp *op = made->call.op;
@@ -155,7 +155,7 @@ KilnCallReport *kiln_plan_report(const KilnPlan *plan)
     return rows;
 }
 
-/* ---- Questions ------------------------------------------------------------------------- */
+/* ---- Queries -------------------------------------------------------------------- */
 
 const KilnPlan *kiln_plan_next(const KilnPlan *plan)
 {

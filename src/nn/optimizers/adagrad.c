@@ -16,11 +16,10 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_OPTIMIZER_FIELDS(Opts, "0.01", "0.0",
-                          "L2 penalty: this times the parameters is added to the gradient"),
+                          "L2 penalty: adds this times the parameters to the gradient"),
     KILN_FIELD_F64(Opts, lr_decay, "0.0", 0.0, 1e6,
-                   "step t has the learning rate divided by 1 + (t-1) times this"),
-    KILN_FIELD_F64(Opts, initial_accumulator_value, "0.0", 0.0, 1e6,
-                   "where the sums of squares start"),
+                   "divides the learning rate of step t by 1 + (t-1) times this"),
+    KILN_FIELD_F64(Opts, initial_accumulator_value, "0.0", 0.0, 1e6, "initial sum of squares"),
     KILN_FIELD_F64(Opts, eps, "1e-10", 0.0, 1.0, "added to the denominator"),
     KILN_FIELD_END,
 };
@@ -69,7 +68,7 @@ static const KilnOptimizerOps ops = {
 const KilnComponent kiln_optimizer_adagrad = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "adagrad",
-    .summary = "Adagrad: steps scaled by the sum of all squares of the gradient so far",
+    .summary = "Adagrad: steps scaled by the sum of all squared gradients so far",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.optimizer = &ops,

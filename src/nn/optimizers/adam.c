@@ -21,10 +21,9 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_OPTIMIZER_FIELDS(Opts, "0.001", "0.0",
-                          "L2 penalty: this times the parameters is added to the gradient"),
+                          "L2 penalty: adds this times the parameters to the gradient"),
     KILN_FIELD_F64_LIST(Opts, betas, "[0.9, 0.999]", 0.0, 1.0,
-                        "two numbers below 1: how slowly the averages of the gradient and of its "
-                        "square forget"),
+                        "decay rates of the averages of the gradient and of its square, below 1"),
     KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
     KILN_FIELD_BOOL(Opts, amsgrad, "false",
                     "divide by the largest average of the square so far (Reddi et al. 2018)"),

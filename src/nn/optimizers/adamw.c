@@ -21,11 +21,11 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_OPTIMIZER_FIELDS(Opts, "0.001", "0.01",
-                          "the parameters shrink by this times the learning rate in every step"),
+    KILN_OPTIMIZER_FIELDS(
+        Opts, "0.001", "0.01",
+        "decoupled: shrinks the parameters by this times the learning rate in every step"),
     KILN_FIELD_F64_LIST(Opts, betas, "[0.9, 0.999]", 0.0, 1.0,
-                        "two numbers below 1: how slowly the averages of the gradient and of its "
-                        "square forget"),
+                        "decay rates of the averages of the gradient and of its square, below 1"),
     KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
     KILN_FIELD_BOOL(Opts, amsgrad, "false",
                     "divide by the largest average of the square so far (Reddi et al. 2018)"),
@@ -87,7 +87,7 @@ static const KilnOptimizerOps ops = {
 const KilnComponent kiln_optimizer_adamw = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "adamw",
-    .summary = "Adam with weight decay apart from the gradient",
+    .summary = "Adam with decoupled weight decay",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

@@ -21,14 +21,15 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_OPTIMIZER_FIELDS(Opts, "0.001", "0.0",
-                          "the parameters shrink by this times the learning rate in every step"),
-    KILN_FIELD_F64_LIST(Opts, betas, "[0.98, 0.92, 0.99]", 0.0, 1.0,
-                        "three numbers below 1: how slowly the averages of the gradient, of its "
-                        "changes and of the square of both forget"),
+    KILN_OPTIMIZER_FIELDS(
+        Opts, "0.001", "0.0",
+        "decoupled: shrinks the parameters by this times the learning rate in every step"),
+    KILN_FIELD_F64_LIST(
+        Opts, betas, "[0.98, 0.92, 0.99]", 0.0, 1.0,
+        "decay rates of the averages of the gradient, its changes and the square of both, below 1"),
     KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
     KILN_FIELD_BOOL(Opts, no_prox, "false",
-                    "shrink the parameters before the step as adamw does, not after it"),
+                    "shrink the parameters before the step, as in AdamW, instead of after it"),
     KILN_FIELD_END,
 };
 
@@ -56,7 +57,7 @@ static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])
     return 4;
 }
 
-/* Betas in the order of the averages; the third correction is the square's. */
+/* Betas in the order of the averages; the third correction is that of the square. */
 static size_t hyper(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER])
 {
     const Opts *opts = kiln_opts(self);

@@ -23,13 +23,12 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_OPTIMIZER_FIELDS(Opts, "0.001", "0.01",
-                          "this times the parameters is added to the direction of the step"),
+                          "adds this times the parameters to the direction of the step"),
     KILN_FIELD_F64_LIST(Opts, betas, "[0.9, 0.999]", 0.0, 1.0,
-                        "two numbers below 1: how slowly the averages of the gradient and of its "
-                        "square forget"),
+                        "decay rates of the averages of the gradient and of its square, below 1"),
     KILN_FIELD_F64(Opts, eps, "1e-6", 0.0, 1.0, "added to the denominator"),
     KILN_FIELD_BOOL(Opts, always_adapt, "false",
-                    "scale the steps of parameters without weight decay, too"),
+                    "scale the steps of parameters without weight decay as well"),
     KILN_FIELD_END,
 };
 
@@ -86,7 +85,8 @@ static const KilnOptimizerOps ops = {
 const KilnComponent kiln_optimizer_lamb = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "lamb",
-    .summary = "LAMB: AdamW with steps as large as each layer allows, for large batches",
+    .summary =
+        "LAMB: AdamW with steps scaled to the weights' norm layer by layer, for large batches",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

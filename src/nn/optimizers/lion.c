@@ -17,11 +17,11 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_OPTIMIZER_FIELDS(Opts, "0.0001", "0.0",
-                          "the parameters shrink by this times the learning rate in every step"),
+    KILN_OPTIMIZER_FIELDS(
+        Opts, "0.0001", "0.0",
+        "decoupled: shrinks the parameters by this times the learning rate in every step"),
     KILN_FIELD_F64_LIST(Opts, betas, "[0.9, 0.99]", 0.0, 1.0,
-                        "two numbers below 1: the average's share in the step, and how slowly "
-                        "the average forgets"),
+                        "weight of the average in the step, and its decay rate; both below 1"),
     KILN_FIELD_END,
 };
 
@@ -72,7 +72,7 @@ static const KilnOptimizerOps ops = {
 const KilnComponent kiln_optimizer_lion = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "lion",
-    .summary = "Lion: steps of one size, along the sign of an average of the gradient",
+    .summary = "Lion: steps of equal size, by the sign of an average of the gradient",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

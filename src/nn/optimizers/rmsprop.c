@@ -19,12 +19,14 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_OPTIMIZER_FIELDS(Opts, "0.01", "0.0",
-                          "L2 penalty: this times the parameters is added to the gradient"),
+                          "L2 penalty: adds this times the parameters to the gradient"),
     KILN_FIELD_F64(Opts, alpha, "0.99", 0.0, 1.0,
-                   "how slowly the average of the gradient's square forgets"),
+                   "decay rate of the average of the squared gradient"),
     KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
-    KILN_FIELD_F64(Opts, momentum, "0.0", 0.0, 1.0, "share of the last update that is kept"),
-    KILN_FIELD_BOOL(Opts, centered, "false", "divide by the gradient's deviation from its average"),
+    KILN_FIELD_F64(Opts, momentum, "0.0", 0.0, 1.0, "fraction of the last update to keep"),
+    KILN_FIELD_BOOL(
+        Opts, centered, "false",
+        "divide by the standard deviation of the gradient instead of its root mean square"),
     KILN_FIELD_END,
 };
 
@@ -76,7 +78,7 @@ static const KilnOptimizerOps ops = {
 const KilnComponent kiln_optimizer_rmsprop = {
     .kind = KILN_KIND_OPTIMIZER,
     .name = "rmsprop",
-    .summary = "RMSprop: steps scaled by a running average of the square of the gradient",
+    .summary = "RMSprop: steps scaled by a running average of the squared gradient",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.optimizer = &ops,

@@ -18,10 +18,10 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_OPTIMIZER_FIELDS(Opts, "0.001", "0.0",
-                          "L2 penalty: this times the parameters is added to the gradient"),
-    KILN_FIELD_F64(Opts, momentum, "0.0", 0.0, 1.0, "share of the last update that is kept"),
+                          "L2 penalty: adds this times the parameters to the gradient"),
+    KILN_FIELD_F64(Opts, momentum, "0.0", 0.0, 1.0, "fraction of the last update to keep"),
     KILN_FIELD_F64(Opts, dampening, "0.0", 0.0, 1.0,
-                   "share of the gradient that does not enter the momentum"),
+                   "fraction of the gradient to leave out of the momentum"),
     KILN_FIELD_BOOL(Opts, nesterov, "false",
                     "look ahead along the momentum; needs momentum > 0 and no dampening"),
     KILN_FIELD_END,

@@ -1,4 +1,4 @@
-/* A learning rate that stays, after an optional warmup. */
+/* A constant learning rate after an optional warmup. */
 #include "kiln.h"
 
 typedef struct Opts {
@@ -30,7 +30,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
 const KilnComponent kiln_scheduler_constant = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "constant",
-    .summary = "The learning rate stays as it is, after an optional warmup",
+    .summary = "Constant learning rate after an optional warmup",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

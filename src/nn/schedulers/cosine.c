@@ -1,7 +1,6 @@
-/* Half a cosine from the learning rate down to a share of it, step by step over
- * the planned run, after an optional warmup (Loshchilov and Hutter, "SGDR",
- * 2017, without restarts; torch's CosineAnnealingLR). A run without a planned end
- * has no half cosine: it stays at 1. */
+/* Cosine annealing, as torch's CosineAnnealingLR: half a cosine from the learning rate down to a
+ * fraction of it, step by step over the planned run, after an optional warmup (Loshchilov and
+ * Hutter, "SGDR", 2017, without restarts). A run without a planned end keeps factor 1. */
 #include "kiln.h"
 
 #include <math.h>
@@ -13,7 +12,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
-                   "where the cosine ends, as a share of the learning rate"),
+                   "final value, as a fraction of the learning rate"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
@@ -43,7 +42,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
 const KilnComponent kiln_scheduler_cosine = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "cosine",
-    .summary = "Half a cosine down to min_factor over the whole run, after an optional warmup",
+    .summary = "Cosine decay to min_factor over the whole run, after an optional warmup",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

@@ -1,5 +1,5 @@
-/* Half cosines one after the other, each t_mult times as long as the last
- * (Loshchilov and Hutter, "SGDR", 2017), as torch's CosineAnnealingWarmRestarts. */
+/* Cosine annealing with restarts, as torch's CosineAnnealingWarmRestarts: half cosines, each t_mult
+ * times as long as the last (Loshchilov and Hutter, "SGDR", 2017). */
 #include "kiln.h"
 
 #include <math.h>
@@ -12,10 +12,10 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, t_0, "10", 1, 1000000000, "epochs (or steps) until the first restart"),
-    KILN_FIELD_I64(Opts, t_mult, "1", 1, 1000, "how many times as long each next stretch is"),
+    KILN_FIELD_I64(Opts, t_mult, "1", 1, 1000, "factor of the length of each following period"),
     KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
-                   "where each cosine ends, as a share of the learning rate"),
-    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "what is counted: epochs or steps"),
+                   "end of each cosine, as a fraction of the learning rate"),
+    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "unit: epochs or steps"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
@@ -58,7 +58,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .by_epoch = by_epoch, .c
 const KilnComponent kiln_scheduler_cosine_restarts = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "cosine_restarts",
-    .summary = "Half cosines one after the other, each t_mult times as long as the last",
+    .summary = "Cosine decay with restarts, each period t_mult times as long as the last",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

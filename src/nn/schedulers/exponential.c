@@ -1,4 +1,5 @@
-/* The learning rate falls by a factor after every epoch, as torch's ExponentialLR. */
+/* Exponential decay, as torch's ExponentialLR: the learning rate falls by a factor after every
+ * epoch. */
 #include "kiln.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, gamma, "0.95", 0.0, 1e3, "factor after each epoch (or step)"),
-    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "what is counted: epochs or steps"),
+    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "unit: epochs or steps"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
@@ -47,7 +48,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .by_epoch = by_epoch, .c
 const KilnComponent kiln_scheduler_exponential = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "exponential",
-    .summary = "The learning rate is multiplied by gamma after every epoch",
+    .summary = "Multiplies the learning rate by gamma after every epoch",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

@@ -1,6 +1,5 @@
-/* A straight line from the learning rate down to a share of it, step by step over
- * the planned run, after an optional warmup. A run without a planned end stays at
- * 1. */
+/* Linear decay from the learning rate down to a fraction of it, step by step over the planned run,
+ * after an optional warmup. A run without a planned end keeps factor 1. */
 #include "kiln.h"
 
 typedef struct Opts {
@@ -10,7 +9,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
-                   "where the line ends, as a share of the learning rate"),
+                   "final value, as a fraction of the learning rate"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
@@ -38,7 +37,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
 const KilnComponent kiln_scheduler_linear = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "linear",
-    .summary = "A straight line down to min_factor over the whole run, after an optional warmup",
+    .summary = "Linear decay to min_factor over the whole run, after an optional warmup",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

@@ -14,7 +14,7 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_FIELD_I64_LIST(Opts, milestones, NULL, 1, 1e15, "epochs (or steps) after which it falls"),
     KILN_FIELD_F64(Opts, gamma, "0.1", 0.0, 1e3, "factor at each fall"),
-    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "what is counted: epochs or steps"),
+    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "unit: epochs or steps"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
@@ -26,9 +26,9 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
     for (size_t i = 1; i < opts->milestones_count; i++)
         if (opts->milestones[i] <= opts->milestones[i - 1]) {
             *ret_option = "milestones";
-            return kiln_error_set(err, KILN_E_RANGE, "expected rising numbers, got %lld after %lld",
-                                  (long long)opts->milestones[i],
-                                  (long long)opts->milestones[i - 1]);
+            return kiln_error_set(
+                err, KILN_E_RANGE, "expected increasing numbers, got %lld after %lld",
+                (long long)opts->milestones[i], (long long)opts->milestones[i - 1]);
         }
     return kiln_warmup_check(KILN_WARMUP(opts), ret_option, err);
 }
@@ -61,7 +61,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .by_epoch = by_epoch, .c
 const KilnComponent kiln_scheduler_multistep = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "multistep",
-    .summary = "The learning rate is multiplied by gamma at each of the milestones",
+    .summary = "Multiplies the learning rate by gamma at each milestone",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

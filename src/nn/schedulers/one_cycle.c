@@ -1,6 +1,6 @@
-/* Up to the learning rate and far down again, once over the planned run (Smith and
- * Topin, "Super-convergence", 2018), as torch's OneCycleLR with cycle_momentum=False:
- * kiln's schedules leave the momentum alone. */
+/* The one-cycle policy (Smith and Topin, "Super-convergence", 2018): the learning rate rises, then
+ * falls far below its start, once over the planned run. As torch's OneCycleLR with
+ * cycle_momentum=False, since kiln's schedules do not change the momentum. */
 #include "kiln.h"
 
 #include <math.h>
@@ -18,15 +18,14 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_F64(Opts, pct_start, "0.3", 0.0, 1.0, "share of the run in which it rises"),
-    KILN_FIELD_ENUM(Opts, anneal_strategy, "cos", strategies,
-                    "along half cosines or straight lines"),
+    KILN_FIELD_F64(Opts, pct_start, "0.3", 0.0, 1.0, "fraction of the run in which it rises"),
+    KILN_FIELD_ENUM(Opts, anneal_strategy, "cos", strategies, "cosine or linear annealing"),
     KILN_FIELD_F64(Opts, div_factor, "25.0", 1.0, 1e9,
-                   "it starts at the learning rate divided by this"),
+                   "initial value: the learning rate divided by this"),
     KILN_FIELD_F64(Opts, final_div_factor, "1e4", 1.0, 1e12,
-                   "it ends at where it started divided by this"),
+                   "final value: the initial value divided by this"),
     KILN_FIELD_BOOL(Opts, three_phase, "false",
-                    "fall as fast as it rose back to the start, and only then to the end"),
+                    "fall back to the initial value as fast as it rose, then to the final value"),
     KILN_FIELD_END,
 };
 
@@ -38,8 +37,7 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
         return KILN_OK;
     *ret_option = "pct_start";
     return kiln_error_set(err, KILN_E_RANGE,
-                          "%g: with three_phase the rise takes at most half of "
-                          "the run (0.5)",
+                          "%g: with three_phase the rise can take at most half of the run (0.5)",
                           opts->pct_start);
 }
 
@@ -53,7 +51,7 @@ static KilnStatus has_end(const KilnInstance *self, const KilnProgress *at, Kiln
                           "trainer.max_steps");
 }
 
-/* From `a` to `b` while `x` goes from `begin` to `end`. */
+/* Interpolates from `a` to `b` while `x` goes from `begin` to `end`. */
 static double anneal(int64_t strategy, double a, double b, double x, double begin, double end)
 {
     const double pi = 3.14159265358979323846;
@@ -85,7 +83,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .check = has_end };
 const KilnComponent kiln_scheduler_one_cycle = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "one_cycle",
-    .summary = "Up to the learning rate and far down again, once over the whole run",
+    .summary = "One cycle: up to the learning rate, then far down, once over the whole run",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

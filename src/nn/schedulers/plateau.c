@@ -1,5 +1,5 @@
-/* The learning rate falls when a metric no longer gets better, as torch's
- * ReduceLROnPlateau. Looked at after each epoch that logged the metric. */
+/* The learning rate falls when a metric stops improving, as torch's ReduceLROnPlateau. Checks after
+ * each epoch that logged the metric. */
 #include "kiln.h"
 
 #include <math.h>
@@ -20,20 +20,21 @@ static const KilnChoice threshold_modes[] = { { "rel", THRESHOLD_REL },
 static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, monitor, "val/loss", "metric to watch"),
     KILN_FIELD_MODE(Opts),
-    KILN_FIELD_F64(Opts, factor, "0.1", 0.0, 1.0, "the learning rate falls to this share of it"),
-    KILN_FIELD_I64(Opts, patience, "10", 0, 1e9, "checks without progress that are let pass"),
+    KILN_FIELD_F64(Opts, factor, "0.1", 0.0, 1.0, "factor of the learning rate at each fall"),
+    KILN_FIELD_I64(Opts, patience, "10", 0, 1e9,
+                   "checks without improvement before the learning rate falls"),
     KILN_FIELD_F64(Opts, threshold, "1e-4", 0.0, 1e6, "smallest change that counts"),
     KILN_FIELD_ENUM(Opts, threshold_mode, "rel", threshold_modes,
-                    "rel: as a share of the best value; abs"),
-    KILN_FIELD_I64(Opts, cooldown, "0", 0, 1e9, "checks after a fall that do not count"),
+                    "rel: relative to the best value; abs: absolute"),
+    KILN_FIELD_I64(Opts, cooldown, "0", 0, 1e9, "checks to ignore after a fall"),
     KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
-                   "how far it falls at most, as a share of the learning rate"),
+                   "lower bound, as a fraction of the learning rate"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
 
 typedef struct State {
-    double best, share; /* share: of the learning rate, now */
+    double best, share; /* share: current fraction of the learning rate */
     int64_t waited, cooling;
 } State;
 
@@ -82,7 +83,7 @@ static bool is_better(const Opts *opts, double value, double best, bool higher)
     double margin = opts->threshold_mode == THRESHOLD_ABS ? opts->threshold
                                                           : opts->threshold * best;
 
-    if (!isfinite(best)) /* nothing was seen yet */
+    if (!isfinite(best)) /* no metric yet */
         return isfinite(value);
     return higher ? value > best + margin : value < best - margin;
 }
@@ -151,7 +152,7 @@ static const KilnSchedulerOps ops = {
 const KilnComponent kiln_scheduler_plateau = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "plateau",
-    .summary = "The learning rate falls when a metric no longer gets better",
+    .summary = "The learning rate falls when a metric stops improving",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

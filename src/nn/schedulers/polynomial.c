@@ -1,6 +1,5 @@
-/* A power of what is left of the planned run, step by step, after an optional
- * warmup; torch's PolynomialLR over the whole run. A run without a planned end stays
- * at 1. */
+/* Polynomial decay over the planned run, step by step, after an optional warmup, as torch's
+ * PolynomialLR. A run without a planned end keeps factor 1. */
 #include "kiln.h"
 
 #include <math.h>
@@ -13,7 +12,7 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, power, "1.0", 0.0, 100.0, "1: a straight line; 2: a parabola"),
     KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
-                   "where it ends, as a share of the learning rate"),
+                   "final value, as a fraction of the learning rate"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
@@ -42,7 +41,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .check = fits };
 const KilnComponent kiln_scheduler_polynomial = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "polynomial",
-    .summary = "A power of what is left of the run, down to min_factor, after an optional warmup",
+    .summary = "Polynomial decay to min_factor over the whole run, after an optional warmup",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

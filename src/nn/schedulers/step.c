@@ -10,9 +10,9 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, step_size, "10", 1, 1000000000, "epochs (or steps) between two falls"),
+    KILN_FIELD_I64(Opts, step_size, "10", 1, 1000000000, "epochs (or steps) between falls"),
     KILN_FIELD_F64(Opts, gamma, "0.1", 0.0, 1e3, "factor at each fall"),
-    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "what is counted: epochs or steps"),
+    KILN_FIELD_ENUM(Opts, interval, "epoch", kiln_intervals, "unit: epochs or steps"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };
@@ -48,7 +48,7 @@ static const KilnSchedulerOps ops = { .factor = factor, .by_epoch = by_epoch, .c
 const KilnComponent kiln_scheduler_step = {
     .kind = KILN_KIND_SCHEDULER,
     .name = "step",
-    .summary = "The learning rate is multiplied by gamma every step_size epochs",
+    .summary = "Multiplies the learning rate by gamma every step_size epochs",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

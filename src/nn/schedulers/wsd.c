@@ -1,6 +1,6 @@
-/* Warmup, stable, decay (Hu et al., "MiniCPM", 2024): the learning rate rises, stays,
- * and falls in the last part of the planned run. A run without a planned end stays at
- * 1 after the warmup. */
+/* Warmup, stable, decay (Hu et al., "MiniCPM", 2024): the learning rate rises, stays constant, and
+ * falls in the last part of the planned run. A run without a planned end keeps factor 1 after the
+ * warmup. */
 #include "kiln.h"
 
 #include <math.h>
@@ -19,11 +19,11 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, decay_fraction, "0.1", 0.0, 1.0,
-                   "share of the whole run in which it falls"),
+                   "fraction of the whole run in which it falls"),
     KILN_FIELD_ENUM(Opts, decay_shape, "linear", shapes,
-                    "how it falls; sqrt: as 1 - sqrt(t) (Haegele et al. 2024)"),
+                    "shape of the decay; sqrt: 1 - sqrt(t) (Haegele et al. 2024)"),
     KILN_FIELD_F64(Opts, min_factor, "0.0", 0.0, 1.0,
-                   "where it ends, as a share of the learning rate"),
+                   "final value, as a fraction of the learning rate"),
     KILN_WARMUP_FIELDS(Opts),
     KILN_FIELD_END,
 };

@@ -53,7 +53,7 @@ void kiln_batch_stats_record(KilnTrainer *trainer, KilnFlat *flat)
 
     if (batch_stats->norms == NULL)
         return;
-    flat->parts = kiln_graph_input(trainer->graph, KILN_I64, shape, batch_stats->norm_ends);
+    flat->part_ends = kiln_graph_input(trainer->graph, KILN_I64, shape, batch_stats->norm_ends);
     flat->norms = kiln_graph_variable(trainer->graph, KILN_F32, shape, batch_stats->norms, false,
                                       NULL);
 }

@@ -28,7 +28,7 @@ static const KilnField root_fields[] = {
 enum { FIRST_PLAIN_ROOT_FIELD = 4 }; /* those before it are components */
 
 static const KilnChoice passes[] = {
-#define PASS(name, joins, summary) { #name, KILN_PASS_##name },
+#define PASS(name, merges, summary) { #name, KILN_PASS_##name },
     KILN_PASS_TABLE(PASS)
 #undef PASS
         { NULL, 0 },

@@ -146,7 +146,7 @@ class Shapes(Case):
         """A loss knows how many classes the labels have, whoever computes the logits."""
         own = ["task=own_head", "callbacks=none"]
         self.wrong(*own, "task.outputs=4",
-                   says=["the labels are of 10 classes, but the last axis of the logits [64, 4] has only 4"])
+                   says=["the labels have 10 classes, but the last axis of the logits [64, 4] has only 4"])
         self.run_kiln("--plugin", self.plugin, *own, "trainer.fast_dev_run=true")
 
     def test_labels_of_data(self):

@@ -93,7 +93,7 @@ enum { FIRST = 1, FLAG = 2, OTHER = 4, NORMS = 8 };
 
 /* Leaves: parameters, gradients, scale, slots, norms (of three parts of 100003 elements, with
  * NORMS in arg[2]). arg[0] is the number of slots,
- * arg[1] 0: one run without decay, 1 and 2: four runs of 101 and of 100003 elements,
+ * arg[1] 0: one segment without decay, 1 and 2: four segments of 101 and of 100003 elements,
  * one of which is left alone; arg[2] what the case makes of it; arg[3] which of its
  * slots (bits) are NULL. */
 static KilnFlat flat_of(KilnTensor *const *leaf, const int64_t *arg, const float *hyper, int64_t n)
@@ -111,12 +111,12 @@ static KilnFlat flat_of(KilnTensor *const *leaf, const int64_t *arg, const float
     if ((arg[2] & NORMS) != 0) {
         static const int64_t parts[] = { 17, 40000, 100003 };
 
-        flat.parts = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(3), parts);
+        flat.part_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(3), parts);
         flat.norms = leaf[3 + arg[0]];
     }
     for (int64_t i = 0; i < arg[0]; i++)
         flat.slots[i] = (arg[3] >> i & 1) != 0 ? NULL : leaf[3 + i];
-    /* The runs fit these sizes alone. */
+    /* The segments fit only these sizes. */
     if (arg[1] > 0 && kiln_tensor_dim(leaf[0], 0) == ends[arg[1] - 1][3]) {
         flat.segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(4), ends[arg[1] - 1]);
         flat.rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(4, 2), rates);
@@ -146,10 +146,10 @@ BUILD(build_sgd)
 
 static const Case cases_sgd_update[] = {
     { "sgd_update", build_sgd, "vfp", FLAT(101) },
-    { "sgd_update, runs", build_sgd, "vfp", FLAT(100003), .arg = { 0, 2 } },
+    { "sgd_update, segments", build_sgd, "vfp", FLAT(100003), .arg = { 0, 2 } },
     { "sgd_update, momentum", build_sgd, "vfpv", FLAT(100003), .arg = { 1, 2, FIRST } },
     { "sgd_update, norms", build_sgd, "vfpv", FLAT_NORMS0(100003), .arg = { 0, 0, NORMS } },
-    { "sgd_update, runs, norms", build_sgd, "vfpvv", FLAT_NORMS1(100003),
+    { "sgd_update, segments, norms", build_sgd, "vfpvv", FLAT_NORMS1(100003),
       .arg = { 1, 2, FIRST | NORMS } },
     { "sgd_update, dampening", build_sgd, "vfpv", FLAT(101), .arg = { 1, 1, OTHER } },
     { "sgd_update, nesterov", build_sgd, "vfpv", FLAT(101), .arg = { 1, 0, FLAG } },
@@ -175,7 +175,7 @@ BUILD(build_adam)
 
 static const Case cases_adam_update[] = {
     { "adam_update", build_adam, "vfpvv", FLAT(40009), .arg = { 2 } },
-    { "adam_update, runs", build_adam, "vfpvv", FLAT(101), .arg = { 2, 1 } },
+    { "adam_update, segments", build_adam, "vfpvv", FLAT(101), .arg = { 2, 1 } },
     { "adam_update, norms", build_adam, "vfpvvv", FLAT_NORMS2(100003), .arg = { 2, 2, NORMS } },
     { "adam_update, decoupled", build_adam, "vfpvv", FLAT(100003), .arg = { 2, 2, FLAG } },
     { "adam_update, amsgrad", build_adam, "vfpvvv", FLAT(101), .arg = { 3, 1 } },
@@ -236,7 +236,7 @@ BUILD(build_lamb)
 
 static const Case cases_lamb_update[] = {
     { "lamb_update", build_lamb, "vfpvv", FLAT(101), .arg = { 2, 1 } },
-    { "lamb_update, one run", build_lamb, "vfpvv", FLAT(40009), .arg = { 2, 0, FLAG } },
+    { "lamb_update, one segment", build_lamb, "vfpvv", FLAT(40009), .arg = { 2, 0, FLAG } },
     { "lamb_update, norms", build_lamb, "vfpvvv", FLAT_NORMS2(100003),
       .arg = { 2, 2, FLAG | NORMS } },
     { "lamb_update, pieces", build_lamb, "vfpvv", FLAT(100003), .arg = { 2, 2, FLAG } },

@@ -233,25 +233,24 @@ static const struct {
     const char *text;
 } messages[] = {
     { m_add,
-      "net: add: [2, 3] and [3, 2] don't broadcast: from the right, sizes must be equal or one "
-      "of them 1" },
+      "net: add: [2, 3] and [3, 2] do not broadcast: from the right, sizes must be equal or 1" },
     { m_add_type, "net: add: the second must be f32, got i32" },
     { m_reshape, "net: reshape: [2, 3] (6 elements) does not fit into [4, -1]" },
     { m_reshape_two, "net: reshape: [2, 3] (6 elements) does not fit into [-1, -1]" },
     { m_permute, "net: permute: the order must hold each axis from 0 to 1 once, got 0 at place 1" },
     { m_flatten, "net: flatten: needs [N, ...], got a scalar" },
     { m_argmax, "net: argmax: there is no axis -1 in []" },
-    { m_equal, "net: equal: both must have one shape, got [2] and [3]" },
-    { m_matmul, "net: matmul: [2, 3] times [2, 3] does not go: 3 columns meet 2 rows" },
+    { m_equal, "net: equal: both must have the same shape, got [2] and [3]" },
+    { m_matmul, "net: matmul: [2, 3] times [2, 3] does not match: 3 columns meet 2 rows" },
     { m_matmul_t,
-      "net: matmul: [2, 3] transposed times [3, 5] does not go: 2 columns meet 3 rows" },
-    { m_linear, "net: linear: x has 784 features, the weight [10, 100] takes 100" },
+      "net: matmul: [2, 3] transposed times [3, 5] does not match: 2 columns meet 3 rows" },
+    { m_linear, "net: linear: x has 784 features, the weight [10, 100] expects 100" },
     { m_linear_rank, "net: linear: x must have at least one axis, got a scalar" },
     { m_linear_bias, "net: linear: bias must be [10], got [9]" },
     { m_conv, "net: conv2d: the 2×2 image is smaller than the 3×3 kernel" },
     { m_conv_pad,
       "net: conv2d: the 2×2 image is smaller than the 7×7 kernel, with a padding of 1 too" },
-    { m_conv_channels, "net: conv2d: the image has 1 channels, the weight [4, 3, 3, 3] takes 3" },
+    { m_conv_channels, "net: conv2d: the image has 1 channels, the weight [4, 3, 3, 3] expects 3" },
     { m_conv_huge,
       "net: conv2d: the stride must be at least 1 and the padding from 0 to 2147483647, "
       "got 1 and 4611686018427387903" },
@@ -278,7 +277,7 @@ static const struct {
     { m_rank, "net: input: 7 axes; 0 to 6 are possible" },
     { m_grows, "net: matmul: result: shape [1048576, 1048576] has too many elements; less than "
                "2^31 are possible" },
-    { m_grad_type, "net: variable: only f32 has gradients here, this one is i32" },
+    { m_grad_type, "net: variable: only f32 supports gradients here, got i32" },
     { m_ema, "net: ema_update: the value must be [2], got [3]" },
     { m_not_variable, "net: ema_update: input 1 is updated and must be a variable" },
     { m_increment, "net: increment: the variable must be a scalar, got [2]" },
@@ -287,8 +286,7 @@ static const struct {
     { m_rates, "net: lion_update: rates must be [2, 2], got [3, 2]" },
     { m_slot, "net: lion_update: exp_avg is missing" },
     { m_backward_shape, "net: backward: the loss must be a scalar, got [2]" },
-    { m_backward_none,
-      "net: backward: the loss does not depend on any variable that wants a gradient" },
+    { m_backward_none, "net: backward: the loss does not depend on any variable with a gradient" },
     { m_backward_twice, "net: backward: was called before in this step; add the losses and call it "
                         "once" },
 };

@@ -61,7 +61,7 @@ static void descent_close(Descent *d)
     built_free(&d->built);
 }
 
-/* The update without runs and clipping; step counts from 0. */
+/* The update without segments and clipping; step counts from 0. */
 static KilnFlat descent_flat(Descent *d, float *value, float *gradient, int64_t step)
 {
     const KilnShape shape = KILN_SHAPE(d->n);
@@ -291,9 +291,9 @@ static void test_frozen(void **unused)
 
 /* ---- Groups ------------------------------------------------------------------------- */
 
-/* The runs of a store with fc1, fc2 and a scalar, as text. */
-static KilnStatus runs_text(const char *optimizer, char *const *options, size_t n, char *buf,
-                            size_t size, KilnError *err)
+/* The segments of a store with fc1, fc2 and a scalar, as text. */
+static KilnStatus segments_text(const char *optimizer, char *const *options, size_t n, char *buf,
+                                size_t size, KilnError *err)
 {
     Built built;
     KilnParams *params = NULL;
@@ -355,7 +355,7 @@ static void test_groups(void **unused)
 
         while (n < 4 && cases[i].options[n] != NULL)
             n++;
-        if (runs_text(cases[i].optimizer, cases[i].options, n, got, sizeof(got), &err) < 0)
+        if (segments_text(cases[i].optimizer, cases[i].options, n, got, sizeof(got), &err) < 0)
             fail_msg("case %zu: %s", i, err.text);
         assert_string_equal(got, cases[i].want);
     }
@@ -379,8 +379,8 @@ static void test_refused_groups(void **unused)
         char got[256];
         KilnError err = { 0 };
 
-        assert_true(runs_text("sgd", cases[i].options, cases[i].options[1] != NULL ? 2 : 1, got,
-                              sizeof(got), &err) < 0);
+        assert_true(segments_text("sgd", cases[i].options, cases[i].options[1] != NULL ? 2 : 1, got,
+                                  sizeof(got), &err) < 0);
         if (strstr(err.text, cases[i].want) == NULL)
             fail_msg("'%s' is not in: %s", cases[i].want, err.text);
     }
@@ -559,14 +559,14 @@ static void test_refused_options(void **unused)
           "betas[1]: expected a number from 0 to below 1, got 1" },
         { KILN_KIND_OPTIMIZER, "adam", "beta=0.9", NULL, "betas" },
         { KILN_KIND_SCHEDULER, "cosine", "warmup_steps=5", "warmup_epochs=1",
-          "warmup_epochs: 1, and warmup_steps is 5: one of both must be 0" },
+          "warmup_epochs: 1, and warmup_steps is 5: one of them must be 0" },
         { KILN_KIND_SCHEDULER, "step", "step_size=0", NULL, "step_size" },
         { KILN_KIND_OPTIMIZER, "adan", "betas=[0.9,0.99]", NULL,
           "betas: expected three numbers, such as [0.98, 0.92, 0.99], got 2" },
         { KILN_KIND_OPTIMIZER, "sgd", "groups.a.lr_scale=2", NULL, "groups.a.params" },
         { KILN_KIND_OPTIMIZER, "sgd", "groups.a.parms=[x]", NULL, "params" },
         { KILN_KIND_SCHEDULER, "multistep", "milestones=[3,2]", NULL,
-          "milestones: expected rising numbers, got 2 after 3" },
+          "milestones: expected increasing numbers, got 2 after 3" },
         { KILN_KIND_SCHEDULER, "plateau", "factor=1.0", NULL, "factor: expected a number below 1" },
         { KILN_KIND_SCHEDULER, "one_cycle", "three_phase=true", "pct_start=0.6", "pct_start: 0.6" },
     };

@@ -118,7 +118,7 @@ static void test_reference(void **unused)
                      KILN_E_TYPE);
     assert_int_equal(kiln_safetensors_read(file, batches, KILN_F32, bytes, &err), KILN_E_TYPE);
     assert_string_equal(err.text, "tests/data/safetensors/reference.safetensors: "
-                                  "layer.num_batches_tracked: is I64 and can't be read as f32");
+                                  "layer.num_batches_tracked: is I64 and cannot be read as f32");
     assert_null(kiln_safetensors_find(file, "absent"));
     assert_null(kiln_safetensors_at(file, 10));
     kiln_safetensors_close(file);
@@ -358,17 +358,16 @@ static const struct {
     { "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "a: has no list \"shape\"" },
     { "{\"a\":" T("F32", "{}", "0", "4") "}", 4, "a: has no list \"shape\"" },
     { "{\"a\":" T("F31", "[1]", "0", "4") "}", 4, "a: unknown dtype \"F31\"" },
-    { "{\"a\":" T("F32", "[-1]", "0", "4") "}", 4, "\"shape\" holds something that is not a size" },
-    { "{\"a\":" T("F32", "[1.0]", "0", "4") "}", 4,
-      "\"shape\" holds something that is not a size" },
+    { "{\"a\":" T("F32", "[-1]", "0", "4") "}", 4, "\"shape\" has a value that is not a size" },
+    { "{\"a\":" T("F32", "[1.0]", "0", "4") "}", 4, "\"shape\" has a value that is not a size" },
     { "{\"a\":" T("F32", "[1,1,1,1,1,1,1]", "0", "4") "}", 4, "a: has 7 axes; kiln reads up to 6" },
-    { "{\"a\":" T("F32", "[2]", "0", "4") "}", 4, "do not hold what dtype and shape say" },
-    { "{\"a\":" T("F32", "[1]", "8", "4") "}", 8, "do not hold what dtype and shape say" },
+    { "{\"a\":" T("F32", "[2]", "0", "4") "}", 4, "do not match dtype and shape" },
+    { "{\"a\":" T("F32", "[1]", "8", "4") "}", 8, "do not match dtype and shape" },
     { "{\"a\":" T("F32", "[-0]", "-4", "0") "}", 4, "has no \"data_offsets\"" },
     { "{\"a\":" T("F32", "[4611686018427387904,4]", "0", "0") "}", 0,
-      "do not hold what dtype and shape say" },
+      "do not match dtype and shape" },
     { "{\"a\":" T("F64", "[2305843009213693952]", "0", "0") "}", 0,
-      "do not hold what dtype and shape say" },
+      "do not match dtype and shape" },
     { "{\"a\":" T("F32", "[99999999999999999999]", "0", "4") "}", 4, "header: " },
     { "{\"a\":" T("F32", "[1]", "0", "4") ",\"b\":" T("F32", "[1]", "2", "6") "}", 6, "overlaps" },
     { "{\"a\":" T("F32", "[1]", "0", "4") ",\"b\":" T("F32", "[1]", "0", "4") "}", 4, "overlaps" },
@@ -380,7 +379,7 @@ static const struct {
     { "{\"a\\u0000b\":" T("F32", "[1]", "0", "4") "}", 4, "header: " },
     { "{\"a\":" T("F32", "[1]", "0", "4") "} x", 4, "header: " },
     { "{\"__metadata__\":[]}", 0, "__metadata__ is not a mapping" },
-    { "{\"__metadata__\":{\"step\":1}}", 0, "__metadata__: step is not a text" },
+    { "{\"__metadata__\":{\"step\":1}}", 0, "__metadata__: step is not text" },
 };
 
 static void test_hostile(void **unused)

@@ -1,6 +1,6 @@
-/* The primitives of AMX: tiles, packing, and the product of panels. Intrinsics
- * are confined to the files named amx; each function names what it needs, so
- * that the program runs on every x86-64. */
+/* AMX primitives: tiles, packing, and the product of panels. Only files named amx use these
+ * intrinsics. Each function declares the features it needs, so that the program still runs on every
+ * x86-64. */
 #define _DEFAULT_SOURCE /* syscall */
 
 #include "backend/cpu/amx/amx.h"
@@ -14,7 +14,7 @@
 
 #define VECTOR __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define TILES __attribute__((target("amx-tile,amx-bf16")))
-/* gcc drops calls of functions that do nothing but fetch: they must be inlined before. */
+/* gcc drops calls of functions that only prefetch unless they are inlined. */
 #define FETCHES static inline __attribute__((always_inline))
 
 /* ---- Permission ------------------------------------------------------------------ */
@@ -34,7 +34,7 @@ bool kiln_amx_usable(void)
 
 TILES void kiln_amx_begin(void)
 {
-    /* Static, for compilers think that the instruction reads eight bytes. */
+    /* Static, since compilers believe that the instruction reads eight bytes. */
     static const struct {
         uint8_t palette, start, zero[14];
         uint16_t columns[16]; /* bytes */
@@ -55,10 +55,10 @@ TILES void kiln_amx_end(void)
 
 /* ---- Packing ----------------------------------------------------------------------- */
 
-/* Lines that are fetched before their turn: the processor can't guess where they are. */
+/* Lines to prefetch ahead: the hardware prefetcher cannot predict a gather. */
 enum { GATHER_AHEAD = 16 };
 
-/* 16 x 16 words of 32 bits, rows for columns. */
+/* Transposes 16 x 16 words of 32 bits. */
 VECTOR static void transpose(__m512i r[16])
 {
     __m512i t[16];
@@ -92,7 +92,7 @@ static uint32_t mask_of(int64_t n, int most)
     return n >= most ? UINT32_MAX >> (32 - most) : n > 0 ? (1u << n) - 1u : 0u;
 }
 
-/* 16 floats, as far as the mask goes. */
+/* 16 floats, limited by the mask. */
 VECTOR static __m512 load_16(const KilnAmxMatrix *matrix, int64_t at, __mmask16 mask)
 {
     const float *from = (const float *)matrix->data + at;
@@ -104,7 +104,7 @@ VECTOR static __m512 load_16(const KilnAmxMatrix *matrix, int64_t at, __mmask16 
     return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, index, from, sizeof(float));
 }
 
-/* 32 values at `at` as bf16; zeros from `n` on. */
+/* 32 values from `at` as bf16; zeros from `n` on. */
 VECTOR static __m512i load_32(const KilnAmxMatrix *matrix, int64_t at, int64_t n)
 {
     if (!matrix->f32)
@@ -115,14 +115,14 @@ VECTOR static __m512i load_32(const KilnAmxMatrix *matrix, int64_t at, int64_t n
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
-/* The order that turns 16 values and 16 more into 16 pairs. */
+/* The permutation that interleaves 16 values with 16 more into 16 pairs. */
 VECTOR static __m512i interleaved(void)
 {
     return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
                             6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
 }
 
-/* Pairs of 16 values from two places, one after the other. */
+/* Pairs of 16 values from two positions. */
 VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int64_t second,
                                  int64_t n, bool both)
 {
@@ -143,7 +143,7 @@ VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int
     return _mm512_permutexvar_epi16(order, halves);
 }
 
-/* One tile, from row r and depth k on. */
+/* One tile, from row r and depth k. */
 VECTOR static void pack_tile(uint16_t *tile, const KilnAmxMatrix *matrix, bool right, int64_t r,
                              int64_t k)
 {
@@ -173,11 +173,11 @@ static int64_t tiles(int64_t n, int64_t size)
 
 int64_t kiln_amx_packed(int64_t rows, int64_t depth)
 {
-    /* Blocks take two tiles of rows: an odd last one has a partner of zeros. */
+    /* Blocks take two rows of tiles; an odd last row is paired with zeros. */
     return tiles(rows, KILN_AMX_BLOCK) * 2 * tiles(depth, KILN_AMX_DEPTH) * KILN_AMX_TILE;
 }
 
-/* The orders that turn 32 values and 32 more into the first 16 pairs, and the others. */
+/* The permutations that interleave 32 values with 32 more: the first 16 pairs, and the others. */
 VECTOR static __m512i pairs_low(void)
 {
     return _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
@@ -189,8 +189,7 @@ VECTOR static __m512i pairs_high(void)
     return _mm512_add_epi16(pairs_low(), _mm512_set1_epi16(16));
 }
 
-/* Two whole tiles that lie side by side in a bf16 matrix stored across: together
- * they take whole lines of the cache. */
+/* Two whole adjacent tiles of a bf16 matrix stored across: together they use whole cache lines. */
 VECTOR static void pack_pair(uint16_t *first, uint16_t *second, const KilnAmxMatrix *matrix,
                              bool right, int64_t r, int64_t k)
 {
@@ -212,7 +211,7 @@ VECTOR static void pack_pair(uint16_t *first, uint16_t *second, const KilnAmxMat
     }
 }
 
-/* Rows of depth are read one after the other, and each only once. */
+/* Reads rows of depth in order, each only once. */
 static void pack_across(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
                         int64_t end)
 {
@@ -285,7 +284,7 @@ VECTOR void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *da
 
 /* ---- Products ------------------------------------------------------------------------ */
 
-/* Where the next tiles of both factors lie. */
+/* Position of both factors' next tiles. */
 typedef struct Walk {
     const KilnAmxSide *left, *right;
     const uint16_t *a, *b;
@@ -307,8 +306,8 @@ static inline void next_tiles(Walk *w)
     w->step = 1;
 }
 
-/* A quarter of the right factor's tiles of the step behind: it comes from the second
- * cache, and a core that is shared looks too short a way ahead to wait for it in time. */
+/* Prefetches a quarter of the right factor's tiles of the step after next: they come from the
+ * second-level cache, and a shared core looks too short a way ahead to hide that. */
 FETCHES void fetch_quarter(const Walk *w, int64_t second, int quarter)
 {
     const char *b = (const char *)(w->b + w->right->step);
@@ -320,7 +319,7 @@ FETCHES void fetch_quarter(const Walk *w, int64_t second, int quarter)
     }
 }
 
-/* A tile is loaded for the next step as soon as this one has used it. */
+/* Loads a tile for the next step as soon as this one has used it. */
 TILES static inline void multiply_tiles(Walk *w, int64_t count)
 {
     const size_t a_row = (size_t)w->left->row, b_row = (size_t)w->right->row;
@@ -409,7 +408,7 @@ VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t 
 
 #else
 
-/* Other machines: never usable, so nothing else is called. */
+/* Other processors: never usable, so nothing else is called. */
 bool kiln_amx_usable(void)
 {
     return false;

@@ -1,5 +1,5 @@
-/* Products of attention's blocks in bf16 on AMX: 64 queries by 64 keys are two by two
- * blocks of tiles. Sums stay f32; weights are rounded when they are packed. */
+/* Products of attention blocks in bf16 on AMX: 64 queries by 64 keys are two by two blocks of
+ * tiles. Sums are f32; weights are rounded while packed. */
 #include "backend/cpu/amx/amx.h"
 #include "backend/cpu/isa/attention_head.h"
 
@@ -7,7 +7,7 @@ enum { BLOCK = KILN_ATTENTION_BLOCK, TILES = BLOCK / KILN_AMX_ROWS };
 
 typedef KilnAttentionHead Head;
 
-/* A packed factor from one of its tiles on; tiles between its rows of tiles. */
+/* A packed factor from a given tile on, and the tiles between its rows of tiles. */
 typedef struct Factor {
     const uint16_t *tiles;
     int64_t line;
@@ -41,7 +41,7 @@ static int64_t deep(int64_t n)
 
 /* ---- Packing ----------------------------------------------------------------------- */
 
-/* `n` rows of a tensor, to be summed over their width, up to `rows` in all. */
+/* Packs `n` rows of a tensor, summed over their width, padded to `rows`. */
 static void pack_rows(const Head *head, void *packed, KilnAttentionRows x, int64_t first,
                       int64_t stride, int64_t n, int64_t rows, bool right)
 {
@@ -53,7 +53,7 @@ static void pack_rows(const Head *head, void *packed, KilnAttentionRows x, int64
     kiln_amx_pack(packed, &matrix, right, 0, rows / KILN_AMX_ROWS);
 }
 
-/* The same, to be summed over the rows. */
+/* The same, summed over the rows. */
 static void pack_across(const Head *head, void *packed, KilnAttentionRows x, int64_t first,
                         int64_t stride, int64_t n)
 {
@@ -97,7 +97,7 @@ static void pack_queries(const Head *head, int64_t i0, int64_t rows, bool backwa
     pack_across(head, head->dy_across, loop->dy, y, s->y.row, rows);
 }
 
-/* Weights of `rows` queries, or (across) their transpose, as a left factor. */
+/* Packs the weights of `rows` queries, or (across) their transpose, as a left factor. */
 static Factor pack_weights(const Head *head, const float *weights, int64_t rows, bool across)
 {
     const KilnAmxMatrix matrix = { .data = weights,
@@ -113,7 +113,7 @@ static Factor pack_weights(const Head *head, const float *weights, int64_t rows,
 
 /* ---- Products ---------------------------------------------------------------------- */
 
-/* Of the rows from j0 on, summed over the width. */
+/* The rows from j0 on, summed over the width. */
 static Factor rows_from(const Head *head, const void *packed, int64_t j0)
 {
     const int64_t line = deep(head->loop->s.width);
@@ -121,7 +121,7 @@ static Factor rows_from(const Head *head, const void *packed, int64_t j0)
     return (Factor) { (const uint16_t *)packed + j0 / KILN_AMX_ROWS * line * KILN_AMX_TILE, line };
 }
 
-/* Of the width, summed over the keys from j0 on. */
+/* The width, summed over the keys from j0 on. */
 static Factor keys_from(const Head *head, const void *packed, int64_t j0)
 {
     return (Factor) { (const uint16_t *)packed + j0 / KILN_AMX_DEPTH * KILN_AMX_TILE,

@@ -1,17 +1,15 @@
-/* The gradient of a convolution's weight, in bf16 on AMX. For each tap (ky, kx) of
- * the kernel it is a product [O, places] · [places, I] of dy and a shifted x.
+/* The gradient of a convolution's weight, in bf16 on AMX. For each tap (ky, kx) of the kernel it is
+ * a product [O, pixels] · [pixels, I] of dy and a shifted x.
  *
- * Both are packed once for all taps, with some images innermost: a row of places is
- * [column][image], so a tap is a whole number of images away, and columns and rows
- * that a tap takes from the padding are left out where whole tiles are. With a stride s
- * there is a plane of x for each of the s x s phases. Bands of rows are taken one
- * after the other, as large as stay in the second cache. Where there are enough for
- * all threads, and sums stay in the cache beside them, each takes its own, with sums of
- * its own; else they share each band.
+ * Both are packed once for all taps, with some images innermost: a row of pixels is
+ * [column][image], so a tap is a whole number of images away, and columns and rows that a tap takes
+ * from the padding are skipped in whole tiles. With stride s there is a plane of x for each of the
+ * s x s phases. Bands of rows, sized for the second-level cache, are processed in order. If there
+ * are enough for all threads and the sums fit beside them, each thread has its own bands and sums;
+ * else all threads share each band.
  *
- * The zeros that fill up a row of dy are multiplied with whatever x has there: an
- * infinite or NaN x makes NaN of sums that should not have seen it. A step with such an
- * x has no finite loss anyway. */
+ * The zeros that pad a row of dy are multiplied by whatever x holds there, so an infinite or NaN x
+ * turns unrelated sums into NaN. Such a step has no finite loss anyway. */
 #include "backend/cpu/amx/amx_conv.h"
 
 #include <string.h>
@@ -22,16 +20,16 @@
 
 enum {
     MOST_STEPS = 64,    /* tiles of depth in a band */
-    MOST_IMAGES = 32,   /* side by side */
+    MOST_IMAGES = 32,   /* adjacent */
     MOST_PLACES = 4096, /* of a row in a plane of x */
     MOST_TAPS = 64,
     MOST_PLANES = 16,
-    OWN_SUMS = 1 << 18 /* floats, of a thread that has its own */
+    OWN_SUMS = 1 << 18 /* floats, per thread with its own sums */
 };
 
 typedef struct Tap {
     int plane;
-    int64_t row, column;    /* in the plane, of what place (0, 0) takes */
+    int64_t row, column;    /* in the plane, of the element for pixel (0, 0) */
     int64_t from[2], to[2]; /* rows and columns of dy that meet a pixel of x */
 } Tap;
 
@@ -41,7 +39,7 @@ typedef struct Work {
     uint16_t *left, *right;
     int64_t n, height, width, in, out_height, out_width, out;
     const int64_t *stride, *padding;
-    int64_t images, groups;           /* side by side, and how many of those */
+    int64_t images, groups;           /* adjacent images, and the number of such groups */
     int64_t band_rows, bands;         /* of a group */
     int64_t steps;                    /* of a row: tiles of depth */
     int64_t plane_rows, plane_places; /* of a band; of a row in a plane of x */
@@ -49,18 +47,18 @@ typedef struct Work {
     int n_taps, n_planes;
     Tap taps[MOST_TAPS];
     int64_t planes[MOST_PLANES][2]; /* phases */
-    int64_t band, begin;            /* in turn, of all; and where this thread began */
-    int64_t parts;                  /* threads with sums of their own; 1: they share each band */
+    int64_t band, begin;            /* current band; total; first band of this thread */
+    int64_t parts;                  /* threads with their own sums; 1: all share each band */
 } Work;
 
-/* ---- Measures -------------------------------------------------------------------- */
+/* ---- Sizes ---------------------------------------------------------------------- */
 
 static int64_t up(int64_t n, int64_t multiple)
 {
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* The plane with that phase, made when there is none. */
+/* The plane of that phase, added if there is none. */
 static int plane_of(Work *w, int64_t py, int64_t px)
 {
     for (int i = 0; i < w->n_planes; i++)
@@ -73,7 +71,7 @@ static int plane_of(Work *w, int64_t py, int64_t px)
     return w->n_planes++;
 }
 
-/* Places along an axis whose pixel for a tap at `reach` is inside of x. */
+/* Finds the pixels along an axis whose source for a tap at `reach` is inside x. */
 static void find_inside(const Work *w, Tap *tap, int axis, int64_t reach, int64_t size,
                         int64_t places)
 {
@@ -109,7 +107,7 @@ static int64_t block_count(const Work *w)
     return w->n_taps * (w->out_tiles / 2) * (w->in_tiles / 2);
 }
 
-/* Elements of a row of tiles of dy, and of a plane of x. */
+/* Elements of a row of tiles of dy; of a plane of x. */
 static int64_t left_line(const Work *w)
 {
     return w->band_rows * w->steps * KILN_AMX_TILE;
@@ -125,14 +123,14 @@ static int64_t sums_size(const Work *w)
     return block_count(w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
 }
 
-/* A packed band. */
+/* Elements of a packed band. */
 static int64_t band_size(const Work *w)
 {
     return w->out_tiles * left_line(w) + w->n_planes * w->in_tiles * right_line(w);
 }
 
-/* How many images stand side by side: all, up to a tile of them, where a band is whole
- * images then; else as few as fill tiles well, for that makes bands of more rows. */
+/* How many images to interleave: all, up to a tile of them, if a band is then whole images; else
+ * just enough to fill tiles well, for bands with more rows. */
 static int64_t images_of(const Work *w)
 {
     const int64_t all = kiln_min_i64(up(w->n, 2), MOST_IMAGES);
@@ -202,8 +200,8 @@ static bool measure(const KilnCall *call, Work *w)
 
 /* ---- Packing ----------------------------------------------------------------------- */
 
-/* Where a row of places is in a tensor [n, height, width, channels]: from pixel
- * (y, x) on, every `stride`th. */
+/* Locates a row of pixels in a tensor [n, height, width, channels]: from pixel (y, x) on, every
+ * `stride`th. */
 static void find_row(const Work *w, const int64_t size[2], int64_t channels, int64_t y, int64_t x,
                      int64_t stride, int64_t places, int32_t *at)
 {
@@ -271,8 +269,7 @@ static void pack(void *context, KilnShares *shares)
 
 /* ---- The product -------------------------------------------------------------------- */
 
-/* Block (row, column) of a tap's sums: over the rows of the band, and of each the tiles,
- * that meet x. */
+/* Block (row, column) of a tap's sums, over the band's rows and, in each, the tiles that meet x. */
 static void tap_block(const Work *w, const Tap *tap, int64_t row, int64_t column, float *sums)
 {
     const int64_t first = w->band % w->bands * w->band_rows;
@@ -317,7 +314,7 @@ static void multiply(void *context, KilnShares *shares)
     kiln_amx_end();
 }
 
-/* Row o of a block, of all taps, to its place in [O, I, kh, kw]. */
+/* Stores row o of a block, for all taps, to [O, I, kh, kw]. */
 static void unpack_row(const Work *w, int64_t block, int64_t o, int64_t first_in)
 {
     const int64_t size = KILN_AMX_BLOCK * KILN_AMX_BLOCK;
@@ -341,8 +338,7 @@ static void unpack_row(const Work *w, int64_t block, int64_t o, int64_t first_in
     }
 }
 
-/* Parts are blocks of one tap, each with those of the other taps: together they are
- * in the nearest cache. */
+/* Each item is the same block of all taps, which together fit the first-level cache. */
 static void unpack(void *context, KilnShares *shares)
 {
     const Work *w = context;
@@ -371,7 +367,7 @@ bool kiln_amx_conv_weight_prepare(KilnCall *call)
     return true;
 }
 
-/* The bands of some threads, one after the other. */
+/* Processes the bands of some threads, one after the other. */
 static void multiply_own(void *context, int64_t begin, int64_t end)
 {
     for (int64_t part = begin; part < end; part++) {
@@ -399,7 +395,7 @@ void kiln_amx_conv_weight_run(KilnCall *call)
     Work w;
 
     if (!measure(call, &w))
-        return; /* it was prepared, so it does measure */
+        return; /* already succeeded in prepare */
     w.sums = call->workspace;
     w.left = (uint16_t *)(void *)(w.sums + w.parts * sums_size(&w));
     w.right = w.left + w.out_tiles * left_line(&w);

@@ -4,15 +4,15 @@
 
 #include "graph/backend.h"
 
-/* Prepare a conv2d_grad_weight of bf16; false: this one is left to others. */
+/* The gradient of a weight in bf16. prepare returns false to leave the call to oneDNN. */
 bool kiln_amx_conv_weight_prepare(KilnCall *call);
 void kiln_amx_conv_weight_run(KilnCall *call);
 
-/* The same for a conv2d, or a conv2d_grad_input, of bf16 images and an f32 weight. */
+/* The same for conv2d and conv2d_grad_input with bf16 images and an f32 weight. */
 bool kiln_amx_conv_image_prepare(KilnCall *call, bool gradient);
 void kiln_amx_conv_image_run(KilnCall *call, bool gradient);
 
-/* The same for those of 1 x 1; run returns false for others. */
+/* The same for 1 x 1 convolutions; run returns false if it was not prepared. */
 bool kiln_amx_conv_point_prepare(KilnCall *call, bool gradient);
 bool kiln_amx_conv_point_run(KilnCall *call, bool gradient);
 

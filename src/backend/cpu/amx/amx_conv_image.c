@@ -1,11 +1,10 @@
-/* Convolutions, and the gradients of their input, in bf16 on AMX: sums over the taps
- * of the kernel of products [places, depth] · [depth, channels].
+/* Convolutions, and the gradients of their input, in bf16 on AMX: for each tap of the kernel a
+ * product [pixels, depth] · [depth, channels], summed over taps.
  *
  * The source (x, or dy for a gradient) is copied with its padding, images innermost:
- * [row][column][image][channel]. So places of a row that follow each other in x, in
- * all images, follow each other in memory, a tap is a constant distance, and tiles
- * are loaded from the copy as it is. A gradient with a stride is made in phases, by the
- * remainder of the place in x: each has the taps that meet it. */
+ * [row][column][image][channel]. Neighbouring pixels of a row, over all images, are then adjacent,
+ * a tap is a constant distance, and tiles load directly from the copy. A gradient with a stride
+ * runs in phases, by the pixel's remainder in x: each has the taps that reach it. */
 #include "backend/cpu/amx/amx.h"
 #include "backend/cpu/amx/amx_conv.h"
 #include "backend/cpu/parallel.h"
@@ -19,20 +18,20 @@ enum {
     MOST_PHASES = 16,
     LEAST_DEPTH = 32,
     LEAST_CHANNELS = 16,
-    /* Below these oneDNN's kernels are as fast, where places follow each other. */
+    /* Below these, oneDNN's kernels are as fast if pixels are adjacent. */
     LEAST_FORWARD_DEPTH = 512,
     LEAST_GRADIENT_DEPTH = 256
 };
 
-/* Places of the result that use the same taps: from `first` on, `stride` apart. */
+/* Pixels of the result with the same taps: from `first` on, `stride` apart. */
 typedef struct Phase {
     int64_t first[2], size[2];
-    int taps, begin; /* from `begin` on in the work's taps */
+    int taps, begin; /* start in the work's taps */
 } Phase;
 
 typedef struct Tap {
-    int64_t kernel;  /* which one of the weight: ky * kw + kx */
-    int64_t from[2]; /* row and column in the source of place (0, 0) */
+    int64_t kernel;  /* index in the weight: ky * kw + kx */
+    int64_t from[2]; /* row and column in the source for pixel (0, 0) */
     int64_t at;      /* the same in the copy, in elements */
 } Tap;
 
@@ -41,8 +40,8 @@ typedef struct Work {
     bool gradient;
     int64_t n, depth, channels;
     int64_t lead[2], size[2]; /* of the copy: padding before, rows and columns */
-    int64_t stride[2];        /* of places of a phase in the result */
-    int64_t pitch;            /* of a place in the copy: not on the same places of the cache */
+    int64_t stride[2];        /* of a phase's pixels in the result */
+    int64_t pitch;            /* of a pixel in the copy, padded against cache conflicts */
     int64_t line;             /* a row of tiles of a tap */
     int n_taps, n_phases;
     Tap taps[MOST_TAPS];
@@ -50,18 +49,18 @@ typedef struct Work {
     uint16_t *right, *left; /* packed weight, copied source */
     const Phase *phase;     /* in turn */
     int64_t at[MOST_TAPS];  /* its taps */
-    int64_t row_blocks;     /* blocks of places in a row of the phase */
-    bool by_channels;       /* threads share those, else the places */
+    int64_t row_blocks;     /* blocks of pixels in a row of the phase */
+    bool by_channels;       /* threads split the channels, else the pixels */
 } Work;
 
-/* ---- Measures -------------------------------------------------------------------- */
+/* ---- Sizes ---------------------------------------------------------------------- */
 
 static int64_t up(int64_t n, int64_t multiple)
 {
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* Where tap k is in the source for place 0 of a phase; false: nowhere. */
+/* Source position of tap k for pixel 0 of a phase; false: outside. */
 static bool tap_from(const Work *w, const KilnConvAttrs *attrs, int axis, int64_t phase, int64_t k,
                      int64_t *ret)
 {
@@ -71,7 +70,7 @@ static bool tap_from(const Work *w, const KilnConvAttrs *attrs, int axis, int64_
     return !w->gradient || (phase - reach) % attrs->stride[axis] == 0;
 }
 
-/* Make room in the copy for what a tap of a phase reads. */
+/* Extends the copy to what a tap of a phase reads. */
 static void add_tap(Work *w, const Phase *phase, const Tap *tap)
 {
     for (int axis = 0; axis < 2; axis++) {
@@ -114,7 +113,7 @@ static int64_t right_size(const Work *w)
     return up(w->channels, KILN_AMX_BLOCK) / KILN_AMX_ROWS * w->n_taps * w->line;
 }
 
-/* With a block more than it has places, for the last one may end after them. */
+/* Includes one extra block, as the last one may extend past the end. */
 static int64_t left_size(const Work *w)
 {
     return (w->size[0] * w->size[1] * w->n + KILN_AMX_BLOCK) * w->pitch;
@@ -168,7 +167,8 @@ static bool measure(const KilnCall *call, bool gradient, Work *w)
 
 /* ---- Packing ----------------------------------------------------------------------- */
 
-/* Rows of tiles of the weight, tile by tile for all taps, whose values are neighbours. */
+/* Packs rows of tiles of the weight, one tile position for all taps at a time, since their values
+ * are adjacent. */
 static void pack_weight(void *context, KilnShares *shares)
 {
     const Work *w = context;
@@ -192,7 +192,7 @@ static void pack_weight(void *context, KilnShares *shares)
             }
 }
 
-/* Rows of the copy. */
+/* Copies rows of the source. */
 static void copy_source(void *context, KilnShares *shares)
 {
     const Work *w = context;
@@ -222,7 +222,7 @@ static void copy_source(void *context, KilnShares *shares)
 
 /* ---- The product -------------------------------------------------------------------- */
 
-/* Rows of a block to their images. */
+/* Stores the rows of a block to their images. */
 static void store(const Work *w, const float *c, int64_t row, int64_t place, int64_t channel)
 {
     const int64_t *dim = w->result->shape.dim;
@@ -309,7 +309,7 @@ void kiln_amx_conv_image_run(KilnCall *call, bool gradient)
     Work w;
 
     if (!measure(call, gradient, &w))
-        return; /* it was prepared, so it does measure */
+        return; /* already succeeded in prepare */
     w.right = call->workspace;
     w.left = w.right + right_size(&w);
     w.by_channels = right_size(&w) > left_size(&w);

@@ -1,5 +1,5 @@
-/* Convolutions by one pixel (1 x 1, without stride or padding), and the gradients of
- * their input, in bf16 on AMX: products of the pixels [places, depth] and the weight. */
+/* 1 x 1 convolutions without stride or padding, and the gradients of their input, in bf16 on AMX:
+ * products of the pixels [pixels, depth] and the weight. */
 #include "backend/cpu/amx/amx_conv.h"
 #include "backend/cpu/amx/amx_product.h"
 

@@ -1,5 +1,5 @@
-/* Matrix products of bf16: both factors are packed into tiles, then blocks of 32 by
- * 32 are computed, each over its whole depth. */
+/* Matrix products of bf16: packs both factors into tiles, then computes blocks of 32 by 32, each
+ * over its whole depth. */
 #include "backend/cpu/amx/amx_product.h"
 
 #include "backend/cpu/parallel.h"
@@ -7,12 +7,11 @@
 
 enum {
     PACKED = 4,                         /* rows of tiles that a thread packs at a time, */
-    BAND = 4,                           /* and rows of blocks that it multiplies: */
-    EACH = 4,                           /* at least so many times for each thread */
-    GROUP_BYTES = 1024 * 1024,          /* of the right factor: they stay in the second cache */
-    GROUP = 16,                         /* blocks of columns, at most */
-    STRIP = GROUP * KILN_AMX_BLOCK + 16 /* floats of a row of them; rows are not on the same
-                                         * places of the cache */
+    BAND = 4,                           /* rows of blocks that it multiplies at a time: */
+    EACH = 4,                           /* at least this many shares per thread */
+    GROUP_BYTES = 1024 * 1024,          /* of the right factor: fits the second-level cache */
+    GROUP = 16,                         /* most blocks of columns */
+    STRIP = GROUP * KILN_AMX_BLOCK + 16 /* floats per row, padded against cache conflicts */
 };
 
 typedef struct Work {
@@ -20,7 +19,7 @@ typedef struct Work {
     uint16_t *left, *right;
     int64_t steps; /* tiles of depth */
     int64_t row_blocks, column_blocks;
-    int64_t group, bands; /* columns of blocks in a group, and bands of rows */
+    int64_t group, bands; /* columns of blocks per group; bands of rows */
 } Work;
 
 static int64_t blocks(int64_t n, int64_t size)
@@ -28,8 +27,8 @@ static int64_t blocks(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-/* Tile loads can walk a row-major bf16 matrix as it is, when it has no rests, and
- * its rows do not fall on the same places of the cache. */
+/* Tiles can be loaded directly from a row-major bf16 matrix if its sizes are whole tiles and its
+ * rows do not conflict in the cache. */
 static bool is_packed(const KilnAmxMatrix *m)
 {
     return !m->f32 && !m->across && m->rows % KILN_AMX_BLOCK == 0 &&
@@ -46,7 +45,7 @@ size_t kiln_amx_product_workspace(const KilnAmxProduct *p)
     return packed_bytes(&p->right) + (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
 }
 
-/* Rows of tiles of a factor, some at a time. */
+/* Packs some rows of tiles of a factor. */
 static void pack(const KilnAmxMatrix *matrix, uint16_t *packed, bool right, KilnShares *shares)
 {
     const int64_t tiles = 2 * blocks(matrix->rows, KILN_AMX_BLOCK);
@@ -98,7 +97,7 @@ static void one_block(const Work *work, int64_t i, int64_t j, float *sums)
     kiln_amx_block(sums, STRIP, &left, &right, work->steps, 1, false);
 }
 
-/* Blocks j0 to j1 of row i of blocks are complete. */
+/* Blocks j0 to j1 of row i of blocks are finished. */
 static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
 {
     const KilnAmxProduct *p = work->product;
@@ -112,7 +111,7 @@ static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, fl
         kiln_amx_store(&p->result, sums, STRIP, row, column, rows, columns);
 }
 
-/* Blocks j0 to j1 of row i of blocks. */
+/* Computes blocks j0 to j1 of row i of blocks. */
 static void one_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
 {
     for (int64_t j = j0; j < j1; j++)
@@ -120,7 +119,7 @@ static void one_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float
     finish_strip(work, i, j0, j1, sums);
 }
 
-/* Row after row of the result, whose lines are far away, over a group of columns. */
+/* Computes the result row by row, within a group of columns, since its lines are far apart. */
 static void multiply(void *context, KilnShares *shares)
 {
     const Work *work = context;

@@ -7,15 +7,15 @@
 #include "backend/cpu/amx/amx.h"
 #include "backend/cpu/kernels/gemm.h"
 
-/* Finished sums of some rows and columns: sums[r * stride + c] is that of part->row + r
- * and part->column + c. May be changed. */
+/* Called with finished sums: sums[r * stride + c] is that of part->row + r and part->column + c.
+ * The callee may change them. */
 typedef void KilnAmxDone(void *context, float *sums, int64_t stride, const KilnGemmPart *part);
 
 /* result [left.rows, right.rows] = left [rows, depth] · right [rows, depth]ᵀ */
 typedef struct KilnAmxProduct {
     KilnAmxMatrix left, right; /* of equal depth */
     KilnAmxResult result;
-    KilnAmxDone *done; /* NULL, or what puts the sums where they go, from several threads */
+    KilnAmxDone *done; /* NULL, or stores the sums; called from several threads */
     void *context;
     int threads;
 } KilnAmxProduct;

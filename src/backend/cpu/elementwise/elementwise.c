@@ -1,4 +1,4 @@
-/* Elementwise kernels: maps, and what is not one: fill, dropout, equal. */
+/* Elementwise kernels: maps, and the others: fill, dropout, equal. */
 #include "backend/cpu/cpu.h"
 
 #include <math.h>

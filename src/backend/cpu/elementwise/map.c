@@ -1,5 +1,5 @@
-/* The map machine: a tile of elements is loaded, goes through all steps while it
- * is in the first level of cache, and is stored. */
+/* Runs maps: loads a tile of elements, passes it through all steps while it is in the first-level
+ * cache, and stores it. The loops of the steps are in isa/map.c. */
 #include "backend/cpu/elementwise/map.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 typedef float Slot[KILN_MAP_TILE];
 
-/* Where element `begin` lies in an input: its index over the axes, and its place. */
+/* Position of element `begin` in an input: its index over the axes, and its offset. */
 static int64_t locate(const KilnBoundMap *bound, const KilnBoundInput *input, int64_t begin,
                       int64_t *index)
 {
@@ -25,7 +25,7 @@ static int64_t locate(const KilnBoundMap *bound, const KilnBoundInput *input, in
     return at;
 }
 
-/* Go on to the start of the next row. */
+/* Advances to the start of the next row. */
 static int64_t next_row(const KilnBoundMap *bound, const KilnBoundInput *input, int64_t at,
                         int64_t *index)
 {
@@ -43,7 +43,7 @@ static int64_t next_row(const KilnBoundMap *bound, const KilnBoundInput *input, 
     return at;
 }
 
-/* n elements from element `begin` on, by strides. */
+/* Loads n elements from element `begin` on, by strides. */
 static void walk(const KilnBoundMap *bound, const KilnBoundInput *input, const void *data, float *y,
                  int64_t begin, int64_t n)
 {
@@ -67,7 +67,7 @@ static void walk(const KilnBoundMap *bound, const KilnBoundInput *input, const v
     }
 }
 
-/* n elements from `begin` on where they lie, if they lie together; else NULL. */
+/* n elements from `begin` on, in place, if they are contiguous; else NULL. */
 static const float *row_part(const KilnBoundMap *bound, const KilnBoundInput *input,
                              const void *data, int64_t begin, int64_t n)
 {
@@ -80,15 +80,15 @@ static const float *row_part(const KilnBoundMap *bound, const KilnBoundInput *in
     return index[inner] + n <= bound->dim[inner] ? (const float *)data + at : NULL;
 }
 
-/* The steps run over whole groups: what is beyond n must be numbers, not leftovers. */
+/* Steps run over whole groups, so pads past n with numbers. */
 static void fill_group(float *tile, int64_t n)
 {
     while (n % KILN_MAP_GROUP != 0)
         tile[n++] = 0.0f;
 }
 
-/* Elements begin ... begin + n - 1 of an input: where they lie, or loaded. `expanded`:
- * the slots of periodic inputs hold two tiles of them. */
+/* Elements begin ... begin + n - 1 of an input, in place or loaded. `expanded`: the slots of
+ * periodic inputs hold two tiles of them. */
 static const float *input_tile(const KilnBoundMap *bound, const KilnBoundInput *input,
                                const void *data, Slot *slots, bool expanded, int64_t begin,
                                int64_t n)
@@ -157,7 +157,7 @@ static void run_tile(const KilnBoundMap *bound, const KilnCall *call, const floa
         store(bound, &call->outputs[bound->results[r].arg], reg[bound->results[r].reg], begin, n);
 }
 
-/* Two tiles of a periodic input, from any element of its period on a whole tile. */
+/* Loads two tiles of a periodic input, so that a whole tile can start anywhere in its period. */
 static void expand(const KilnBoundMap *bound, const KilnBoundInput *input, const KilnCall *call,
                    float *tiles)
 {
@@ -169,7 +169,7 @@ static void expand(const KilnBoundMap *bound, const KilnBoundInput *input, const
                (size_t)(size - done < period ? size - done : period) * sizeof(float));
 }
 
-/* Elements begin ... begin + n - 1; `given`: the tile of an epilogue's register 0. */
+/* Runs elements begin ... begin + n - 1; `given`: the tile of an epilogue's register 0. */
 static void run_range(const KilnBoundMap *bound, const KilnCall *call, const float *given,
                       int64_t begin, int64_t n)
 {
@@ -191,7 +191,7 @@ static bool same_count(const KilnArg *arg, const KilnArg *y)
     return kiln_shape_count(&arg->shape) == kiln_shape_count(&y->shape);
 }
 
-/* Whether zeros give zeros, so that padding stays what it must be. */
+/* Whether zeros give zeros, so that padding stays zero. */
 static bool keeps_zero(const KilnCall *call, const KilnMap *map)
 {
     const KilnMapLoops *loops = kiln_cpu(call)->loops->map;
@@ -209,8 +209,8 @@ static bool keeps_zero(const KilnCall *call, const KilnMap *map)
     return true;
 }
 
-/* Whether the map can run over outputs in this layout, with inputs of the outputs' shape
- * in the same one and others plain. */
+/* Whether the map supports outputs in this layout, with inputs of their shape in the same layout
+ * and others plain. */
 static bool layout_fits(const KilnCall *call, const KilnMap *map, int first_input, int first_output,
                         KilnLayout layout)
 {
@@ -239,8 +239,8 @@ static bool layout_fits(const KilnCall *call, const KilnMap *map, int first_inpu
     return !repeats || kiln_layout_block(&kiln_cpu(call)->dnnl, layout, &y->shape) > 0;
 }
 
-/* Arguments from the first on: inputs of output 0's shape and all outputs take
- * output 0's layout. */
+/* Gives output 0's layout to all outputs, and to inputs of its shape, from the given arguments on.
+ */
 static void spread_layout(KilnCall *call, int first_input, int first_output)
 {
     const KilnArg *y = &call->outputs[0];
@@ -290,7 +290,7 @@ static void run_part(void *context, int64_t begin, int64_t end)
 void kiln_cpu_map_run(KilnCall *call)
 {
     const KilnBoundMap *bound = call->priv;
-    /* Below this a thread costs more than it brings. */
+    /* Below this, a thread costs more than it gains. */
     const int64_t work = 16384, grain = work / (bound->n_steps + 1);
 
     kiln_parallel(call->backend->threads, bound->count, grain, KILN_MAP_TILE, run_part, call);
@@ -315,8 +315,7 @@ KilnStatus kiln_cpu_epilogue_prepare(KilnCall *call, KilnError *err)
     if (call->epilogue == NULL)
         return KILN_OK;
     if (!kiln_cpu_epilogue_fits(call, call->outputs[0].layout))
-        return kiln_error_set(err, KILN_E_INTERNAL,
-                              "what was fused to the end needs another order in memory");
+        return kiln_error_set(err, KILN_E_INTERNAL, "the epilogue needs another layout");
     spread_layout(call, call->op->n_inputs, call->op->n_outputs);
     call->epilogue_priv = kiln_map_bind(call, call->epilogue, true);
     return call->epilogue_priv != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(KilnBoundMap));

@@ -1,11 +1,11 @@
-/* Runs maps on the CPU: elementwise kernels, and what is fused to the end of
- * others (epilogues). Everything is decided in prepare; a run only computes. */
+/* Runs maps (graph/map.h) on the CPU: elementwise kernels, and the epilogues fused to other
+ * kernels. prepare decides everything; a run only computes. */
 #ifndef KILN_BACKEND_CPU_ELEMENTWISE_MAP_H
 #define KILN_BACKEND_CPU_ELEMENTWISE_MAP_H
 
 #include "graph/backend.h"
 
-/* Elements that go through all steps at a time. */
+/* Elements that pass through all steps together. */
 enum { KILN_MAP_TILE = 1024 };
 
 /* ---- Epilogues, for kernels with `.epilogue = true` ------------------------------
@@ -14,14 +14,13 @@ enum { KILN_MAP_TILE = 1024 };
  * it is computed: kiln_cpu_epilogue. In release: kiln_cpu_epilogue_release. All do
  * nothing for a call without an epilogue. */
 
-/* Whether the epilogue can run when output 0 has this layout. It always can in
- * plain order. */
+/* Whether the epilogue supports this layout of output 0. Plain order always works. */
 bool kiln_cpu_epilogue_fits(const KilnCall *call, KilnLayout layout);
 /* Sets the layouts of the inputs and outputs after the operation's own. */
 KILN_NODISCARD KilnStatus kiln_cpu_epilogue_prepare(KilnCall *call, KilnError *err);
-/* Run it on elements begin ... begin + n - 1 of output 0, counted in its order in
- * memory. tile[0 ... n - 1] is what the operation gives there, as floats; it may be
- * the very bytes of an f32 output 0. Threads may work on different elements. */
+/* Runs it on elements begin ... begin + n - 1 of output 0, in memory order. tile[0 ... n - 1] holds
+ * the operation's own result as floats, and may be the bytes of an f32 output 0. Several threads
+ * may work on different elements. */
 void kiln_cpu_epilogue(const KilnCall *call, const float *tile, int64_t begin, int64_t n);
 void kiln_cpu_epilogue_release(KilnCall *call);
 

@@ -1,5 +1,5 @@
-/* Binding a map to a call: the axes over which all inputs are walked, the slots in which
- * values wait, and where each comes from and goes. */
+/* Binds a map to a call: the axes to walk over, the slots for values, and the source and
+ * destination of each. */
 #include "backend/cpu/elementwise/map_bind.h"
 
 #include <stdlib.h>
@@ -7,20 +7,20 @@
 
 /* ---- Axes ---------------------------------------------------------------------------- */
 
-/* Strides of a plain operand over the axes of `shape`: 0 where it is repeated. */
-static void plain_strides(const KilnShape *operand, const KilnShape *shape, int64_t *stride)
+/* Strides of a plain input over the axes of `shape`: 0 where it repeats. */
+static void plain_strides(const KilnShape *input, const KilnShape *shape, int64_t *stride)
 {
     int64_t size = 1;
 
-    for (int axis = shape->rank - 1, own = operand->rank - 1; axis >= 0; axis--, own--) {
-        const int64_t dim = own >= 0 ? operand->dim[own] : 1;
+    for (int axis = shape->rank - 1, own = input->rank - 1; axis >= 0; axis--, own--) {
+        const int64_t dim = own >= 0 ? input->dim[own] : 1;
 
         stride[axis] = dim == 1 ? 0 : size;
         size *= dim;
     }
 }
 
-/* From strides over [N, H, W, C] to those over [N, C/block, H, W, block]. */
+/* Converts strides over [N, H, W, C] to those over [N, C/block, H, W, block]. */
 static void block_strides(int64_t *stride, int64_t block)
 {
     const int64_t n = stride[0], h = stride[1], w = stride[2], c = stride[3];
@@ -29,8 +29,8 @@ static void block_strides(int64_t *stride, int64_t block)
     memcpy(stride, blocked, sizeof(blocked));
 }
 
-/* Set the map's axes, and the inputs' strides over them. An input of the outputs'
- * own shape and layout lies as they do. */
+/* Sets the map's axes, and the inputs' strides over them. An input with the outputs' shape and
+ * layout is contiguous with them. */
 static void set_axes(KilnBoundMap *bound, const KilnCall *call, const KilnShape *shape,
                      KilnLayout layout)
 {
@@ -84,7 +84,7 @@ static void copy_axis(KilnBoundMap *bound, int to, int from)
         bound->inputs[i].stride[to] = bound->inputs[i].stride[from];
 }
 
-/* Leave out axes of one, and join those that lie on in every input. */
+/* Drops axes of one, and merges those that are contiguous in every input. */
 static void join_axes(KilnBoundMap *bound)
 {
     int n = 0;
@@ -104,7 +104,7 @@ static void join_axes(KilnBoundMap *bound)
     bound->rank = n;
 }
 
-/* How each input repeats: it depends on the axes from the first that moves it. */
+/* Finds how each input repeats: its period starts at the first axis that moves it. */
 static void find_periods(KilnBoundMap *bound)
 {
     for (int i = 0; i < bound->n_inputs; i++) {
@@ -145,10 +145,10 @@ static int take_slot(bool *used, int n)
         used[slot] = used[slot + n - 1] = true;
         return slot;
     }
-    return KILN_BOUND_NO_SLOT; /* not reached: there are as many as registers */
+    return KILN_BOUND_NO_SLOT; /* unreachable: there are as many slots as registers */
 }
 
-/* Tiles for the registers, used again when a register is read no more. */
+/* Assigns tiles to registers, reusing those that are no longer read. */
 static void assign_slots(KilnBoundMap *bound, const KilnMap *map)
 {
     bool used[KILN_BOUND_SLOTS] = { false };
@@ -177,8 +177,8 @@ static bool inputs_read_after(const KilnMap *map, int step)
     return false;
 }
 
-/* A step may write its result where it belongs if no later one reads what lies
- * there: output 0 may lie over any input. */
+/* A step may write its result to the destination if no later step reads what is there, as output 0
+ * may overwrite any input. */
 static int direct_result(const KilnBoundMap *bound, const KilnMap *map, int step)
 {
     for (int r = 0; r < map->n_results; r++)

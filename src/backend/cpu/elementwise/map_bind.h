@@ -1,5 +1,5 @@
-/* Maps bound to the arguments of a call: how each input comes into a tile, and where
- * the results go. */
+/* Maps bound to the arguments of a call: how to load each input into a tile, and where to store the
+ * results. */
 #ifndef KILN_BACKEND_CPU_ELEMENTWISE_MAP_BIND_H
 #define KILN_BACKEND_CPU_ELEMENTWISE_MAP_BIND_H
 
@@ -12,19 +12,19 @@ enum {
     KILN_BOUND_NO_SLOT = -1
 };
 
-/* How an input comes into a tile. */
+/* How to load an input into a tile. */
 typedef enum KilnAccess {
-    KILN_ACCESS_SAME,     /* lies in the outputs' order: read where it is, if f32 */
-    KILN_ACCESS_PERIODIC, /* repeats after at most a tile: two tiles of it are made once */
+    KILN_ACCESS_SAME,     /* in the outputs' order: read directly, if f32 */
+    KILN_ACCESS_PERIODIC, /* repeats after at most a tile: two tiles of it are prepared once */
     KILN_ACCESS_WALK      /* by strides */
 } KilnAccess;
 
 typedef struct KilnBoundInput {
-    int arg; /* of the call; -1: the tile that an epilogue is given */
+    int arg; /* of the call; -1: the tile passed to the epilogue */
     KilnDType dtype;
     KilnAccess access;
     int64_t stride[KILN_MAX_RANK]; /* in elements, over the map's axes; 0: repeated */
-    int64_t period;                /* elements after which it repeats */
+    int64_t period;                /* elements per repetition */
     int slot;
 } KilnBoundInput;
 
@@ -32,7 +32,7 @@ typedef struct KilnBoundStep {
     KilnMapLoop loop;
     int a, b, c, slot;
     float p, q;
-    int direct; /* result that it may write where it belongs; -1: none */
+    int direct; /* result that the step may write to its destination; -1: none */
 } KilnBoundStep;
 
 typedef struct KilnBoundResult {
@@ -43,7 +43,7 @@ typedef struct KilnBoundResult {
 /* A map bound to the arguments of a call. */
 typedef struct KilnBoundMap {
     const KilnMapLoops *loops;
-    int rank; /* axes of the outputs as they lie in memory, joined where all inputs allow */
+    int rank; /* the outputs' axes in memory order, merged where all inputs allow */
     int64_t dim[KILN_MAX_RANK];
     int64_t count; /* elements in memory, padding included */
     int n_inputs, n_steps, n_results;
@@ -52,9 +52,8 @@ typedef struct KilnBoundMap {
     KilnBoundResult results[KILN_MAP_RESULTS];
 } KilnBoundMap;
 
-/* An epilogue's register 0 is the tile that it is given; its other inputs and results
- * are the arguments after the operation's own. NULL: memory
- * is out. Owned by the caller (free). */
+/* An epilogue's register 0 is the tile passed to it; its other inputs and results are the arguments
+ * after the operation's own. NULL when out of memory. Owned by the caller (free). */
 KilnBoundMap *kiln_map_bind(const KilnCall *call, const KilnMap *map, bool epilogue);
 
 #endif

@@ -1,7 +1,7 @@
-/* Attention in blocks of queries and keys (Dao et al. 2022): a block of scaled
- * products is made, turned into probabilities and used up while it is in the
- * first-level cache. One thread works on one head of keys and values, so nothing is
- * shared. The products are made of vectors, or in bf16 of AMX tiles. */
+/* Attention in blocks of queries and keys (FlashAttention, Dao et al. 2022): a block of scaled
+ * products is computed, turned into probabilities and consumed while in the first-level cache. One
+ * thread works on one head of keys and values, so threads share nothing. Products use vectors or,
+ * in bf16, AMX tiles. */
 #include "backend/cpu/isa/attention.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static int64_t round_up(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* A part of the scratch; NULL while only its size is counted. */
+/* A part of the scratch; NULL while only counting its size. */
 static void *take(float *scratch, int64_t *used, int64_t n)
 {
     float *taken = scratch != NULL ? scratch + *used : NULL;
@@ -36,7 +36,7 @@ static void *take(float *scratch, int64_t *used, int64_t n)
     return taken;
 }
 
-/* Lay the scratch out; the floats it takes. */
+/* Lays out the scratch; returns its size in floats. */
 static int64_t lay_out(Head *head, const KilnAttentionLoop *loop, bool backward, float *scratch)
 {
     int64_t used = 0;
@@ -44,7 +44,7 @@ static int64_t lay_out(Head *head, const KilnAttentionLoop *loop, bool backward,
     head->loop = loop;
     head->width = round_up(loop->s.width, 32);
     head->keys = round_up(loop->s.keys, BLOCK);
-    /* What is packed for tiles is bf16. */
+    /* Factors packed for tiles are bf16. */
     const int64_t sums = head->keys * head->width, block = BLOCK * head->width;
     const int64_t rows = loop->tiles ? sums / 2 : sums, few = loop->tiles ? block / 2 : block;
     head->k = take(scratch, &used, rows);
@@ -76,7 +76,7 @@ static int64_t scratch_floats(const KilnAttentionLoop *loop, bool backward)
 
 /* ---- Rows of tensors ------------------------------------------------------------- */
 
-/* from [rows, width] times `factor` to rows of one head. */
+/* Stores from [rows, width], times `factor`, to rows of one head. */
 static void store_rows(KilnAttentionRows to, int64_t first, int64_t stride, const float *from,
                        const Head *head, int64_t rows, float factor)
 {
@@ -109,7 +109,7 @@ static float dot(KilnAttentionRows a, KilnAttentionRows b, int64_t first, int64_
 
 /* ---- Probabilities of a block ---------------------------------------------------- */
 
-/* How many keys of the block starting at j0 query i may look at, by position alone. */
+/* How many keys of the block from j0 on query i may see, by position alone. */
 static int64_t visible(const KilnAttentionLoop *loop, int64_t i, int64_t j0)
 {
     int64_t n = loop->s.keys - j0;
@@ -119,7 +119,7 @@ static int64_t visible(const KilnAttentionLoop *loop, int64_t i, int64_t j0)
     return n < 0 ? 0 : n > BLOCK ? BLOCK : n;
 }
 
-/* Scale the products of query i, and hide keys from it. */
+/* Scales the products of query i and applies the masks. */
 static void mask_row(const Head *head, float *s, int64_t i, int64_t j0, int64_t n)
 {
     const KilnAttentionLoop *loop = head->loop;
@@ -143,7 +143,7 @@ static void mask_row(const Head *head, float *s, int64_t i, int64_t j0, int64_t 
         s[j] = -INFINITY;
 }
 
-/* Scaled and masked products of queries i0 ... and keys j0 ... in head->p. */
+/* Scaled and masked products of queries i0 ... and keys j0 ..., in head->p. */
 static void scores(const Head *head, int64_t i0, int64_t rows, int64_t j0)
 {
     products_of(head->loop)->scores(head, rows, j0);
@@ -151,7 +151,7 @@ static void scores(const Head *head, int64_t i0, int64_t rows, int64_t j0)
         mask_row(head, head->p + r * BLOCK, i0 + r, j0, visible(head->loop, i0 + r, j0));
 }
 
-/* What dropout multiplies the block's probabilities by: 0, or 1/(1 - p). */
+/* Dropout factors of the block's probabilities: 0, or 1/(1 - p). */
 static void drop_factors(const Head *head, float factors[BLOCK], int64_t i, int64_t j0)
 {
     const KilnAttentionLoop *loop = head->loop;
@@ -165,8 +165,8 @@ static void drop_factors(const Head *head, float factors[BLOCK], int64_t i, int6
 
 /* ---- Forward --------------------------------------------------------------------- */
 
-/* One row of products into probabilities up to a common factor; what the row
- * has so far is scaled to the new maximum. */
+/* Turns a row of products into probabilities up to a common factor, and rescales the row's sums to
+ * the new maximum. */
 static void softmax_row(const Head *head, int64_t r)
 {
     float *p = head->p + r * BLOCK, *y = head->y + r * head->width;
@@ -176,7 +176,7 @@ static void softmax_row(const Head *head, int64_t r)
 #pragma omp simd reduction(max : top)
     for (int j = 0; j < BLOCK; j++)
         top = p[j] > top ? p[j] : top;
-    /* A row that has seen nothing yet: its -inf must not become NaN, a NaN must stay. */
+    /* In a row that is fully masked so far, -inf must not become NaN, but NaN must stay. */
     const float shift = top == -INFINITY ? 0.0f : top, keep = vec_exp(before - shift);
 #pragma omp simd reduction(+ : sum)
     for (int j = 0; j < BLOCK; j++) {
@@ -250,8 +250,8 @@ static void forward(const KilnAttentionLoop *loop, float *scratch, int64_t b, in
 
 /* ---- Backward -------------------------------------------------------------------- */
 
-/* Make the block's probabilities again and turn dp, the gradient of what the
- * values were weighed with, into the gradient of the scaled products. */
+/* Recomputes the block's probabilities and turns dp, the gradient of the attention weights, into
+ * the gradient of the scaled products. */
 static void backward_row(const Head *head, int64_t i, int64_t r, int64_t j0)
 {
     float *p = head->p + r * BLOCK, *dp = head->dp + r * BLOCK;
@@ -272,7 +272,7 @@ static void backward_row(const Head *head, int64_t i, int64_t r, int64_t j0)
     }
 }
 
-/* Where the gradients of query i's scores go. */
+/* Destination of the gradients of query i's scores. */
 static float *scores_grad(const Head *head, int64_t i)
 {
     const KilnAttentionSizes *s = &head->loop->s;
@@ -295,7 +295,7 @@ static void backward_block(const Head *head, int64_t i0, int64_t rows, int64_t j
     products->grads(head, rows, j0);
 }
 
-/* sum(P·dP) of a row is dy·y; a row that saw nothing has P = 0 everywhere. */
+/* sum(P·dP) of a row is dy·y; a fully masked row has P = 0. */
 static void prepare_row(const Head *head, int64_t i, int64_t r)
 {
     const KilnAttentionLoop *loop = head->loop;
@@ -315,7 +315,7 @@ static void backward_queries(const Head *head, int64_t i0, int64_t rows)
     for (int64_t r = 0; r < rows; r++)
         prepare_row(head, i0 + r, r);
     memset(head->y, 0, (size_t)(BLOCK * head->width) * sizeof(float));
-    if (loop->dscores != NULL) /* blocks out of reach stay 0 */
+    if (loop->dscores != NULL) /* fully masked blocks stay 0 */
         memset(scores_grad(head, i0), 0, (size_t)(rows * s->keys) * sizeof(float));
     for (int64_t j0 = 0; in_reach(loop, i0, rows, j0); j0 += BLOCK)
         backward_block(head, i0, rows, j0);

@@ -1,4 +1,4 @@
-/* Attention of one head of keys and values, compiled once per instruction set. */
+/* Attention of one head of keys and values. Compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_ATTENTION_H
 #define KILN_BACKEND_CPU_ISA_ATTENTION_H
 
@@ -18,7 +18,7 @@ typedef struct KilnAttentionLoop {
     KilnAttentionSizes s;
     float scale;
     bool causal;
-    KilnAttentionRows q, k, v, y; /* y: backward reads it */
+    KilnAttentionRows q, k, v, y; /* y: read by backward */
     float *lse;
     KilnAttentionRows dy, dq, dk, dv; /* backward */
     float *dscores;                   /* [B, H, Tq, Tk], or NULL */
@@ -29,13 +29,13 @@ typedef struct KilnAttentionLoop {
     const uint8_t *padding; /* [B, Tk], or NULL */
     bool drops;
     KilnDropoutLoop dropout;
-    bool tiles; /* q, k, v and y are bf16, and so are the products: on AMX */
+    bool tiles; /* q, k, v and y are bf16, and the products run on AMX */
 } KilnAttentionLoop;
 
 typedef struct KilnAttentionLoops {
-    /* Floats of scratch that one head takes. */
+    /* Floats of scratch per head. */
     int64_t (*scratch)(const KilnAttentionLoop *loop, bool backward);
-    /* All heads of q that head g of k and v serves, in batch element b. */
+    /* All query heads of key and value head g, in batch element b. */
     void (*forward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
     void (*backward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
 } KilnAttentionLoops;

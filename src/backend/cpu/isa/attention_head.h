@@ -1,5 +1,5 @@
-/* What the loop over a head's blocks (isa/attention.c) shares with the products of
- * those blocks, which are made of vectors or of AMX tiles. */
+/* Shared by the loop over a head's blocks (isa/attention.c) and the products of blocks: with
+ * vectors (isa/attention_vectors.h) or on AMX (amx/amx_attention.c). */
 #ifndef KILN_BACKEND_CPU_ISA_ATTENTION_HEAD_H
 #define KILN_BACKEND_CPU_ISA_ATTENTION_HEAD_H
 
@@ -7,8 +7,8 @@
 
 enum { KILN_ATTENTION_BLOCK = 64 /* queries, and keys */ };
 
-/* Sums are rows of `width` floats; the products pack factors as they want them, in the
- * scratch that the loop lays out: width times keys or queries values each. */
+/* Sums are rows of `width` floats. The products pack factors their own way into the scratch that
+ * the loop allocates: width times keys or queries values each. */
 typedef struct KilnAttentionHead {
     const KilnAttentionLoop *loop;
     int64_t b, h;        /* batch element, head of q */
@@ -17,16 +17,16 @@ typedef struct KilnAttentionHead {
     float *y;            /* [block, width]; backward: dq, without scale */
     float *dk, *dv;      /* [keys, width]; dk without scale */
     float *top, *sum;    /* [block]: of a row's scores; backward: lse, dy·y */
-    /* Packed: for sums over the width, and (across) over keys or queries. */
+    /* Packed for sums over the width or, `across`, over keys or queries. */
     void *k, *v, *k_across; /* forward: v across */
     void *q, *q_across, *dy, *dy_across;
     void *p_packed; /* of tiles */
 } KilnAttentionHead;
 
 typedef struct KilnAttentionProducts {
-    /* Pack keys and values of head g. */
+    /* Packs keys and values of head g. */
     void (*pack_head)(const KilnAttentionHead *head, int64_t g, bool backward);
-    /* Pack queries i0 ... i0 + rows - 1, and backward dy. */
+    /* Packs queries i0 ... i0 + rows - 1; backward also dy. */
     void (*pack_queries)(const KilnAttentionHead *head, int64_t i0, int64_t rows, bool backward);
     /* p = q · kᵀ, of `rows` queries and the block of keys from j0 on */
     void (*scores)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
@@ -38,10 +38,10 @@ typedef struct KilnAttentionProducts {
     void (*grads)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
 } KilnAttentionProducts;
 
-/* In bf16, where KILN_CPU_AMX is used, between kiln_amx_begin and _end. */
+/* In bf16, for KILN_CPU_AMX, between kiln_amx_begin and kiln_amx_end. */
 extern const KilnAttentionProducts kiln_attention_tiles;
 
-/* Place of element 0 of row t of head h. */
+/* Index of element 0 of row t of head h. */
 static inline int64_t kiln_attention_at(KilnAttentionView view, int64_t b, int64_t h, int64_t t)
 {
     return b * view.batch + h * view.head + t * view.row;

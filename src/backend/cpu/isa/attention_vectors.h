@@ -1,5 +1,5 @@
-/* Products of attention's blocks in f32, made of vectors. Included by attention.c,
- * which is compiled once per instruction set. */
+/* Products of attention blocks in f32, with vectors. Included by attention.c, which is compiled
+ * once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_ATTENTION_VECTORS_H
 #define KILN_BACKEND_CPU_ISA_ATTENTION_VECTORS_H
 
@@ -7,7 +7,7 @@
 #include "backend/cpu/isa/small_gemm.h"
 #include "backend/cpu/isa/vector.h"
 
-/* Rows of one head into scratch, with zeros up to its width. */
+/* Copies rows of one head into scratch, padded with zeros to its width. */
 static void copy_rows(const KilnAttentionHead *head, float *to, KilnAttentionRows from,
                       int64_t first, int64_t stride, int64_t rows)
 {
@@ -23,7 +23,7 @@ static void copy_rows(const KilnAttentionHead *head, float *to, KilnAttentionRow
         }
 }
 
-/* The keys or values of a head, in rows; the last block is filled up with zeros. */
+/* Copies the keys or values of a head as rows, padding the last block with zeros. */
 static void copy_head(const KilnAttentionHead *head, float *to, KilnAttentionRows x,
                       KilnAttentionView view, int64_t g)
 {
@@ -33,7 +33,7 @@ static void copy_head(const KilnAttentionHead *head, float *to, KilnAttentionRow
     memset(to + keys * head->width, 0, (size_t)((head->keys - keys) * head->width) * sizeof(float));
 }
 
-/* The same transposed, in panels; q's place holds a panel's rows on the way. */
+/* The same transposed, in panels; uses the memory of q for a panel's rows. */
 static void transpose_head(const KilnAttentionHead *head, float *panels, KilnAttentionRows x,
                            KilnAttentionView view, int64_t g)
 {
@@ -73,7 +73,7 @@ static void vectors_pack_queries(const KilnAttentionHead *head, int64_t i0, int6
                   rows);
 }
 
-/* c [rows, block] = a · bᵀ, of which b is in panels. */
+/* c [rows, block] = a · bᵀ, with b in panels. */
 static void block_of_products(const KilnAttentionHead *head, float *c, const float *a,
                               const float *panels, int64_t rows, int64_t j0)
 {

@@ -1,18 +1,18 @@
-/* Vector loops of batch normalization, compiled once per instruction set. Each is
- * written for `vectors` vectors of `lanes` in a row, from column `first` on, and
- * compiled for whole panels in f32 and bf16, and for what is left over. */
+/* Vector loops of batch normalization. Compiled once per level. Each is written for `vectors`
+ * adjacent vectors of `lanes`, from column `first` on, and compiled for whole panels in f32 and
+ * bf16, and for remainders. */
 #include "backend/cpu/isa/batch_norm.h"
 
 #include "backend/cpu/isa/vector.h"
 
-/* Rows whose sums are gathered in floats before they are added to the doubles. */
+/* Rows summed in float before adding to the doubles. */
 enum {
     VECTORS = KILN_PANEL / KILN_LANES,
     FLUSH = 256,
-    AHEAD = 8 /* rows: a panel of a wide tensor is too scattered for the processor to guess */
+    AHEAD = 8 /* rows: panels of wide tensors are too scattered for the hardware prefetcher */
 };
 
-/* Fetch the panel's part of a row that comes AHEAD rows later. */
+/* Prefetches the panel's part of the row AHEAD rows later. */
 KILN_INLINE void fetch(const KilnPanel *panel, const void *from, int64_t r, int first, int lanes,
                        bool bf16)
 {
@@ -97,7 +97,7 @@ KILN_INLINE void apply_of(const KilnPanel *panel, void *y, const void *x, const 
 
 /* ---- Backward ------------------------------------------------------------------- */
 
-/* The gradient of one vector as it counts; `d` is x - mean there. */
+/* The masked gradient of one vector; `d` is x - mean. */
 KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *grad, int64_t at,
                                    const KilnFloats *d, const KilnFloats *scale,
                                    const KilnFloats *bias, int lanes, unsigned bf16)
@@ -186,8 +186,8 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
 
 /* ---- For every width -------------------------------------------------------------- */
 
-/* Whole panels with constant widths and types; others vector by vector, or with types
- * that are looked up, which are few. */
+/* Whole panels run with constant widths and types; remainders vector by vector, with types looked
+ * up. */
 #define EACH_WIDTH(call_of)                                                                        \
     if (panel->columns == KILN_PANEL && panel->bf16 == 0)                                          \
         call_of(0, VECTORS, KILN_LANES, 0u);                                                       \

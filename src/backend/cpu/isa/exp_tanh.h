@@ -1,5 +1,6 @@
-/* exp and its kin in plain arithmetic, so that loops over them become vectors.
- * Included by files that are compiled once per instruction set. */
+/* exp, sigmoid and tanh in plain arithmetic, so that the compiler can vectorize loops over them.
+ * Included by files that are compiled once per level. isa/libmvec.h has the C library's versions.
+ */
 #ifndef KILN_BACKEND_CPU_ISA_EXP_TANH_H
 #define KILN_BACKEND_CPU_ISA_EXP_TANH_H
 
@@ -15,7 +16,7 @@ static inline __attribute__((always_inline)) float vec_exp(float x)
     const float shifted = y * 1.44269504f + magic, n = shifted - magic;
     const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
     float p = 1.0f / 5040;
-    uint32_t bits; /* unsigned, for NaN makes any power */
+    uint32_t bits; /* unsigned, since NaN makes any power */
     int32_t power;
     float scale;
 
@@ -27,7 +28,7 @@ static inline __attribute__((always_inline)) float vec_exp(float x)
     p = p * (r * r) + r + 1.0f;
     memcpy(&power, &shifted, sizeof(power));
     power = (int32_t)((uint32_t)power - 0x4B400000u); /* the bits of `magic` */
-    /* By half the power twice, for 2^128 is no float. */
+    /* Apply half of the power twice, since 2^128 is not a float. */
     bits = ((uint32_t)(power / 2) + 127u) << 23;
     memcpy(&scale, &bits, sizeof(scale));
     p *= scale;
@@ -43,7 +44,7 @@ static inline __attribute__((always_inline)) float vec_sigmoid(float x)
     return 1.0f / (1.0f + vec_exp(-x));
 }
 
-/* Near 0, where 1 - 2/(exp(2x) + 1) cancels, the polynomial of Cephes (Moshier). */
+/* Near 0, where 1 - 2/(exp(2x) + 1) cancels, uses the polynomial of Cephes (Moshier). */
 static inline __attribute__((always_inline)) float vec_tanh(float x)
 {
     const float square = x * x;

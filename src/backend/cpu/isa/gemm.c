@@ -1,8 +1,8 @@
-/* Matrix products by tiles that stay in registers (Goto and van de Geijn 2008). A
- * block of rows of a is packed, and of b some panels as wide as a tile, which stay in
- * the second level of cache. Each few rows of a go over these panels while they are in
- * the first level; so c is written in long pieces of its rows. Sums are as deep as that
- * allows: each part of them reads and writes c, which lies further away. */
+/* Matrix products with tiles in registers (Goto and van de Geijn 2008). Packs a block of rows of a,
+ * and some panels of b as wide as a tile, which stay in the second-level cache. A few rows of a at
+ * a time pass over these panels while they are in the first-level cache, so c is written in long
+ * pieces of its rows. Sums are as deep as possible, since each part of the depth reads and writes c
+ * again. */
 #include "backend/cpu/isa/gemm.h"
 
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #if defined(__AVX512F__)
 enum { ROWS = 12 };
 #define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
-/* The compiler no longer knows that the pointer is equal to another one. */
+/* Hides from the compiler that the pointer equals another one. */
 #define APART(pointer) __asm__("" : "+r"(pointer))
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { ROWS = 6 };
@@ -40,7 +40,7 @@ enum {
     GROUP = ROWS / 3,
     DEPTH = KILN_GEMM_DEPTH,
     PANELS = KILN_GEMM_PANELS,
-    AHEAD = 16 /* of depth: how far ahead packed panels are fetched */
+    AHEAD = 16 /* of depth: how far ahead to prefetch packed panels */
 };
 
 static inline Vector load(const float *x)
@@ -72,7 +72,7 @@ typedef struct Tile {
     float alpha, beta;
 } Tile;
 
-/* A part of a vector goes through memory. */
+/* Stores part of a vector through memory. */
 static void put_part(const Tile *t, float *c, Vector sum, int64_t columns)
 {
     float part[WIDTH] = { 0 };
@@ -85,7 +85,7 @@ static void put_part(const Tile *t, float *c, Vector sum, int64_t columns)
     memcpy(c, part, (size_t)columns * sizeof(float));
 }
 
-/* One row of results. */
+/* Stores one row of results. */
 static inline void put(const Tile *t, float *c, const Vector *sums, int64_t columns)
 {
     for (; columns > 0; columns -= WIDTH, c += WIDTH, sums++) {
@@ -98,8 +98,8 @@ static inline void put(const Tile *t, float *c, const Vector *sums, int64_t colu
     }
 }
 
-/* All rows of a whole tile, with no question in between: of sums that are not deep they
- * are a good part of the time. */
+/* Stores all rows of a whole tile, without branches: for shallow sums this is a good part of the
+ * time. */
 static void put_whole(const Tile *t, const Vector *sums)
 {
     const Vector alpha = all(t->alpha), beta = all(t->beta);
@@ -117,11 +117,10 @@ static void put_whole(const Tile *t, const Vector *sums)
         }
 }
 
-/* `rows` and `vectors` are constants where this is inlined, so that all sums stay in
- * registers; four rows share one address, for there are fewer registers for those. AVX-512 spreads
- * an element while it multiplies: where each vector of b reads it by a pointer of its
- * own there is no instruction that only spreads it, which counts where another thread
- * runs on the same core. */
+/* `rows` and `vectors` are constants where this is inlined, so that all sums stay in registers;
+ * four rows share one address, since address registers are few. AVX-512 broadcasts an element while
+ * multiplying: if each vector of b reads it through its own pointer, no separate broadcast
+ * instruction is needed, which counts if another thread shares the core. */
 static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, int vectors,
                                                        bool packed, Vector *sums)
 {
@@ -192,7 +191,7 @@ static void run_tile(const Tile *t, int64_t rows, int64_t columns)
     const int vectors = columns > WIDTH ? 2 : 1;
     Vector sums[ROWS * 2];
 
-    for (int i = 0; i < rows; i++) /* it is far away, and there is time until it is needed */
+    for (int i = 0; i < rows; i++) /* c is far away, and there is time until it is needed */
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(t->c + i * t->ldc + v * WIDTH, 1);
     runs[(rows - 1) / GROUP][vectors - 1](t, sums);
@@ -226,7 +225,7 @@ static inline __attribute__((always_inline)) void pack_rows(float *to, int width
 _Static_assert((int)COLUMNS <= KILN_GEMM_COLUMNS && (int)WIDTH <= KILN_GEMM_VECTOR,
                "scratch holds panels of b and the end of a");
 
-/* Columns of a, those of some tiles at a time: rows of a are far from each other. */
+/* Columns of a, for some tiles at a time, since rows of a are far apart. */
 static void pack_columns(float *to, const float *from, int64_t ld, int64_t rows, int64_t depth)
 {
     const int64_t together = 4 * ROWS;
@@ -258,12 +257,12 @@ typedef struct Block {
     const float *a, *b;
     float *c;
     int64_t row, rows;
-    int64_t from, depth; /* the part of the sums */
+    int64_t from, depth; /* the part of the depth */
     KilnGemmPacking packing;
     float *panels;      /* of b, packed: rows of COLUMNS */
-    float *packed;      /* the rows of a: for each tile its columns one after the other; the
-                         * last one is written in whole vectors */
-    KilnGemmDone *done; /* NULL: nothing, or there is more to add */
+    float *packed;      /* the rows of a: for each tile its columns one after the other; the last is
+                           written in whole vectors */
+    KilnGemmDone *done; /* NULL: none, or more depth to come */
     void *context;
 } Block;
 
@@ -284,7 +283,7 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
     }
 }
 
-/* The tile's rows over the packed panels, of which it has the first. */
+/* Runs the tile's rows over the packed panels, from the first on. */
 static void run_panels(Tile tile, int64_t rows, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += COLUMNS) {
@@ -294,8 +293,8 @@ static void run_panels(Tile tile, int64_t rows, int64_t columns)
     }
 }
 
-/* All rows of the block, some columns. A tile reads whole groups of rows: the last one
- * is packed in any case, with zeros for rows that are not there. */
+/* Runs all rows of the block over some columns. Tiles read whole groups of rows, so the last one is
+ * always packed, padded with zeros. */
 static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, int64_t columns)
 {
     const KilnGemm *g = block->gemm;
@@ -349,7 +348,7 @@ static void scale_only(const KilnGemm *g, float *c)
             c[i * g->ldc + j] = g->beta == 0.0f ? 0.0f : g->beta * c[i * g->ldc + j];
 }
 
-/* Size of a part when n is cut into equal ones of at most `most`. */
+/* Size of a part when n is split evenly into parts of at most `most`. */
 static int64_t even(int64_t n, int64_t most)
 {
     const int64_t parts = (n + most - 1) / most;
@@ -388,7 +387,7 @@ static void single_row(const KilnGemm *g, const float *a, const float *b, float 
     }
 }
 
-/* A column times a row: one sample's share of a weight's gradient. */
+/* A column times a row: one sample's part of a weight's gradient. */
 static void outer(const KilnGemm *g, const float *a, const float *b, float *c)
 {
     for (int64_t i = 0; i < g->m; i++, c += g->ldc) {
@@ -403,7 +402,7 @@ static void outer(const KilnGemm *g, const float *a, const float *b, float *c)
     }
 }
 
-/* Products that need no tiles; false: it is none. */
+/* Products that need no tiles; false: not one of them. */
 static bool simple(const KilnGemm *g, const float *a, const float *b, float *c)
 {
     if (g->k == 0)

@@ -1,24 +1,24 @@
-/* The inner part of matrix products. gemm.c is compiled once per instruction set,
- * as the vector loops are. */
+/* The inner part of matrix products: one thread, in cache. Compiled once per level. kernels/gemm.h
+ * splits products between threads. */
 #ifndef KILN_BACKEND_CPU_ISA_GEMM_H
 #define KILN_BACKEND_CPU_ISA_GEMM_H
 
 #include "backend/cpu/kernels/gemm.h"
 
 enum {
-    KILN_GEMM_PACKED = 768 * 512, /* floats of a that are packed at a time */
-    KILN_GEMM_DEPTH = 512,        /* of what is packed, at most */
-    KILN_GEMM_PANELS = 4,         /* of b that are packed at a time */
-    KILN_GEMM_COLUMNS = 32,       /* of a panel, at most */
-    KILN_GEMM_VECTOR = 16,        /* floats; the end of what is packed is written in whole ones */
-    /* Floats of scratch that a thread needs. */
+    KILN_GEMM_PACKED = 768 * 512, /* floats of a packed at a time */
+    KILN_GEMM_DEPTH = 512,        /* most depth packed at a time */
+    KILN_GEMM_PANELS = 4,         /* panels of b packed at a time */
+    KILN_GEMM_COLUMNS = 32,       /* most columns of a panel */
+    KILN_GEMM_VECTOR = 16, /* floats; the end of the packed part is written in whole vectors */
+    /* Floats of scratch per thread. */
     KILN_GEMM_SCRATCH = KILN_GEMM_PACKED + KILN_GEMM_PANELS * KILN_GEMM_DEPTH * KILN_GEMM_COLUMNS +
                         KILN_GEMM_VECTOR,
-    KILN_GEMM_READ_ONCE = 64 /* columns of b up to which packing a costs more than it brings */
+    KILN_GEMM_READ_ONCE = 64 /* columns of b up to which packing a does not pay */
 };
 
-/* What becomes of a: packed as is best; packed as a whole, which fits; as the last call on
- * this scratch left it so. */
+/* How to pack a: as needed; as a whole, which fits; or reuse what the last call left in this
+ * scratch. */
 typedef enum KilnGemmPacking {
     KILN_GEMM_PACK,
     KILN_GEMM_PACK_WHOLE,
@@ -27,8 +27,8 @@ typedef enum KilnGemmPacking {
 
 typedef struct KilnGemmLoops {
     int rows, columns; /* of the tile that stays in registers */
-    /* By the calling thread alone, on scratch of its own, aligned to 64 bytes; `done` (NULL:
-     * none) as for kiln_gemm_then. */
+    /* Runs on the calling thread alone, with its own scratch, aligned to 64 bytes; `done` (may be
+     * NULL) as for kiln_gemm_then. */
     void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c, float *scratch,
                     KilnGemmPacking packing, KilnGemmDone *done, void *context);
 } KilnGemmLoops;

@@ -1,6 +1,6 @@
-/* The C library's functions as vectors: glibc has them (libmvec, within 4 units in the
- * last place), and the attribute lets the compiler call them in loops. Elsewhere the
- * loops call one by one. */
+/* Vector versions of the C library's functions: glibc's libmvec (within 4 units in the last place),
+ * which the compiler calls in loops thanks to the attribute. Elsewhere loops call the scalar
+ * functions. */
 #ifndef KILN_BACKEND_CPU_ISA_LIBMVEC_H
 #define KILN_BACKEND_CPU_ISA_LIBMVEC_H
 

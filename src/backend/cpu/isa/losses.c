@@ -1,4 +1,4 @@
-/* Vector loops over rows, compiled once per instruction set (KILN_ISA names it). */
+/* Vector loops of probabilities and losses. Compiled once per level; KILN_ISA names it. */
 #include "backend/cpu/isa/losses.h"
 
 #include <stddef.h>
@@ -6,21 +6,21 @@
 
 #include "backend/cpu/isa/libmvec.h"
 
-/* A vector of the widest set; and what fits into the first cache. */
+/* A vector of the widest level; and what fits the first-level cache. */
 enum { GROUP = 16, BLOCK = 4096 };
 
 static float largest(const float *x, int64_t n)
 {
     float top = -INFINITY;
 
-    /* A NaN is passed over here and comes back with its exponential. */
+    /* Skips NaN here; it reappears with its exponential. */
 #pragma omp simd reduction(max : top)
     for (int64_t i = 0; i < n; i++)
         top = x[i] > top ? x[i] : top;
     return top;
 }
 
-/* The rest that fills no vector goes through a full one: scalar calls cost as much each. */
+/* The remainder goes through a full vector: scalar calls cost as much each. */
 static void exponentials(float *y, int64_t n)
 {
     const int64_t whole = n / GROUP * GROUP;
@@ -38,7 +38,7 @@ static void exponentials(float *y, int64_t n)
     memcpy(y + whole, rest, (size_t)(n - whole) * sizeof(*rest));
 }
 
-/* In floats within a block, in double over blocks. */
+/* In float within a block, in double over blocks. */
 static double sum(const float *x, int64_t n)
 {
     double total = 0.0;
@@ -55,8 +55,8 @@ static double sum(const float *x, int64_t n)
     return total;
 }
 
-/* y = exp(x - largest of its row), over rows that lie behind each other: their
- * exponentials are taken in one go, which matters when a row is short. */
+/* y = exp(x - row maximum), over consecutive rows: taking all exponentials together matters for
+ * short rows. */
 static void shifted_exponentials(float *y, float *tops, const float *x, int64_t rows, int64_t n)
 {
     for (int64_t r = 0; r < rows; r++) {
@@ -71,7 +71,7 @@ static void shifted_exponentials(float *y, float *tops, const float *x, int64_t 
 
 enum { MOST_ROWS = 256 };
 
-/* Rows to take together. */
+/* Rows to process together. */
 static int64_t rows_at_once(int64_t rows, int64_t n)
 {
     int64_t most = BLOCK / n < MOST_ROWS ? BLOCK / n : MOST_ROWS;
@@ -127,7 +127,7 @@ static void log_softmax(float *y, const float *x, int64_t rows, int64_t n)
                 total += sum(scratch, part);
             }
 
-            /* Two steps, for top and log(total) may be of very different size. */
+            /* Two steps, since top and log(total) may differ much in size. */
             const float rest = (float)log(total);
 
 #pragma omp simd
@@ -201,24 +201,24 @@ static void add_scaled(float *y, const float *x, float a, int64_t n)
         y[i] += a * x[i];
 }
 
-/* libmvec is slow where exp leaves the numbers: below this it is as good as 0. */
+/* libmvec is slow where exp underflows: below this the result is practically 0. */
 static inline double exp_bounded(double x)
 {
     return exp(x < -700.0 ? -700.0 : x);
 }
 
-/* The largest of the three gives 1 to the sum of their exponentials. */
+/* The largest of the three contributes 1 to the sum of exponentials. */
 static inline double log_sum_exp(double a, double b, double c)
 {
     const double low = a > b ? b : a, high = a > b ? a : b;
     const double mid = high > c ? c : high, most = high > c ? high : c;
-    const double top = most < -1e300 ? -1e300 : most; /* of three times -inf: no NaN */
+    const double top = most < -1e300 ? -1e300 : most; /* three times -inf gives no NaN */
     const double all = top + log(1.0 + exp_bounded(mid - top) + exp_bounded(low - top));
 
     return most < -1e300 ? most : all;
 }
 
-/* Whole vectors, for what is left of a loop is done one by one. */
+/* Whole vectors, since the compiler runs remainders one by one. */
 static void ctc(double *restrict y, const double *restrict x, const double *restrict skip,
                 int64_t n)
 {

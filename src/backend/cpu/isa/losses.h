@@ -1,20 +1,19 @@
-/* Vector loops over rows: probabilities and losses. Compiled once per instruction
- * set, as loops.c is. */
+/* Vector loops of probabilities and losses, row by row. Compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_LOSSES_H
 #define KILN_BACKEND_CPU_ISA_LOSSES_H
 
 #include <stdint.h>
 
-/* Outputs come first. An output may be the same array as an input, but must not
- * overlap one otherwise. */
+/* Outputs come first. An output may be the same array as an input, but must not otherwise overlap
+ * one. */
 enum { KILN_CTC_VECTOR = 8 };
 
 typedef struct KilnLossLoops {
-    /* Of each of `rows` rows of n. log_sums (may be NULL) get log(sum(exp(x))). */
+    /* For each of `rows` rows of n. log_sums (may be NULL) get log(sum(exp(x))). */
     void (*softmax)(float *y, double *log_sums, const float *x, int64_t rows, int64_t n);
     void (*log_softmax)(float *y, const float *x, int64_t rows, int64_t n);
     void (*log_softmax_grad)(float *dx, const float *dy, const float *y, int64_t n);
-    /* sum(x), or sum(x * weight) when there is one. */
+    /* sum(x), or sum(x * weight) if weight is not NULL. */
     double (*weighted_sum)(const float *x, const float *weight, int64_t n);
     /* dx = a * p - b * weight (NULL: 1) */
     void (*entropy_grad)(float *dx, const float *p, const float *weight, float a, float b,

@@ -1,5 +1,4 @@
-/* The steps of maps as vector loops, compiled once per instruction set (KILN_ISA
- * names it). */
+/* The steps of maps (graph/map.h) as vector loops. Compiled once per level; KILN_ISA names it. */
 #include "backend/cpu/isa/map.h"
 
 #include <stddef.h>
@@ -38,7 +37,7 @@ STEP2(MUL, a *b)
 STEP2(DIV, a / b)
 STEP1(SCALE, a *p)
 STEP1(SHIFT, a + p)
-/* The sum is NaN where either is. */
+/* The sum is NaN if either is. */
 STEP2(MINIMUM, a != a || b != b ? a + b : a < b ? a : b)
 STEP2(MAXIMUM, a != a || b != b ? a + b : a > b ? a : b)
 STEP1(CLAMP, (a < p ? p : a) > q ? q : (a < p ? p : a))
@@ -66,7 +65,7 @@ STEP1(TANH, tanhf(a))
 STEP1(RELU, a < 0.0f ? 0.0f : a)
 STEP1(LEAKY_RELU, a > 0.0f ? a : a * p)
 
-/* ---- Activations that take more than a line -------------------------------------- */
+/* ---- Longer activations --------------------------------------------------------- */
 
 static const float root_half = 0.70710678118654752f;  /* 1 / sqrt(2) */
 static const float density = 0.39894228040143268f;    /* 1 / sqrt(2 pi) */
@@ -78,7 +77,7 @@ static inline float logistic(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* Phi(x) through the complement, which stays exact where Phi is small. */
+/* Phi(x) through the complement, which is exact where Phi is small. */
 static inline float normal_below(float x)
 {
     return 0.5f * erfcf(-x * root_half);
@@ -89,8 +88,7 @@ static inline float gelu_grad(float x)
     return normal_below(x) + x * density * expf(-0.5f * x * x);
 }
 
-/* (1 + tanh(u)) / 2 is the logistic function of 2 u, without the difference of two
- * numbers that are nearly equal. */
+/* (1 + tanh(u)) / 2 is the logistic function of 2 u, without cancellation. */
 static inline float gelu_tanh_below(float x)
 {
     return logistic(2.0f * gelu_scale * (x + gelu_cube * x * x * x));
@@ -111,8 +109,7 @@ static inline float silu_grad(float x)
     return s * (1.0f + x * (1.0f - s));
 }
 
-/* Written without branches around the calls, which would keep them from being
- * vectors. */
+/* No branches around the calls, so that they vectorize. */
 static inline float softplus(float x, float beta, float threshold)
 {
     const float z = x * beta;

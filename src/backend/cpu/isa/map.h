@@ -1,17 +1,16 @@
-/* The loops that run the steps of maps. map.c is compiled once per instruction
- * set, as loops.c is. */
+/* Vector loops for the steps of maps (graph/map.h). Compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_MAP_H
 #define KILN_BACKEND_CPU_ISA_MAP_H
 
 #include "graph/map.h"
 #include "kiln/tensor.h"
 
-/* Steps run over whole groups of this many elements, so that an element's value
- * does not depend on where it lies. */
+/* Steps run over whole groups of this many elements, so that a value does not depend on its
+ * position. */
 enum { KILN_MAP_GROUP = 16 };
 
-/* One step over n elements, a multiple of KILN_MAP_GROUP. Arrays are the same or
- * apart; those that the code does not read may be NULL. */
+/* One step over n elements, a multiple of KILN_MAP_GROUP. Arrays are identical or disjoint; those
+ * that the code does not read may be NULL. */
 typedef void (*KilnMapLoop)(float *y, const float *a, const float *b, const float *c, float p,
                             float q, int64_t n);
 

@@ -25,7 +25,7 @@ static float sgd_plain(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *s
     return total;
 }
 
-/* Momentum alone, as most train: a third of the arithmetic, for networks that fit into cache. */
+/* Plain momentum, the common case: a third of the arithmetic, for networks that fit the cache. */
 static float sgd_momentum(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *sgd)
 {
     float *param = buffers->param, *buffer = buffers->slots[0];
@@ -55,7 +55,7 @@ static float sgd(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *sgd)
 
     if (buffer == NULL)
         return sgd_plain(buffers, sgd);
-    if (sgd->first) /* whatever it holds, were it NaN, must not count */
+    if (sgd->first) /* the buffer's old content, possibly NaN, must not count */
         for (int64_t i = 0; i < buffers->n; i++)
             buffer[i] = 0.0f;
     if (decay == 0.0f && scale == 1.0f && take == 1.0f && !sgd->nesterov)
@@ -127,7 +127,7 @@ static float adam(const KilnOptimizerBuffers *buffers, const KilnAdamLoop *adam)
 
 /* ---- rmsprop ------------------------------------------------------------------------ */
 
-/* What an element's step is divided by; inlined with `mean` NULL or not. */
+/* The denominator of an element's step; inlined with `mean` NULL or not. */
 static inline float rms(float *square, float *mean, int64_t i, float g, const KilnRmspropLoop *r)
 {
     float v = r->keep * square[i] + r->take * g * g;
@@ -217,7 +217,7 @@ static float lion(const KilnOptimizerBuffers *buffers, const KilnLionLoop *lion)
         float g = scale * grad[i], m = average[i];
         float blend = l.keep1 * m + l.take1 * g;
         float above = blend > 0.0f ? 1.0f : 0.0f, below = blend < 0.0f ? 1.0f : 0.0f;
-        float sign = above - below + 0.0f * blend; /* what is not finite becomes NaN */
+        float sign = above - below + 0.0f * blend; /* not finite becomes NaN */
 
         total += grad[i] * grad[i];
         average[i] = l.keep2 * m + l.take2 * g;
@@ -334,7 +334,7 @@ static double square_sum(const float *x, int64_t n)
 
 static void lerp(float *variable, const float *value, float weight, int64_t n)
 {
-    if (weight >= 1.0f) { /* a copy, to the bit */
+    if (weight >= 1.0f) { /* an exact copy */
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             variable[i] = value[i];

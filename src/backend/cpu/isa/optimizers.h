@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* A stretch of the flat buffers within one run. A loop sees f32 alone: what is bf16 is
- * widened before the call and narrowed after it. */
+/* Part of the flat buffers within one segment, as f32: the caller converts bf16 before and after
+ * (kernels/update_tiles.h). */
 typedef struct KilnOptimizerBuffers {
     float *param;
     const float *grad;
@@ -15,8 +15,8 @@ typedef struct KilnOptimizerBuffers {
     float scale; /* of the gradients */
 } KilnOptimizerBuffers;
 
-/* Numbers of a loop, rounded once. `keep` and `take`: beta and 1 - beta. `decay`
- * times the parameter is added to the gradient; `shrink` multiplies the parameter. */
+/* Constants of a loop, rounded once. `keep` and `take`: beta and 1 - beta. `decay` times the
+ * parameter is added to the gradient; `shrink` multiplies the parameter. */
 typedef struct KilnSgdLoop {
     float lr, momentum, take, decay;
     int first, nesterov;
@@ -45,7 +45,8 @@ typedef struct KilnLionLoop {
 
 typedef struct KilnAdanLoop {
     float keep1, take1, keep2, take2, keep3, take3, eps;
-    float step, step_diff; /* learning rate / (1 - beta1^t), and beta2 of it / (1 - beta2^t) */
+    float step, step_diff; /* learning rate / (1 - beta1^t), and beta2 times learning rate / (1 -
+                              beta2^t) */
     float root;            /* 1 / sqrt(1 - beta3^t) */
     float shrink, divide;  /* before and after the step */
     int first;
@@ -55,10 +56,10 @@ typedef struct KilnLambLoop {
     float keep1, take1, keep2, take2, eps;
     float correct;   /* 1 / (1 - beta1^t) */
     float root;      /* 1 / sqrt(1 - beta2^t) */
-    float decay, lr; /* lr: trust ratio included */
+    float decay, lr; /* lr includes the trust ratio */
 } KilnLambLoop;
 
-/* Those that return a number: the sum of the squares of buffers->grad, added in f32. */
+/* The float results are the sum of squares of buffers->grad, added in f32. */
 typedef struct KilnOptimizerLoops {
     float (*sgd)(const KilnOptimizerBuffers *buffers, const KilnSgdLoop *sgd);
     float (*adam)(const KilnOptimizerBuffers *buffers, const KilnAdamLoop *adam);
@@ -66,7 +67,7 @@ typedef struct KilnOptimizerLoops {
     float (*adagrad)(const KilnOptimizerBuffers *buffers, const KilnAdagradLoop *adagrad);
     float (*lion)(const KilnOptimizerBuffers *buffers, const KilnLionLoop *lion);
     float (*adan)(const KilnOptimizerBuffers *buffers, const KilnAdanLoop *adan);
-    /* Averages; the sums of squares of parameters and direction. */
+    /* Updates the averages; returns the sums of squares of parameters and direction. */
     void (*lamb_moments)(const KilnOptimizerBuffers *buffers, const KilnLambLoop *lamb,
                          double *ret_param, double *ret_direction);
     void (*lamb_step)(const KilnOptimizerBuffers *buffers, const KilnLambLoop *lamb);

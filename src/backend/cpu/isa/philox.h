@@ -1,5 +1,5 @@
-/* Random words for dropout, sixteen blocks at once (kiln/rng.h has the one-block
- * form). Included by files that are compiled once per instruction set. */
+/* Random words for dropout, sixteen Philox blocks at once (kiln/rng.h has the one-block form).
+ * Included by files that are compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_PHILOX_H
 #define KILN_BACKEND_CPU_ISA_PHILOX_H
 

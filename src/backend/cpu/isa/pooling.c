@@ -1,4 +1,4 @@
-/* Vector loops over images in plain C, compiled once per instruction set. */
+/* Vector loops of pooling, in plain C. Compiled once per level. */
 #include "backend/cpu/isa/pooling.h"
 
 #include "backend/cpu/isa/vector.h"
@@ -47,13 +47,14 @@ static void window_add(float *x, const float *y, const KilnWindowLoop *window)
         }
 }
 
-/* ---- Maximum ----------------------------------------------------------------------
- * Channels go in vectors; what is left of a block in halves of one, quarters, and so
- * on. Each size is compiled for itself. */
+/* ---- Maximum ---------------------------------------------------------------------------- */
+
+/* Channels are processed in whole vectors, then the rest of a block in halves, quarters, and so
+ * on. Each size is compiled separately. */
 
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
 
-/* What is in reach along an axis: elements of a window, or windows over an element. */
+/* A range along an axis: elements of a window, or windows over an element. */
 typedef struct Reach {
     int64_t begin, end;
 } Reach;
@@ -68,7 +69,7 @@ static inline Reach window_reach(const KilnMaxPool *pool, int axis, int64_t i, i
     return (Reach) { origin > 0 ? origin : 0, end < pool->x_size[axis] ? end : pool->x_size[axis] };
 }
 
-/* Places of y whose windows hold element i of x. */
+/* Indices of y whose windows contain element i of x. */
 static inline Reach element_reach(const KilnMaxPool *pool, int axis, int64_t i)
 {
     const int64_t stride = pool->stride[axis], at = i + pool->padding[axis];
@@ -78,7 +79,7 @@ static inline Reach element_reach(const KilnMaxPool *pool, int axis, int64_t i)
                      end < pool->y_size[axis] ? end : pool->y_size[axis] };
 }
 
-/* By way of halves, for gcc converts by a factor of four element by element. */
+/* In two steps, since gcc converts by a factor of four element by element. */
 KILN_INLINE KilnWords load_indices(const void *from, int64_t i, int lanes, bool i32)
 {
     KilnWords words = { 0 };
@@ -104,18 +105,18 @@ KILN_INLINE void store_indices(void *to, int64_t i, KilnWords indices, int lanes
     memcpy((uint8_t *)to + i, &bytes, (size_t)lanes);
 }
 
-/* One index of y: where its window lies in the plane. */
+/* One pixel of y: the position of its window in the plane. */
 typedef struct MaxWindow {
     Reach rows, columns;
-    int64_t top, left; /* of the window, perhaps in the padding */
-    int64_t at;        /* elements before the index in y */
+    int64_t top, left; /* of the window, possibly in the padding */
+    int64_t at;        /* elements before it in y */
 } MaxWindow;
 
 KILN_INLINE void max_lanes(const KilnMaxPool *pool, const MaxWindow *w, void *y, void *index,
                            const void *x, int64_t c, int lanes, bool bf16)
 {
     KilnFloats best = kiln_floats(-__builtin_inff());
-    /* The first element's, for what is never larger: -inf. */
+    /* The first element's index, if nothing is larger (all -inf). */
     KilnWords best_at = { 0 };
 
     best_at += (uint32_t)((w->rows.begin - w->top) * pool->kernel[1] + w->columns.begin - w->left);
@@ -167,10 +168,10 @@ static void max_row(const KilnMaxPool *pool, int64_t row, void *y, void *index, 
         max_row_of(pool, row, y, index, x, false);
 }
 
-/* An element of dx: the indices of y that may have taken it. */
+/* An element of dx: the pixels of y whose maximum it may be. */
 typedef struct MaxTakers {
     Reach rows, columns;
-    int64_t row, column; /* of the element, the padding counted */
+    int64_t row, column; /* of the element, padding included */
     int64_t at;          /* elements before it in dx */
 } MaxTakers;
 

@@ -1,7 +1,6 @@
-/* Recurrent layers. A thread takes some sequences through all steps by itself, so
- * that threads never wait for each other: per step the product of its hidden
- * states with the weight, which lies in panels in the second-level cache, and the
- * cell, whose inputs are still in the first. */
+/* Recurrent layers. A thread takes some sequences through all steps, so that threads never wait for
+ * each other. Per step: the product of its hidden states with the weight, whose panels are in the
+ * second-level cache, and the cell, whose inputs are still in the first-level cache. */
 #include "backend/cpu/isa/recurrent.h"
 
 #include <string.h>
@@ -44,7 +43,7 @@ static void product(const KilnRecurrentLoop *loop, float *c, int64_t c_row, cons
                            .add = add });
 }
 
-/* ---- States and places ------------------------------------------------------------ */
+/* ---- States and positions ------------------------------------------------------- */
 
 static int64_t place(const KilnRecurrentLoop *loop, int64_t t, int64_t b, int64_t columns)
 {
@@ -56,13 +55,13 @@ static bool active(const KilnRecurrentLoop *loop, int64_t t, int64_t b)
     return loop->lengths == NULL || t < loop->lengths[b];
 }
 
-/* Step n in the order of computing. */
+/* Time of step n, in the order of computation. */
 static int64_t time_of(const KilnRecurrentLoop *loop, int64_t n)
 {
     return loop->reverse ? loop->steps - 1 - n : n;
 }
 
-/* Rows begin ... of a [batch, hidden] state, or zeros. */
+/* Loads rows from `begin` on of a [batch, hidden] state, or zeros. */
 static void load_state(const KilnRecurrentLoop *loop, float *to, const float *from, int64_t begin,
                        int64_t rows)
 {
@@ -85,8 +84,7 @@ static void zero(float *x, int64_t n)
     memset(x, 0, (size_t)n * sizeof(float));
 }
 
-/* The state before step n of sequence b, where the sequence itself keeps it;
- * NULL: zeros. */
+/* The state before step n of sequence b, if it is in the sequence; NULL: zeros. */
 static const float *before(const KilnRecurrentLoop *loop, const float *sequence,
                            const float *initial, int64_t n, int64_t b)
 {
@@ -151,8 +149,8 @@ static void lstm(const KilnRecurrentLoop *loop, float *scratch, int64_t begin, i
     store_state(loop, loop->c, c, begin, rows);
 }
 
-/* dh and dc of the state after the step; dc becomes that of the state before.
- * previous NULL: the cell was 0. dp may be gates. */
+/* dh and dc are the gradients of the state after the step; dc becomes that of the state before.
+ * previous NULL: the cell was 0. dp may alias gates. */
 static void lstm_cell_grad(float *dp, const float *gates, const float *cells, const float *previous,
                            const float *dy, const float *dh, float *dc, int64_t n)
 {
@@ -173,8 +171,8 @@ static void lstm_cell_grad(float *dp, const float *gates, const float *cells, co
     }
 }
 
-/* made [rows, hidden] = the step's gradients of all gates · the weight. Rows that are a
- * whole sequence apart are brought together first, in `near`. */
+/* made [rows, hidden] = the step's gradients of all gates · the weight. Rows that are a whole
+ * sequence apart are first gathered in `near`. */
 static void product_of_gates(const KilnRecurrentLoop *loop, float *made, float *near,
                              const float *gates, int64_t columns, int64_t t, int64_t begin,
                              int64_t end)
@@ -187,8 +185,8 @@ static void product_of_gates(const KilnRecurrentLoop *loop, float *made, float *
     product(loop, made, loop->hidden, near, pitch, end - begin, loop->hidden, columns, false);
 }
 
-/* dh = the gradient by the product, for sequences that took the step; plus what
- * GRU's state passes on by itself, in `passed`, unless NULL. */
+/* dh = the product's gradient, for sequences that took the step; plus, unless NULL, `passed`: what
+ * GRU's state passes on directly. */
 static void take_states(const KilnRecurrentLoop *loop, float *dh, const float *made,
                         const float *passed, int64_t t, int64_t begin, int64_t end)
 {
@@ -233,7 +231,7 @@ static void lstm_grad(const KilnRecurrentLoop *loop, float *scratch, int64_t beg
 
 /* ---- GRU ------------------------------------------------------------------------- */
 
-/* `share` is the hidden state's share of the gates, with the bias. */
+/* `share` is the hidden state's contribution to the gates, bias included. */
 static void gru_cell(float *gates, const float *share, float *h, float *y, float *kept, int64_t n)
 {
 #pragma omp simd

@@ -1,4 +1,4 @@
-/* LSTM and GRU of some sequences over all steps, compiled once per instruction set. */
+/* LSTM and GRU: some sequences over all steps. Compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_RECURRENT_H
 #define KILN_BACKEND_CPU_ISA_RECURRENT_H
 
@@ -9,36 +9,35 @@
 typedef struct KilnRecurrentLoop {
     int64_t steps, batch, hidden, step, row;
     bool reverse;
-    const int32_t *lengths;      /* or NULL */
-    const float *weight;         /* panels: of the transposed weight, or backward of the weight */
+    const int32_t *lengths; /* or NULL */
+    const float *weight;    /* in panels: of the transposed weight, or for backward of the weight */
     const float *h0, *c0, *bias; /* NULL: 0 */
-    float *gates;                /* holds the input's share, and gets the gates */
-    float *y, *kept;             /* kept: LSTM cells, GRU the hidden state's share of gate n */
-    float *h, *c;                /* after the last step */
+    float *gates;                /* holds the inputs' contribution, then the gates */
+    float *y, *kept; /* kept: LSTM cells; GRU: the hidden state's contribution to gate n */
+    float *h, *c;    /* after the last step */
     /* Backward: gates, y and kept are read (gates may be dp). */
     const float *gates_in, *y_in, *kept_in, *dy, *dh, *dc;
     float *dp, *dh0, *dc0;
-    float *share; /* GRU: gradient of the hidden state's share of all gates, as dp */
+    float *share; /* GRU: gradient of the hidden state's contribution, laid out as dp */
 } KilnRecurrentLoop;
 
-/* Sequences begin ... end; scratch holds kiln_recurrent_scratch floats for each. */
+/* Sequences [begin, end); scratch holds kiln_recurrent_scratch floats for each. */
 typedef void (*KilnRecurrentRange)(const KilnRecurrentLoop *loop, float *scratch, int64_t begin,
                                    int64_t end);
 
 typedef struct KilnRecurrentLoops {
     KilnRecurrentRange lstm, lstm_grad, gru, gru_grad;
-    /* The weight [gates, hidden] in panels, transposed or not; and their floats. */
+    /* Packs the weight [gates, hidden] into panels, transposed or not; and the floats it takes. */
     void (*pack)(float *panels, const float *weight, int64_t gates, int64_t hidden,
                  bool transposed);
     int64_t (*packed)(int64_t gates, int64_t hidden, bool transposed);
 } KilnRecurrentLoops;
 
 enum {
-    KILN_RECURRENT_APART = 16 /* floats between rows, lest all fall on the same places of
-                               * the cache */
+    KILN_RECURRENT_APART = 16 /* floats between rows, to avoid conflicts in the cache */
 };
 
-/* Floats of scratch for one sequence. */
+/* Floats of scratch per sequence. */
 static inline int64_t kiln_recurrent_scratch(int64_t hidden)
 {
     return 10 * hidden + KILN_RECURRENT_APART;

@@ -1,16 +1,15 @@
-/* Vector loops of layer and rms norm, compiled once per instruction set, for f32 and
- * for bf16. A row is read again for every sum; it is in the nearest cache then. */
+/* Vector loops of layer and rms norm, for f32 and bf16. Compiled once per level. A row is read
+ * again for every sum, from the first-level cache. */
 #include "backend/cpu/isa/row_norm.h"
 
 #include <math.h>
 
 #include "backend/cpu/isa/vector.h"
 
-/* Vectors that are summed side by side, and columns whose sums are gathered in
- * floats before they are added to a double. */
+/* Vectors summed side by side; columns summed in float before adding to a double. */
 enum { SIDE = 4, FLUSH = 16384 };
 
-/* What is summed over a row. */
+/* The term to sum over a row. */
 typedef enum Term { TERM_X, TERM_SQUARE } Term;
 
 KILN_INLINE KilnFloats term_at(const void *x, int64_t i, float mean, int lanes, Term term,
@@ -92,7 +91,7 @@ KILN_INLINE void forward_of(const KilnRowNorm *norm, void *y, const void *x, flo
 
 /* ---- Backward ---------------------------------------------------------------------- */
 
-/* One vector of a row as the backward pass sees it. */
+/* One vector of a row in the backward pass. */
 typedef struct Grad {
     KilnFloats dy, g, h; /* g = dy * weight, h = (x - mean) * rstd */
 } Grad;
@@ -106,7 +105,7 @@ KILN_INLINE void grad_at(const KilnRowNorm *norm, const void *dy, const void *x,
                                   : ret->dy;
 }
 
-/* The sums of g and of g * h over the row. */
+/* Sums g and g * h over the row. */
 KILN_INLINE void grad_sums(const KilnRowNorm *norm, const void *dy, const void *x, float mean,
                            float rstd, unsigned bf16, double *ret_sum, double *ret_dot)
 {
@@ -179,8 +178,8 @@ KILN_INLINE void backward_of(const KilnRowNorm *norm, void *dx, const void *dy, 
         backward_at(norm, dx, dy, x, i, numbers, dweight, dbias, (int)(norm->columns - i), bf16);
 }
 
-/* With types that the compiler knows, but for mixtures that are few. f32 with bf16 for
- * products is what residual networks have. */
+/* Types are compile-time constants, except for rare mixtures. Residual networks mix f32 with bf16
+ * for products. */
 #define EACH_TYPE(call_of)                                                                         \
     if (norm->bf16 == 0)                                                                           \
         call_of(0u);                                                                               \

@@ -1,6 +1,5 @@
-/* Small matrix products in registers, for attention and recurrent layers: what is
- * too small for a gemm, or has a softmax or a cell between every two products.
- * Included by files that are compiled once per instruction set. */
+/* Small matrix products in registers, for attention and recurrent layers, where a softmax or a cell
+ * between two products rules out isa/gemm.h. Included by files that are compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_SMALL_GEMM_H
 #define KILN_BACKEND_CPU_ISA_SMALL_GEMM_H
 
@@ -14,10 +13,10 @@
 #include <immintrin.h>
 #endif
 
-/* Right-hand matrices are read in panels of so many columns. */
+/* Columns of a panel of the right-hand matrix. */
 enum { PANEL = 32 };
 
-/* A tile is TILE_ROWS rows of two vectors: as many sums as registers hold. */
+/* A tile is TILE_ROWS rows of two vectors, as many sums as registers hold. */
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 12 };
 #elif defined(__AVX2__)
@@ -37,9 +36,9 @@ static inline Vector vector_multiply_add(Vector sum, float a, Vector b)
 #endif
 }
 
-/* c [m, n] = or += a · b, where element (r, k) of a is a[r * a_row + k * a_step],
- * and element (k, j) of b is b[j / PANEL * b_panel + k * b_step + j % PANEL]: b may
- * be packed, or plain rows with b_panel = PANEL. b is read up to whole panels. */
+/* c [m, n] = or += a · b, where element (r, k) of a is a[r * a_row + k * a_step], and element (k,
+ * j) of b is b[j / PANEL * b_panel + k * b_step + j % PANEL]: b is packed, or plain rows with
+ * b_panel = PANEL. Reads b up to whole panels. */
 typedef struct Tile {
     float *c;
     const float *a, *b;
@@ -48,9 +47,9 @@ typedef struct Tile {
     bool add;
 } Tile;
 
-/* Rows and columns of one register tile; `rows` is a constant where it is inlined.
- * Four rows share one address, for there are fewer registers for those; and the loops
- * over rows are unrolled by name, or the sums would go through memory. */
+/* One register tile; `rows` is a constant where this is inlined. Four rows share one address, since
+ * address registers are few; and the loops over rows are unrolled explicitly, or the sums would go
+ * through memory. */
 static inline __attribute__((always_inline)) void tile_registers(float *c, int64_t c_row,
                                                                  const float *a, const float *b,
                                                                  const Tile *t, const int rows)
@@ -142,7 +141,7 @@ static inline void tile_rows(float *c, int64_t c_row, const float *a, const floa
     }
 }
 
-/* A tile that ends within its columns goes through a copy of c. */
+/* A tile with fewer columns goes through a copy of c. */
 static inline void tile_edge(const Tile *t, float *c, const float *a, const float *b, int64_t rows,
                              int64_t columns)
 {
@@ -177,8 +176,8 @@ static inline void tile_product(const Tile *t)
     }
 }
 
-/* Panels [ceil(n / PANEL)][k][PANEL] of the matrix b [k, n] whose rows are `ld` apart,
- * filled up with zeros. */
+/* Packs the matrix b [k, n], whose rows are `ld` apart, into panels [ceil(n / PANEL)][k][PANEL],
+ * padded with zeros. */
 static inline void tile_pack(float *panels, const float *b, int64_t ld, int64_t k, int64_t n)
 {
     for (int64_t j = 0; j < n; j += PANEL, panels += k * PANEL) {
@@ -191,7 +190,7 @@ static inline void tile_pack(float *panels, const float *b, int64_t ld, int64_t 
     }
 }
 
-/* The same panels of the matrix whose transpose is b [n, k]. */
+/* The same for the transpose of b [n, k]. */
 static inline void tile_pack_transposed(float *panels, const float *b, int64_t ld, int64_t k,
                                         int64_t n)
 {

@@ -1,5 +1,5 @@
-/* Vectors of the instruction set, and squares of them turned over. Included by files
- * that are compiled once per instruction set. */
+/* Vectors of one register, and the transpose of squares of them. Included by files that are
+ * compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_TRANSPOSE_H
 #define KILN_BACKEND_CPU_ISA_TRANSPOSE_H
 
@@ -21,11 +21,11 @@ enum { WIDTH = 4 };
 #endif
 
 typedef float Vector __attribute__((vector_size(WIDTH * sizeof(float))));
-/* The same at any address, over what the program knows as floats. */
+/* The same at any address, aliasing plain floats. */
 typedef float Floats __attribute__((vector_size(WIDTH * sizeof(float)), aligned(4), may_alias));
 
-/* A square of vectors, turned in place: each of log2(WIDTH) rounds interleaves the
- * first half of the vectors with the second. */
+/* Transposes a square of vectors in place: each of log2(WIDTH) rounds interleaves the first half of
+ * the vectors with the second. */
 static inline void transpose_square(Vector square[WIDTH])
 {
     for (int round = 1; round < WIDTH; round *= 2) {
@@ -40,8 +40,8 @@ static inline void transpose_square(Vector square[WIDTH])
     }
 }
 
-/* to[l * width + j] = from[j * ld + l] for j < columns, zeros up to width and, where
- * that is no multiple of WIDTH, over what of the next l is written after it. */
+/* to[l * width + j] = from[j * ld + l] for j < columns, with zeros up to width. Where width is no
+ * multiple of WIDTH, it also overwrites part of the next l, which is written afterwards. */
 static inline void pack_transposed(float *to, int width, const float *from, int64_t ld,
                                    int64_t columns, int64_t depth)
 {

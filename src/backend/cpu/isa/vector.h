@@ -22,7 +22,7 @@ KILN_INLINE KilnFloats kiln_floats(float value)
     return value - (KilnFloats) { 0 };
 }
 
-/* Elements i ... i + lanes - 1 (at most KILN_LANES), the other lanes zero. */
+/* Elements i ... i + lanes - 1 (at most KILN_LANES); the other lanes are zero. */
 KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, bool bf16)
 {
     KilnFloats floats = { 0 };
@@ -36,7 +36,7 @@ KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, b
     return (KilnFloats)(__builtin_convertvector(half, KilnWords) << 16);
 }
 
-/* To bf16 as kiln_bf16_of rounds. */
+/* Rounds to bf16 like kiln_bf16_of. */
 KILN_INLINE void kiln_store_lanes(void *to, int64_t i, KilnFloats value, int lanes, bool bf16)
 {
     if (!bf16) {
@@ -58,7 +58,7 @@ KILN_INLINE KilnFloats kiln_relu_floats(KilnFloats x)
     return (KilnFloats)((KilnWords)x & ~(KilnWords)(x < 0.0f));
 }
 
-/* x where the word of the mask is all ones, else 0. */
+/* x where the mask's word is all ones, else 0. */
 KILN_INLINE KilnFloats kiln_masked(KilnFloats x, KilnWords mask)
 {
     return (KilnFloats)((KilnWords)x & mask);

@@ -123,7 +123,7 @@ static void sum_rows(float *out, const float *x, int64_t rows, int64_t columns, 
 
 /* ---- Extremes, sums of exponentials -------------------------------------------- */
 
-/* The larger; NaN if either is, which their sum is then. */
+/* The larger; NaN if either is, as their sum then is. */
 static inline float larger(float a, float b)
 {
     return a != a || b != b ? a + b : a > b ? a : b;
@@ -187,7 +187,7 @@ static void sum_exp_rows(float *out, const float *x, const float *shift, int64_t
 /* ---- Short rows ------------------------------------------------------------------ */
 
 enum { SUM, LARGEST };
-enum { SHORT_TILE = LANES * KILN_SHORT_ROW }; /* elements done at once */
+enum { SHORT_TILE = LANES * KILN_SHORT_ROW }; /* elements at once */
 
 static inline __attribute__((always_inline)) void reduce_rows(float *y, const float *x, float sign,
                                                               int64_t rows, int64_t n, int kind)
@@ -202,7 +202,7 @@ static inline __attribute__((always_inline)) void reduce_rows(float *y, const fl
     }
 }
 
-/* The usual lengths are compiled for themselves: then rows go side by side. */
+/* Compiled separately for the usual lengths, so that rows run side by side. */
 static inline __attribute__((always_inline)) void reduce_short(float *y, const float *x, float sign,
                                                                int64_t rows, int64_t n, int kind)
 {
@@ -238,7 +238,7 @@ static void largest_short(float *y, const float *x, float sign, int64_t rows, in
     reduce_short(y, x, sign, rows, n, LARGEST);
 }
 
-/* As many rows at once as fill a tile, whose exponentials are then whole vectors. */
+/* Processes as many rows as fill a tile, so that exponentials are whole vectors. */
 static void logsumexp_short(float *y, const float *x, int64_t rows, int64_t n)
 {
     float tile[SHORT_TILE] = { 0 }, shift[SHORT_TILE], sums[SHORT_TILE] = { 0 };
@@ -249,7 +249,7 @@ static void logsumexp_short(float *y, const float *x, int64_t rows, int64_t n)
 
         largest_short(shift, x + from * n, 1.0f, m, n);
         for (int64_t i = 0; i < m; i++) {
-            shift[i] = isinf(shift[i]) ? 0.0f : shift[i]; /* else NaN would come of it */
+            shift[i] = isinf(shift[i]) ? 0.0f : shift[i]; /* avoids NaN */
             for (int64_t k = 0; k < n; k++)
                 tile[i * n + k] = x[(from + i) * n + k] - shift[i];
         }

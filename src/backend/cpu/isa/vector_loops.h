@@ -12,38 +12,38 @@
 typedef struct KilnDropoutLoop {
     uint32_t key[2];
     uint64_t stream;
-    uint32_t threshold; /* dropped when 24 random bits are below */
-    float scale;        /* of what is kept */
+    uint32_t threshold; /* dropped if 24 random bits are below */
+    float scale;        /* of the kept elements */
 } KilnDropoutLoop;
 
 enum { KILN_SHORT_ROW = 32 };
 
-/* Outputs come first. An output may be the same array as an input, but must not
- * overlap one otherwise. */
+/* Outputs come first. An output may be the same array as an input, but must not otherwise overlap
+ * one. */
 typedef struct KilnLoops {
     const KilnMapLoops *map;
     void (*add)(float *y, const float *a, const float *b, int64_t n);
     void (*scale)(float *y, const float *x, float factor, int64_t n);
     void (*fill)(float *y, float value, int64_t n);
-    /* To bf16, rounded as kiln_bf16_of does, and back. */
+    /* To bf16, rounded like kiln_bf16_of, and back. */
     void (*to_bf16)(uint16_t *y, const float *x, int64_t n);
     void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
-    /* Elements begin..end of whole arrays; begin is a multiple of 64. */
+    /* Elements [begin, end) of whole arrays; begin is a multiple of 64. */
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);
     void (*dropout_grad)(float *dx, const float *dy, const uint8_t *mask, float scale, int64_t n);
     double (*sum)(const float *x, int64_t n);
-    /* out[c] = sum of x[r * stride + c] over rows r, for each of the columns. */
+    /* out[c] = sum of x[r * stride + c] over rows r, for each column. */
     void (*sum_rows)(float *out, const float *x, int64_t rows, int64_t columns, int64_t stride);
-    /* y[i] = sum, largest of sign * x, log of the sum of exponentials, of the n elements from
-     * x[i * n] on, for each of the rows; n is at most KILN_SHORT_ROW. */
+    /* For each row i of n elements from x[i * n]: the sum, the largest of sign * x, or the log of
+     * the sum of exponentials; n is at most KILN_SHORT_ROW. */
     void (*sum_short)(float *y, const float *x, int64_t rows, int64_t n);
     void (*largest_short)(float *y, const float *x, float sign, int64_t rows, int64_t n);
     void (*logsumexp_short)(float *y, const float *x, int64_t rows, int64_t n);
-    /* Largest of sign * x; NaN if one is. */
+    /* Largest of sign * x; NaN if any is. */
     float (*largest)(const float *x, float sign, int64_t n);
     void (*largest_rows)(float *out, const float *x, float sign, int64_t rows, int64_t columns);
-    /* Sum of exp(x - shift), in each column with a shift of its own. */
+    /* Sum of exp(x - shift); in the second, each column has its own shift. */
     double (*sum_exp)(const float *x, float shift, int64_t n);
     void (*sum_exp_rows)(float *out, const float *x, const float *shift, int64_t rows,
                          int64_t columns);

@@ -1,4 +1,4 @@
-/* Attention: heads are shared between the threads. */
+/* Attention: threads split the heads. The loop over a head is in isa/attention.c. */
 #include <math.h>
 
 #include "backend/cpu/amx/amx.h"
@@ -23,7 +23,7 @@ static KilnDropoutLoop dropout_of(const KilnAttentionAttrs *attrs, const int32_t
     };
 }
 
-/* What separate and packed tensors share: `first` is the place of q or qkv. */
+/* Shared by separate and packed tensors: `first` is the index of q or qkv. */
 static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
 {
     const KilnAttentionAttrs *attrs = call->attrs;
@@ -49,12 +49,12 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
                  (first == 0 || (call->inputs[0].dtype == KILN_BF16 &&
                                  call->inputs[1].dtype == KILN_BF16)); /* backward: dy, y */
     loop.padding = options[1].absent ? NULL : options[1].data;
-    if (loop.drops && options[2].data != NULL) /* not while it is prepared */
+    if (loop.drops && options[2].data != NULL) /* unset during prepare */
         loop.dropout = dropout_of(attrs, options[2].data);
     return loop;
 }
 
-/* ---- Sharing heads --------------------------------------------------------------- */
+/* ---- Splitting heads ------------------------------------------------------------ */
 
 typedef struct Work {
     KilnCpuBackend *cpu;
@@ -69,7 +69,7 @@ static int64_t heads_of(const KilnAttentionSizes *s)
     return s->batch * s->kv_heads;
 }
 
-/* Heads of keys and values, with all queries that look at them. */
+/* Runs heads of keys and values, with all queries that attend to them. */
 static void run_heads(void *context, KilnShares *shares)
 {
     const Work *work = context;

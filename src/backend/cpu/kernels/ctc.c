@@ -1,12 +1,12 @@
-/* Connectionist temporal classification: the forward-backward algorithm in
- * logarithms (Graves et al. 2006), in double, for the terms span hundreds of orders
- * of magnitude. Threads share the sequences. */
+/* Connectionist temporal classification: the forward-backward algorithm in logarithms (Graves et
+ * al. 2006), in double, since the terms span hundreds of orders of magnitude. Threads split the
+ * sequences. */
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
 
-/* One sequence. State s is the blank when it is even, else label (s - 1) / 2. */
+/* One sequence. State s is the blank if even, else label (s - 1) / 2. */
 typedef struct Sequence {
     const KilnLossLoops *loops;
     const float *log_probs; /* at t = 0 of this sequence */
@@ -16,8 +16,8 @@ typedef struct Sequence {
     bool valid; /* lengths and labels are in range */
 } Sequence;
 
-/* Shares of the workspace. A row has room for a whole number of vectors, and a vector
- * of -inf in front of it: what state 0 is reached from. */
+/* Parts of the workspace. A row has room for a whole number of vectors, after a vector of -inf: the
+ * predecessors of state 0. */
 enum { VECTOR = KILN_CTC_VECTOR };
 
 typedef struct Scratch {
@@ -40,7 +40,7 @@ static int64_t row_width(const KilnCall *call)
     return (states + VECTOR - 1) / VECTOR * VECTOR;
 }
 
-/* Doubles that one thread needs. */
+/* Doubles per thread. */
 static int64_t scratch_size(const KilnCall *call)
 {
     const int64_t width = row_width(call), times = call->inputs[first_input(call)].shape.dim[0];
@@ -76,7 +76,7 @@ static void close_front(double *row)
         row[-i] = -INFINITY;
 }
 
-/* Of the thread that does part `part`; the losses of all lie in front. */
+/* The scratch of part `part`; the losses of all sequences come first. */
 static Scratch scratch_of(const KilnCall *call, int64_t part)
 {
     const int64_t width = row_width(call);
@@ -125,8 +125,8 @@ static int64_t label(const Sequence *s, int64_t state)
     return state % 2 == 0 ? s->blank : s->labels[state / 2];
 }
 
-/* Labels of the states, and skip[s]: 0 where state s can be reached from s - 2, for its
- * label is another. From the last state on when `reverse`: the same but for the order. */
+/* Labels of the states, and skip[s]: 0 if state s is reachable from s - 2, as its label differs.
+ * `reverse` counts from the last state. */
 static void find_states(const Sequence *s, const Scratch *scratch, bool reverse)
 {
     int32_t *labels = scratch->label;
@@ -150,7 +150,7 @@ static void read_emissions(const Sequence *s, const Scratch *scratch, int64_t t)
         scratch->emit[i] = (double)x[scratch->label[i]];
 }
 
-/* Before the first step, at either end: two states are open. */
+/* Before the first step, at either end, two states are open. */
 static void open_row(const Scratch *scratch, double *row)
 {
     for (int64_t i = 0; i < scratch->width; i++)
@@ -163,8 +163,8 @@ static void add_emissions(const Scratch *scratch, double *row)
         row[i] += scratch->emit[i];
 }
 
-/* Log-probability of all that leads to each state by the last time; by each time in
- * alpha when that is to be kept. */
+/* Log-probability of all paths to each state by the last time; alpha, if not NULL, gets that of
+ * each time. */
 static const double *forward(const Sequence *s, const Scratch *scratch, bool keep)
 {
     const double *row = NULL;
@@ -200,7 +200,7 @@ static double loss_of(const Sequence *s, const double *last)
     return top == -INFINITY ? INFINITY : -(top + log(exp(a - top) + exp(b - top)));
 }
 
-/* What the reduction multiplies the loss of a sequence with. */
+/* The factor of a sequence's loss in the reduction. */
 static double share(const KilnCall *call, const Sequence *s)
 {
     const KilnCtcAttrs *attrs = call->attrs;
@@ -211,7 +211,7 @@ static double share(const KilnCall *call, const Sequence *s)
                : 1.0;
 }
 
-/* Threads take whole parts, for each part has scratch of its own. */
+/* Threads take whole parts, since each part has its own scratch. */
 static void each_sequence(KilnCall *call, KilnRange part)
 {
     const int64_t batch = call->inputs[first_input(call)].shape.dim[1];
@@ -263,8 +263,8 @@ static void ctc_run(KilnCall *call)
 
 /* ---- Gradient ------------------------------------------------------------------------ */
 
-/* Minus the probability of being in each state at time t, to its label. `beta` and the
- * labels are from the last state on. */
+/* Adds minus the probability of each state at time t to its label. `beta` and the labels count from
+ * the last state. */
 static void add_states(const Sequence *s, const Scratch *scratch, int64_t t, const double *beta,
                        double loss, double dloss, float *dx)
 {
@@ -276,8 +276,8 @@ static void add_states(const Sequence *s, const Scratch *scratch, int64_t t, con
         dx[scratch->label[s->states - 1 - i]] -= (float)(dloss * share_of[i]);
 }
 
-/* Going back in time over states counted from the end is the same recursion; the
- * emission of t + 1 is added before its step. */
+/* Backward in time over states counted from the end is the same recursion; the emission of t + 1 is
+ * added before its step. */
 static void sequence_grad(const Sequence *s, const Scratch *scratch, float *dx, bool zero_infinity,
                           double dloss)
 {

@@ -1,6 +1,6 @@
-/* Rows picked by index, alone and in bags. In the gradients each thread owns some of
- * the rows and goes through all indices, in their order: no two write one row, and
- * sums do not depend on the number of threads. */
+/* Rows selected by index, alone and in bags. In the gradients each thread owns some of the rows and
+ * goes through all indices in order: no two threads write one row, and sums do not depend on the
+ * number of threads. */
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* ---- index_select ------------------------------------------------------------------ */
 
-/* x as [outer, rows, inner], of which `n` indices pick rows. */
+/* x as [outer, rows, inner]; `n` indices select rows. */
 typedef struct Select {
     KilnCall *call;
     int64_t outer, rows, inner, n;
@@ -30,7 +30,7 @@ static Select select_of(KilnCall *call)
     return select;
 }
 
-/* What stands for a row that is not there. */
+/* Fills in for a row that does not exist. */
 static void fill_nothing(char *y, KilnDType dtype, int64_t n)
 {
     memset(y, 0, (size_t)n * kiln_dtype_size(dtype));
@@ -67,17 +67,17 @@ static void index_select_run(KilnCall *call)
                   &s);
 }
 
-/* ---- Gradients: what was touched --------------------------------------------------- */
+/* ---- Gradients: sparse rows ----------------------------------------------------- */
 
-/* A gradient [rows, width] being made. Owner `t` of `owners` does the rows of number
- * t modulo owners: frequent words have low numbers and go round. */
+/* A gradient [rows, width]. Owner `t` of `owners` computes the rows t modulo owners: frequent words
+ * have low numbers, so this balances. */
 typedef struct Rows {
     KilnCall *call;
     float *gradient;
     int64_t rows, width, owners, padding;
     const int32_t *index;
     int64_t n;
-    int32_t *sparse_rows; /* NULL: nothing is known of what the gradient holds */
+    int32_t *sparse_rows; /* NULL: the gradient's old content is unknown */
     void (*add)(const struct Rows *rows, int64_t owner);
 } Rows;
 
@@ -91,7 +91,7 @@ static void clear_row(const Rows *r, int64_t row)
     memset(r->gradient + row * r->width, 0, (size_t)r->width * sizeof(float));
 }
 
-/* Clear what may not be zero, then add this step's terms. */
+/* Clears the rows that may be nonzero, then adds this step's terms. */
 static void rows_part(void *context, int64_t begin, int64_t end)
 {
     const Rows *r = context;
@@ -109,7 +109,7 @@ static void rows_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* The rows of this step, for the next; when they do not fit, all rows are as cheap. */
+/* Stores this step's rows for the next; if they do not fit, clearing all rows is as cheap. */
 static void remember(const Rows *r)
 {
     if (r->n > r->rows) {
@@ -120,8 +120,8 @@ static void remember(const Rows *r)
     memcpy(r->sparse_rows + 1, r->index, (size_t)r->n * sizeof(*r->index));
 }
 
-/* The list speaks of the gradient's own place. Elsewhere all rows are written, and
- * what is at the place then is not known. */
+/* The list describes the gradient's destination. Elsewhere all rows are written, and the
+ * destination's content is then unknown. */
 static void run_rows(Rows *r, const KilnArg *sparse_rows)
 {
     const int64_t work = (r->n + 1) * r->width / 8192 + 1;
@@ -150,8 +150,8 @@ static void select_add(const Rows *r, int64_t owner)
                               r->width);
 }
 
-/* Axes before the selected one are done one after the other; only without them can
- * rows be remembered. */
+/* Axes before the selected one are processed one after the other; only without them does the list
+ * apply. */
 static void index_select_grad_run(KilnCall *call)
 {
     const KilnSelectAttrs *attrs = call->attrs;
@@ -178,7 +178,7 @@ static void index_select_grad_run(KilnCall *call)
 
 /* ---- embedding_bag ----------------------------------------------------------------- */
 
-/* The bag's indices, first..end; end < first when the offsets are no such thing. */
+/* The bag's indices [first, end); end < first for invalid offsets. */
 static void bag_range(const KilnArg *index, const KilnArg *offsets, int64_t b, int64_t *ret_first,
                       int64_t *ret_end)
 {
@@ -201,7 +201,7 @@ static const float *factors_of(const KilnArg *factors)
     return factors->absent ? NULL : factors->data;
 }
 
-/* Number of the bag's rows that count; -1 when it has one that is not there. */
+/* Number of the bag's rows that count; -1 if one does not exist. */
 static int64_t bag_size(const KilnBagAttrs *attrs, const int32_t *index, int64_t first, int64_t end)
 {
     int64_t size = end < first ? -1 : 0;
@@ -334,7 +334,7 @@ static void embedding_bag_grad_run(KilnCall *call)
     run_rows(&r, &call->inputs[4]);
 }
 
-/* Factors begin..end, whichever bags they are in. */
+/* Factors [begin, end), in any bags. */
 static void factors_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;

@@ -1,14 +1,14 @@
-/* Matrix products: shared between the threads, with the inner loops of isa/gemm.c. */
+/* Matrix products, split between the threads. The inner loops are in isa/gemm.c. */
 #include "backend/cpu/kernels/gemm.h"
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/gemm.h"
 #include "base/min.h"
 
-/* Multiplications below which a second thread costs more than it brings. */
+/* Multiplications below which a second thread costs more than it gains. */
 static const int64_t alone_below = INT64_C(1) << 18;
 
-/* ---- Shared between threads ----------------------------------------------------------- */
+/* ---- Splitting between threads -------------------------------------------------- */
 
 /* A product cut into down × across parts. */
 typedef struct Job {
@@ -17,14 +17,14 @@ typedef struct Job {
     const KilnGemm *gemm;
     const float *a, *b;
     float *c;
-    KilnGemmDone *done; /* NULL: nothing */
+    KilnGemmDone *done; /* NULL: none */
     void *context;
     int64_t down, across, rows, columns; /* rows and columns of a part */
     int64_t most;                        /* parts that a thread takes at once */
     bool whole;                          /* a thread packs a once for all its parts */
 } Job;
 
-/* Size of a part when n is cut into `parts`, in whole tiles. */
+/* Size of a part when n is split into `parts`, in whole tiles. */
 static int64_t part_of(int64_t n, int64_t parts, int64_t tile)
 {
     const int64_t tiles = (n + tile - 1) / tile;
@@ -32,8 +32,8 @@ static int64_t part_of(int64_t n, int64_t parts, int64_t tile)
     return (tiles + parts - 1) / parts * tile;
 }
 
-/* The grid whose parts take least time: a part of r × c costs r c / 32 cycles for
- * each of k, and packing its c columns about a third of a cycle each. */
+/* Chooses the fastest grid: a part of r × c costs r c / 32 cycles for each of k, and packing its c
+ * columns about a third of a cycle each. */
 static void choose_grid(Job *job, int threads)
 {
     double best = 0.0;
@@ -54,8 +54,8 @@ static void choose_grid(Job *job, int threads)
     job->most = 1;
 }
 
-/* Parts of all rows and one tile's columns, of which threads take some at once: where all
- * of a fits where it is packed. False: it does not, or there is little to share. */
+/* Parts of all rows and one tile's columns, of which threads take several at once, if all of a fits
+ * the packing buffer. False: it does not, or there is little to split. */
 static bool choose_strips(Job *job, int threads)
 {
     enum { TOGETHER = 4, EACH = 4 };
@@ -75,7 +75,7 @@ static bool choose_strips(Job *job, int threads)
     return true;
 }
 
-/* A part of the product, whose own parts are told by their place in the whole. */
+/* A part of the product; adds its position to the parts reported to `done`. */
 typedef struct Place {
     const Job *job;
     int64_t row, column;
@@ -90,7 +90,7 @@ static void part_done(void *context, const KilnGemmPart *part)
                                        place->column + part->column, part->columns });
 }
 
-/* The calling thread's. */
+/* The scratch of the calling thread. */
 static float *scratch_of(const KilnCpuBackend *cpu)
 {
     return cpu->scratch + (int64_t)kiln_thread() * KILN_GEMM_SCRATCH;

@@ -1,5 +1,5 @@
-/* Kernels that pick and place elements by index, or count along an axis. Threads
- * share the lines along the axis, so that no two write one place. */
+/* Kernels that select or scatter elements by index, or count along an axis. Threads split the lines
+ * along the axis, so that no two write the same element. */
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 
 /* ---- gather, scatter_add ----------------------------------------------------------- */
 
-/* The elements of `index` in their order: how far element i of it is, off the axis,
- * in the other tensor. A line is the index's elements along the axis. */
+/* Maps elements of `index`, in order, to their offset in the other tensor off the axis. A line is
+ * the index's elements along the axis. */
 typedef struct Lines {
     KilnCall *call;
     int64_t outer, n, inner;      /* index as [outer, n, inner] */
@@ -39,7 +39,7 @@ static Lines lines_of(KilnCall *call, const KilnShape *other)
     return lines;
 }
 
-/* Where line o of the outer and i of the inner axes begins in the other tensor. */
+/* Start in the other tensor of line (o, i) of the outer and inner axes. */
 static int64_t line_start(const Lines *lines, int64_t o, int64_t i)
 {
     int64_t start = 0;
@@ -55,7 +55,7 @@ static int64_t line_start(const Lines *lines, int64_t o, int64_t i)
     return start;
 }
 
-/* Copy one element of x, or what stands for one that is not there. */
+/* Copies one element of x, or the fill value for an index out of range. */
 static void copy_element(const KilnArg *y, int64_t to, const KilnArg *x, int64_t from)
 {
     const size_t size = kiln_dtype_size(y->dtype);

@@ -1,4 +1,4 @@
-/* Probabilities and the losses over classes, row by row. */
+/* Probabilities and classification losses, row by row. The vector loops are in isa/losses.c. */
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static int64_t grain_of(int64_t columns)
     return 2048 / (columns + 1) + 1;
 }
 
-/* Share the rows of argument `x` between the threads. */
+/* Splits the rows of argument `x` between the threads. */
 static void each_row(KilnCall *call, const KilnArg *x, KilnRange range)
 {
     kiln_parallel(call->backend->threads, kiln_cpu_rows(x), grain_of(kiln_cpu_columns(x)), 1, range,
@@ -92,7 +92,7 @@ static void log_softmax_grad_run(KilnCall *call)
 
 typedef enum Label { LABEL_COUNTS, LABEL_IGNORED, LABEL_WRONG } Label;
 
-/* A label that is none of the classes gives NaN, to be seen and not learned. */
+/* A label outside the classes gives NaN, so that it shows instead of being learned. */
 static Label label_kind(const KilnLabelAttrs *attrs, int32_t label)
 {
     if (label == attrs->ignore_index)
@@ -105,8 +105,8 @@ static float weight_at(const float *weight, int64_t c)
     return weight != NULL ? weight[c] : 1.0f;
 }
 
-/* What a reduced loss is divided by: rows for targets (labels NULL); for labels the
- * weights of the rows that count. */
+/* The divisor of a reduced loss: rows for targets (labels NULL); for labels the sum of weights over
+ * rows that count. */
 static double divisor(const KilnLabelAttrs *attrs, const int32_t *labels, const float *weight,
                       int64_t rows)
 {
@@ -124,7 +124,7 @@ static double divisor(const KilnLabelAttrs *attrs, const int32_t *labels, const 
 
 /* ---- Forward: per-row losses in the workspace, added in order --------------------------- */
 
-/* Input 0 has the rows; losses, and whatever else a row needs, are doubles. */
+/* Input 0 has the rows; losses, and other values per row, are doubles. */
 static KilnStatus loss_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
@@ -212,7 +212,7 @@ static void cross_entropy_run(KilnCall *call)
     reduce_losses(call, call->inputs[1].data);
 }
 
-/* Weight times what is asked of a class, of the target and of smoothing. */
+/* Weight times the target probability of each class, smoothing included. */
 static void soft_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
@@ -248,7 +248,7 @@ static void cross_entropy_soft_run(KilnCall *call)
 
 /* ---- Backward --------------------------------------------------------------------------- */
 
-/* One double in the workspace: what the loss was divided by. */
+/* One double in the workspace: the loss's divisor. */
 static KilnStatus grad_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
@@ -258,7 +258,7 @@ static KilnStatus grad_prepare(KilnCall *call, KilnError *err)
     return KILN_OK;
 }
 
-/* What the row's own loss is multiplied by. */
+/* The factor of the row's own loss. */
 static double row_scale(const KilnCall *call, int64_t r)
 {
     const KilnLabelAttrs *attrs = call->attrs;
@@ -294,8 +294,8 @@ static void nll_grad_run(KilnCall *call)
     each_row(call, &call->outputs[0], nll_grad_part);
 }
 
-/* d/dx of sum(w * (log_sum(x) - x)), w what is asked of each class times its weight,
- * is p * sum(w) - w. */
+/* d/dx of sum(w * (log_sum(x) - x)), with w each class's target times its weight, is p * sum(w) -
+ * w. */
 static void cross_entropy_grad_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
@@ -324,7 +324,7 @@ static void cross_entropy_grad_part(void *context, int64_t begin, int64_t end)
 
         rows_of(call)->entropy_grad(dx, p, weight, (float)(scale * total), (float)(scale * share),
                                     n);
-        /* From the probability itself, for near 1 the two cancel. */
+        /* From the probability itself, since near 1 the two cancel. */
         dx[label] = (float)(scale * (total * (double)p[label] - share * own - sharp));
     }
 }

@@ -1,5 +1,5 @@
-/* Kernels that only move bytes, of any element type: reshape, permute, cutting and
- * joining, rows from one row. */
+/* Kernels that only move bytes, of any element type: reshape, permute, slice, place, concat, split,
+ * broadcast of a row. */
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static void reshape_run(KilnCall *call)
 {
-    (void)call; /* the output is the input's bytes */
+    (void)call; /* the output shares the input's bytes */
 }
 
 /* ---- Permute -------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ static void permute_run(KilnCall *call)
 
 /* ---- Windows -------------------------------------------------------------------- */
 
-/* The places of `whole` that a window of `part`'s shape shows: where the first is,
- * in elements, and the steps between them. */
+/* Maps the window of `part`'s shape in `whole`: returns the offset of its first element, and the
+ * steps, in elements. */
 static int64_t window_steps(const KilnWindowAttrs *attrs, const KilnShape *whole,
                             int64_t step[KILN_MAX_RANK])
 {
@@ -110,7 +110,7 @@ static void place_run(KilnCall *call)
     KilnStrided copy = strided_of(x), fill = strided_of(y);
     char value[8];
 
-    if (kiln_cpu_count(y) > kiln_cpu_count(x)) { /* one element, read again and again */
+    if (kiln_cpu_count(y) > kiln_cpu_count(x)) { /* one element, read repeatedly */
         element_of(y->dtype, attrs->value, value);
         fill.from = value;
         fill.to = y->data;
@@ -125,7 +125,7 @@ static void place_run(KilnCall *call)
 
 /* ---- Joining and cutting --------------------------------------------------------- */
 
-/* Copy a piece into or out of its place in the whole, `from` on the axis. */
+/* Copies a piece into or out of the whole, starting at `from` on the axis. */
 static void copy_piece(int threads, const KilnArg *part, const KilnArg *whole, int64_t axis,
                        int64_t from, bool out)
 {
@@ -165,8 +165,7 @@ static void split_run(KilnCall *call)
 
 /* ---- Triangles ----------------------------------------------------------------- */
 
-/* Rows begin..end of all matrices; what is kept of a row is its first columns, or
- * its last ones. */
+/* Rows [begin, end) of all matrices; a row keeps its first columns, or its last ones. */
 static void triangle_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
@@ -178,7 +177,7 @@ static void triangle_part(void *context, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; r++) {
         const float *x = (const float *)call->inputs[0].data + r * columns;
         float *y = (float *)call->outputs[0].data + r * columns;
-        int64_t cut = r % rows + attrs->diagonal + (upper ? 0 : 1); /* of the kind that is first */
+        int64_t cut = r % rows + attrs->diagonal + (upper ? 0 : 1); /* of the first kind */
 
         cut = cut < 0 ? 0 : cut > columns ? columns : cut;
         const int64_t from = upper ? cut : 0, kept = upper ? columns - cut : cut;

@@ -13,9 +13,9 @@ static const KilnOptimizerLoops *loops_of(const KilnCall *call)
     return kiln_cpu(call)->loops->optimizers;
 }
 
-/* ---- Runs ------------------------------------------------------------------------------ */
+/* ---- Segments ------------------------------------------------------------------- */
 
-/* What a segment says, its learning rate worked out. */
+/* The rates of a segment: lr includes the segment's factor. */
 typedef struct Rates {
     double lr, decay;
 } Rates;
@@ -35,7 +35,7 @@ static int64_t segment_end(const KilnCall *call, int64_t segment)
                         : ((const int64_t *)ends->data)[segment];
 }
 
-/* The segment that element `at` lies in. */
+/* The segment that contains element `at`. */
 static int64_t segment_at(const KilnCall *call, int64_t at)
 {
     int64_t low = 0, high = segment_count(call) - 1;
@@ -56,7 +56,7 @@ static double hyper_of(const KilnCall *call, int i)
     return (double)kiln_variable_at(call, KILN_FLAT_HYPER, 0)[i];
 }
 
-/* False: the segment is left alone. */
+/* False: the segment is not updated. */
 static bool rates_of(const KilnCall *call, int64_t segment, Rates *ret)
 {
     const float *rates = kiln_variable_at(call, KILN_FLAT_RATES, 2 * segment);
@@ -87,16 +87,16 @@ static KilnOptimizerBuffers buffers_of(const KilnCall *call, KilnUpdateSpan s,
 
 /* ---- Pieces ---------------------------------------------------------------------------- */
 
-/* A piece whose squares f32 can add. */
+/* Most elements whose squares f32 can add accurately. */
 enum { F32_PIECE = 1 << 13 };
 
-/* Updates a buffers with its run's rates; returns the sum of the gradient's squares, of f32. */
+/* Updates the buffers with their segment's rates; returns the sum of squared gradients, in f32. */
 typedef float Update(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates);
 
 /* Elements of one segment and one part, with the sums over them. */
 typedef struct Piece {
     int64_t begin, end;
-    Rates rates; /* of lamb after the sums: with the trust ratio in lr */
+    Rates rates; /* for LAMB, after the sums: lr includes the trust ratio */
     double param, direction;
     double square; /* of the gradient */
 } Piece;
@@ -113,10 +113,10 @@ static bool measures_norms(const KilnCall *call)
     return !call->inputs[KILN_FLAT_NORMS].absent;
 }
 
-/* Where the part that element `at` lies in ends; *part is its number or a lower one. */
+/* End of the part that contains element `at`; *part is its number or a lower one. */
 static int64_t part_end(const KilnCall *call, int64_t at, int64_t *part)
 {
-    const int64_t *parts = call->inputs[KILN_FLAT_PARTS].data;
+    const int64_t *parts = call->inputs[KILN_FLAT_PART_ENDS].data;
 
     if (!measures_norms(call))
         return INT64_MAX;
@@ -147,7 +147,7 @@ static KilnStatus lamb_prepare(KilnCall *call, KilnError *err)
     return pieces_prepare(call, KILN_UPDATE_PIECE);
 }
 
-/* Cut runs and parts; runs that are left alone have no pieces. */
+/* Splits segments and parts into pieces; segments that are not updated have none. */
 static Pieces pieces_of(const KilnCall *call, int64_t size)
 {
     Pieces pieces = { .call = call, .all = call->workspace };
@@ -171,7 +171,7 @@ static Pieces pieces_of(const KilnCall *call, int64_t size)
     return pieces;
 }
 
-/* The norms of the parts, from the squares of their pieces. */
+/* The norms of the parts, from the sums of their pieces. */
 static void store_norms(const Pieces *pieces)
 {
     float *norms = kiln_variable_at(pieces->call, KILN_FLAT_NORMS, 0);
@@ -187,14 +187,14 @@ static void store_norms(const Pieces *pieces)
     }
 }
 
-/* ---- The pass -------------------------------------------------------------------------- */
+/* ---- One pass over the parameters ----------------------------------------------- */
 
 typedef struct FlatUpdate {
     const KilnCall *call;
     Update *update;
 } FlatUpdate;
 
-/* The elements begin..end, all of one run. */
+/* Updates elements [begin, end) of one segment. */
 static void update_segment(const FlatUpdate *flat, int64_t begin, int64_t end, const Rates *rates)
 {
     KilnUpdateTiles tiles;
@@ -222,7 +222,7 @@ static void flat_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* The first piece that begins at `at` or behind it. */
+/* The first piece that begins at or after `at`. */
 static int64_t piece_at(const Pieces *pieces, int64_t at)
 {
     int64_t low = 0, high = pieces->count;
@@ -238,7 +238,7 @@ static int64_t piece_at(const Pieces *pieces, int64_t at)
     return low;
 }
 
-/* The pieces that begin among the elements begin..end. */
+/* The pieces that begin in [begin, end). */
 static void measured_part(void *context, int64_t begin, int64_t end)
 {
     const Pieces *pieces = context;
@@ -264,7 +264,7 @@ static void measured_part(void *context, int64_t begin, int64_t end)
 
 static void run_flat_update(const KilnCall *call, Update *update)
 {
-    /* Below this a thread costs more than it brings. */
+    /* Below this, a thread costs more than it gains. */
     const int64_t grain = 16384;
     FlatUpdate flat = { .call = call, .update = update };
 
@@ -416,8 +416,7 @@ static void adan_update_run(KilnCall *call)
 
 /* ---- lamb ------------------------------------------------------------------------------ */
 
-/* A run's trust ratio is known only when all of its pieces are; so there are two passes
- * over the pieces. */
+/* A segment's trust ratio needs all of its pieces, so there are two passes over the pieces. */
 
 static KilnLambLoop lamb_loop(const KilnCall *call, const Rates *rates)
 {
@@ -477,7 +476,7 @@ static void lamb_step_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Multiply the learning rate of the pieces of each segment by its trust ratio. */
+/* Multiplies the learning rate of each segment's pieces by its trust ratio. */
 static void lamb_trust(const Pieces *pieces, bool always)
 {
     int64_t first = 0, next;
@@ -511,7 +510,7 @@ static void lamb_update_run(KilnCall *call)
     store_norms(&pieces);
 }
 
-/* As long as the parameters, and f32 or bf16 each by itself. */
+/* As large as the parameters, and each f32 or bf16. */
 #define FLAT_INPUTS                                                                                \
     (1u << KILN_FLAT_PARAM | 1u << KILN_FLAT_GRAD |                                                \
      ((1u << KILN_MAX_SLOTS) - 1u) << KILN_FLAT_SLOTS)

@@ -9,7 +9,7 @@ typedef struct Padding {
     const char *from;
     char *to;
     int64_t outer, size, padded, inner;
-    size_t bytes; /* of one place: inner elements */
+    size_t bytes; /* of one index: inner elements */
 } Padding;
 
 /* `x` is the shorter of the two. */
@@ -35,7 +35,7 @@ static Padding padding_of(const KilnCall *call, const KilnArg *x)
     return p;
 }
 
-/* One after the other: there are few of them, and they may be single elements. */
+/* One by one: there are few, and they may be single elements. */
 static void copy_edges(const Padding *p, const char *from, char *to, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++) {
@@ -63,7 +63,7 @@ static void pad_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Parts that are worth a thread. */
+/* Least rows per thread. */
 static int64_t grain_of(const Padding *p)
 {
     return 16384 / (p->padded * p->inner + 1) + 1;

@@ -1,9 +1,9 @@
-/* Pooling over any layout of channels. */
+/* Pooling in any layout of channels. The vector loops are in isa/pooling.c. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
 
-/* An image is `blocks` planes of [places, block]; plain order is one plane. */
+/* An image is `blocks` planes of [pixels, block]; plain order is one plane. */
 
 static int64_t block_of(KilnMdFormat format, const KilnShape *image)
 {
@@ -17,7 +17,7 @@ static KilnMdFormat format_of(const KilnCall *call, const KilnArg *image)
 
 /* ---- Maximum ---------------------------------------------------------------------- */
 
-/* The layouts of large image, small image and places, all of one format. */
+/* The layouts of large image, small image and indices, all in one format. */
 static KilnStatus max_layouts(KilnCall *call, KilnMdFormat format, KilnArg *const args[3],
                               KilnError *err)
 {
@@ -42,7 +42,7 @@ static KilnStatus max_pool2d_prepare(KilnCall *call, KilnError *err)
     return max_layouts(call, format, args, err);
 }
 
-/* Images lie as the places do, which the forward pass decided. */
+/* Images take the layout of the indices, which the forward pass chose. */
 static KilnStatus max_pool2d_grad_prepare(KilnCall *call, KilnError *err)
 {
     KilnArg *const args[] = { &call->outputs[0], &call->inputs[0], &call->inputs[1] };
@@ -53,7 +53,7 @@ static KilnStatus max_pool2d_grad_prepare(KilnCall *call, KilnError *err)
     return max_layouts(call, format, args, err);
 }
 
-/* A large image x, a small one y and its places, either way. */
+/* A large image x, a small one y and the indices, in either direction. */
 typedef struct Maximum {
     const KilnPoolingLoops *loops;
     KilnMaxPool pool;
@@ -90,7 +90,7 @@ static Maximum maximum_of(const KilnCall *call, const KilnArg *x, const KilnArg 
     return m;
 }
 
-/* Rows of y of all planes in turn. */
+/* Rows of y, over all planes. */
 static void max_part(void *context, int64_t begin, int64_t end)
 {
     const Maximum *m = context;
@@ -111,7 +111,7 @@ static void max_pool2d_run(KilnCall *call)
     kiln_parallel(call->backend->threads, m.planes * m.pool.y_size[0], grain, 1, max_part, &m);
 }
 
-/* Rows of dx of all planes in turn. */
+/* Rows of dx, over all planes. */
 static void max_grad_part(void *context, int64_t begin, int64_t end)
 {
     const Maximum *m = context;
@@ -159,13 +159,13 @@ static Average average_of(const KilnCall *call, const KilnArg *x, const KilnArg 
     return average;
 }
 
-/* Planes share the channels among themselves: one pixel of them all is plain. */
+/* With a single pixel the planes of channels are adjacent, so blocked and plain order agree. */
 static bool is_one_pixel(const KilnShape *image)
 {
     return image->dim[1] == 1 && image->dim[2] == 1;
 }
 
-/* Whole blocks alone, so that one pixel of y can be plain whatever x is. */
+/* Whole blocks only, so that a single pixel of y can be plain with any x. */
 static KilnStatus average_layouts(KilnCall *call, KilnMdFormat format, KilnArg *x, KilnArg *y,
                                   KilnError *err)
 {
@@ -243,8 +243,8 @@ static void avg_pool2d_run(KilnCall *call)
     kiln_parallel(call->backend->threads, a.x_dim[0] * a.blocks, grain, 1, average_part, &a);
 }
 
-/* The image goes to a convolution's neighbour, so whole blocks of channels lie as
- * convolutions like them. */
+/* The image goes to a neighbouring convolution, so it uses whole blocks of channels, as
+ * convolutions prefer. */
 static KilnStatus avg_pool2d_grad_prepare(KilnCall *call, KilnError *err)
 {
     KilnCpuBackend *cpu = kiln_cpu(call);
@@ -257,7 +257,7 @@ static KilnStatus avg_pool2d_grad_prepare(KilnCall *call, KilnError *err)
     return status;
 }
 
-/* Windows may overlap, so shares are added up. */
+/* Windows may overlap, so contributions are added. */
 static void average_grad_plane(const Average *a, float *dx, const float *dy)
 {
     memset(dx, 0, (size_t)(a->x_dim[1] * a->x_dim[2] * a->block) * sizeof(*dx));

@@ -1,4 +1,5 @@
-/* Matrix products. */
+/* Matrix products: matmul and linear, with their epilogues. f32 runs on kernels/gemm.c, bf16 on
+ * amx/amx_product.c. */
 #include "backend/cpu/amx/amx_product.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels/gemm.h"
@@ -9,7 +10,7 @@ typedef struct Matmul {
     const KilnCall *call;
     KilnBmm batch;
     KilnGemm gemm; /* of one product */
-    float *sums;   /* of several products, where the result is bf16; else NULL */
+    float *sums;   /* of several products, if the result is bf16; else NULL */
 } Matmul;
 
 static KilnGemm gemm_of(const KilnBmm *batch)
@@ -25,8 +26,7 @@ static KilnGemm gemm_of(const KilnBmm *batch)
                         .alpha = 1.0f };
 }
 
-/* Whether walking over the products walks over the matrices one after the other;
- * or stays with the first. */
+/* Whether consecutive products use consecutive matrices, or always the first. */
 static bool steps_even(const KilnBmm *batch, const int64_t *steps)
 {
     int64_t step = 1;
@@ -47,8 +47,8 @@ static bool steps_none(const KilnBmm *batch, const int64_t *steps)
     return true;
 }
 
-/* Many products with one matrix on the right are one product of all rows; the sum
- * of many aᵀ b is one product over all their rows. */
+/* Many products with one matrix on the right merge into one product of all rows; a sum of many aᵀ b
+ * merges into one product over all their rows. */
 static void merge_products(KilnBmm *batch)
 {
     bool a = steps_even(batch, batch->step_a), b = steps_even(batch, batch->step_b);
@@ -66,7 +66,7 @@ static void merge_products(KilnBmm *batch)
     batch->add_up = false;
 }
 
-/* Product number i; alone: within a parallel loop. */
+/* Runs product number i; alone: within a parallel loop. */
 static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
 {
     const KilnBmm *batch = &matmul->batch;
@@ -141,7 +141,7 @@ static void run_bf16(const Matmul *matmul, int64_t i, bool add)
     kiln_amx_product(&product, call->workspace);
 }
 
-/* Products that share a matrix of the result are summed in floats and rounded once. */
+/* Products that share a matrix of the result are summed in float and rounded once. */
 static bool needs_sums(const KilnCall *call, const KilnBmm *batch)
 {
     return batch->add_up && call->outputs[0].dtype == KILN_BF16;
@@ -178,8 +178,8 @@ static void run_part(void *context, int64_t begin, int64_t end)
         run_product(context, true, i, false);
 }
 
-/* The first product of each matrix of the result sets it, later ones add to it:
- * it is the first when it stands at the start of every axis that is summed. */
+/* The first product of each matrix of the result sets it, later ones add to it: it is the first if
+ * it is at the start of every summed axis. */
 static bool adds(const KilnBmm *batch, int64_t i)
 {
     for (int axis = batch->axes.rank - 1; axis >= 0; axis--) {
@@ -190,7 +190,7 @@ static bool adds(const KilnBmm *batch, int64_t i)
     return false;
 }
 
-/* ---- What follows a product -------------------------------------------------------- */
+/* ---- Bias and epilogue ---------------------------------------------------------- */
 
 /* Bias and epilogue, row by row of a part that is in cache. */
 typedef struct Rows {
@@ -204,7 +204,7 @@ static void finish_part(void *context, const KilnGemmPart *part)
     const Rows *rows = context;
     const KilnCall *call = rows->call;
     const bool whole = part->columns == rows->columns && rows->bias == NULL;
-    const int64_t count = whole ? 1 : part->rows; /* whole rows lie one after the other */
+    const int64_t count = whole ? 1 : part->rows; /* whole rows are adjacent */
     const int64_t n = whole ? part->rows * part->columns : part->columns;
 
     for (int64_t r = 0; r < count; r++) {
@@ -217,8 +217,7 @@ static void finish_part(void *context, const KilnGemmPart *part)
     }
 }
 
-/* The same in bf16: sums become what the epilogue makes of them, without having been
- * rounded. */
+/* The same in bf16: the epilogue gets the sums before rounding. */
 static void finish_strip(void *context, float *sums, int64_t stride, const KilnGemmPart *part)
 {
     const Rows *rows = context;
@@ -244,7 +243,7 @@ static void run_and_finish_bf16(const KilnCall *call, const KilnGemm *gemm, cons
     kiln_amx_product(&product, call->workspace);
 }
 
-/* The product, then what follows it. */
+/* The product, then bias and epilogue. */
 static void run_and_finish(const KilnCall *call, const KilnGemm *gemm, const float *bias)
 {
     Rows rows = { call, bias, gemm->n };
@@ -258,7 +257,7 @@ static void run_and_finish(const KilnCall *call, const KilnGemm *gemm, const flo
                    more ? finish_part : NULL, &rows);
 }
 
-/* The epilogue alone, over elements of a result that is complete. */
+/* Only the epilogue, over elements of a complete result. */
 static void epilogue_part(void *context, int64_t begin, int64_t end)
 {
     const KilnCall *call = context;
@@ -298,7 +297,7 @@ static void run_products(Matmul *matmul)
         run_product(matmul, false, i, batch->add_up && adds(batch, i));
 }
 
-/* What becomes of elements of the sums. */
+/* Rounds elements of the sums and runs the epilogue on them. */
 static void finish_sums(void *context, int64_t begin, int64_t end)
 {
     const Matmul *matmul = context;

@@ -1,14 +1,14 @@
-/* LSTM and GRU: sequences are shared between the threads, which then need not wait
- * for each other; the weight's gradient is one product over all steps. */
+/* LSTM and GRU: threads split the sequences, so they never wait for each other; the weight's
+ * gradient is one product over all steps. The loops are in isa/recurrent.c. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels/gemm.h"
 #include "backend/cpu/isa/recurrent.h"
 
-/* What an operation's inputs and outputs are called. */
+/* Indices of an operation's inputs and outputs. */
 typedef struct Places {
-    int weight, h0, c0, lengths, y; /* y: of the inputs, backward; else of the outputs */
+    int weight, h0, c0, lengths, y; /* y: an input of backward, else an output */
     bool backward;
 } Places;
 
@@ -24,7 +24,7 @@ static const float *optional(const KilnCall *call, int i)
 
 /* ---- The workspace ------------------------------------------------------------------ */
 
-/* Floats of its parts, in order. */
+/* Sizes of its parts in floats, in order. */
 typedef struct Parts {
     int64_t panels, scratch, share, states;
 } Parts;
@@ -82,7 +82,7 @@ static KilnRecurrentLoop loop_of(const KilnCall *call, const Places *places)
     };
 }
 
-/* ---- Sharing sequences -------------------------------------------------------------- */
+/* ---- Splitting sequences -------------------------------------------------------- */
 
 typedef struct Work {
     const KilnRecurrentLoop *loop;
@@ -110,15 +110,15 @@ static void run_range(KilnCall *call, const Places *places, const KilnRecurrentL
     kiln_parallel(call->backend->threads, loop->batch, 1, 1, work_part, (void *)&work);
 }
 
-/* ---- The weight's gradient: the sum over all steps of shareᵀ · the state before --------- */
+/* ---- The weight's gradient: the sum over all steps of shareᵀ · previous state */
 
 typedef struct States {
     const KilnRecurrentLoop *loop;
     float *states; /* laid out as y */
 } States;
 
-/* The state before step t of sequence b: that of the neighbouring step, or h0. NULL:
- * zeros, as after the end of a sequence, where the share is 0. */
+/* The state before step t of sequence b: that of the neighbouring step, or h0. NULL: zeros, also
+ * after the end of a sequence, where the share is 0. */
 static const float *state_before(const KilnRecurrentLoop *loop, int64_t t, int64_t b)
 {
     const int64_t whole = loop->steps;
@@ -151,8 +151,8 @@ static void states_part(void *context, int64_t begin, int64_t end)
         }
 }
 
-/* The states are copied to where the gradients lie that they meet, so that it is one
- * product: one for each sequence would go over the whole result each time. */
+/* Copies the states to match the gradients' layout, so that it is one product: one per sequence
+ * would pass over the whole result each time. */
 static void weight_gradient(const KilnCall *call, const KilnRecurrentLoop *loop, const float *share,
                             float *states, float *dweight)
 {
@@ -173,7 +173,7 @@ static void weight_gradient(const KilnCall *call, const KilnRecurrentLoop *loop,
     kiln_gemm(call, &gemm, share, states, dweight);
 }
 
-/* ---- Sum over all rows, columns shared between the threads ------------------------------- */
+/* ---- Sum over all rows, with columns split between the threads ------------------ */
 
 typedef struct BiasSum {
     const KilnLoops *loops;
@@ -198,7 +198,7 @@ static KilnStatus lstm_prepare(KilnCall *call, KilnError *err)
     return prepare(call, &lstm_places);
 }
 
-/* The gates are made in place of the input's share of them. */
+/* Computes the gates in place of the inputs' contribution. */
 static void start_gates(KilnCall *call)
 {
     if (call->outputs[0].data != call->inputs[0].data)

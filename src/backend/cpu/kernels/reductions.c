@@ -1,19 +1,18 @@
-/* Reductions over axes. The input is seen as slabs, each [rows, columns] and whole in
- * memory, whose rows are reduced. Slabs are cut into chunks of rows that do not depend
- * on the threads; each gives a part for every column, and the parts of a result are
- * joined in order. */
+/* Reductions over axes. The input is viewed as slabs, each [rows, columns] and contiguous, whose
+ * rows are reduced. Slabs are cut into chunks of rows, independent of the number of threads; each
+ * chunk gives a part per column, and the parts of a result are combined in order. */
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
 
-enum { CHUNK = 16384 /* elements, where rows are single ones */, CHUNK_ROWS = 64 };
+enum { CHUNK = 16384 /* elements, for rows of one element */, CHUNK_ROWS = 64 };
 
 typedef struct Reduction {
     const KilnOp *op;
     const KilnLoops *loops;
     const void *x; /* floats, or bf16 where `bf16` */
     bool bf16;
-    float *parts, *shifts; /* [slabs, chunks, columns]; shifts: of logsumexp only */
+    float *parts, *shifts; /* [slabs, chunks, columns]; shifts: only for logsumexp */
     void *y;
     /* Axes of the slabs, outermost first, and which of them are reduced. */
     int rank;
@@ -21,9 +20,9 @@ typedef struct Reduction {
     bool reduced[KILN_MAX_RANK];
     int64_t slabs, results; /* results: slabs that are not reduced with others */
     int64_t rows, columns, chunk_rows, chunks;
-    int64_t fold;  /* neighbouring columns that are one: narrow rows are taken together */
+    int64_t fold;  /* adjacent columns treated as one, for short rows */
     int64_t count; /* elements for each result */
-    int64_t limit; /* results that exist; those beyond are padding */
+    int64_t limit; /* results that exist; those past it are padding */
 } Reduction;
 
 /* ---- The view as slabs --------------------------------------------------------------- */
@@ -46,7 +45,7 @@ static void push_axis(Axes *axes, int64_t dim, bool reduced)
     axes->reduced[axes->rank++] = reduced;
 }
 
-/* Channels per block of an image that is reduced to its channels, else 0. */
+/* Channels per block if a blocked image is reduced to its channels, else 0. */
 static int64_t block_of(const KilnCall *call)
 {
     const KilnArg *x = &call->inputs[0];
@@ -63,8 +62,8 @@ static bool sums_all(const KilnCall *call)
            attrs->axes + 1 == 1u << call->inputs[0].shape.rank;
 }
 
-/* The input's axes as they lie in memory. Padding is zero: it does not change a sum, and
- * in images that are reduced to channels it has channels of its own. */
+/* The input's axes in memory order. Padding is zero: it does not change a sum, and in images
+ * reduced to channels it has its own channels. */
 static Axes axes_of(const KilnCall *call)
 {
     const KilnReduceAttrs *attrs = call->attrs;
@@ -86,7 +85,7 @@ static Axes axes_of(const KilnCall *call)
     return axes;
 }
 
-/* Rows of a few columns are taken together where that comes out even. */
+/* Rows of a few columns are processed together if that divides evenly. */
 static int64_t fold_of(int64_t rows, int64_t columns)
 {
     int64_t fold = 1;
@@ -163,7 +162,7 @@ static float sign_of(const Reduction *r)
     return r->op == &kiln_op_min ? -1.0f : 1.0f;
 }
 
-/* A shift that is infinite would give NaN: nothing is shifted then. */
+/* An infinite shift would give NaN, so use none. */
 static void bound_shifts(float *shift, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -198,7 +197,7 @@ static void part_of(const Reduction *r, const float *x, int64_t rows, float *par
         r->loops->sum_exp_rows(part, x, shift, rows, r->columns);
 }
 
-/* The same of bf16, as many columns at a time as fit; sums alone take it. */
+/* The same for bf16, as many columns at a time as fit; only sums support it. */
 static void bf16_part(const Reduction *r, const uint16_t *x, int64_t rows, float *part)
 {
     const int64_t most = CHUNK / r->chunk_rows;
@@ -224,26 +223,26 @@ static bool short_rows(const Reduction *r)
     return r->columns == 1 && r->rows <= KILN_SHORT_ROW;
 }
 
-/* Whether each part is all of a result. */
+/* Whether each part is a whole result. */
 static bool parts_are_whole(const Reduction *r)
 {
     return r->slabs == r->results && r->chunks * r->fold == 1;
 }
 
-/* Such a part has no shift, so nothing could be joined to it. */
+/* Such a part has no shift, so it cannot be combined with others. */
 static bool short_logsumexp(const Reduction *r)
 {
     return r->op == &kiln_op_logsumexp && short_rows(r) && parts_are_whole(r);
 }
 
-/* Parts that are results as they stand. */
+/* Whether the parts already are the results. */
 static bool parts_are_results(const Reduction *r)
 {
     return parts_are_whole(r) && r->limit == r->slabs * r->columns &&
            (r->op == &kiln_op_sum || r->op == &kiln_op_max || short_logsumexp(r));
 }
 
-/* Slabs begin..end of bf16, each one short row. */
+/* Slabs [begin, end) of bf16, each one short row. */
 static void short_bf16_parts(const Reduction *r, int64_t begin, int64_t end)
 {
     const int64_t most = CHUNK / r->rows;
@@ -257,7 +256,7 @@ static void short_bf16_parts(const Reduction *r, int64_t begin, int64_t end)
     }
 }
 
-/* Slabs begin..end, each one short row. */
+/* Slabs [begin, end), each one short row. */
 static void short_parts(const Reduction *r, int64_t begin, int64_t end)
 {
     const float *x = (const float *)r->x + begin * r->rows;
@@ -297,7 +296,7 @@ static void parts_range(void *context, int64_t begin, int64_t end)
 
 /* ---- Results ---------------------------------------------------------------------------- */
 
-/* Slab number i among those whose axes are reduced, or are not. */
+/* Offset of slab number i, counted over the reduced axes or the others. */
 static int64_t slab_offset(const Reduction *r, bool reduced, int64_t i)
 {
     int64_t at = 0, size = 1;
@@ -312,20 +311,20 @@ static int64_t slab_offset(const Reduction *r, bool reduced, int64_t i)
     return at;
 }
 
-/* What is known of a result after some of its parts. */
+/* A result combined from some of its parts. */
 typedef struct Joined {
     double value;
     float shift;
 } Joined;
 
-/* A sum of exponentials, brought from one shift to a larger one; infinite it stays, where
+/* Changes the shift of a sum of exponentials to a larger one; infinity stays infinite, even where
  * the factor would be 0. */
 static double reshifted(double sum, float from, float to)
 {
     return isinf(sum) ? sum : sum * exp((double)(from - to));
 }
 
-/* A part without anything but -inf has no shift of its own: it leaves the others as they are. */
+/* A part of only -inf has no shift and changes nothing. */
 static void join_sum_exp(Joined *joined, float part, float shift)
 {
     if (part == 0.0f)
@@ -412,7 +411,7 @@ static void results_range(void *context, int64_t begin, int64_t end)
         y[i] = join_column(r, slab_offset(r, false, i / width), i % width);
 }
 
-/* Work for a thread of its own, in items of so many elements. */
+/* Least work per thread, in items of this many elements. */
 static int64_t grain_of(int64_t elements)
 {
     return 2 * CHUNK / (elements + 1) + 1;

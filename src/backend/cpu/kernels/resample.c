@@ -1,11 +1,10 @@
-/* Images in another size. Threads share the rows of the output, also of the
- * gradient, which collects what each input row gave. */
+/* Resizes images. Threads split the rows of the output; the gradient gathers its contributions, so
+ * it splits its output too. */
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
 
-/* Where each output row and column reads, computed before each run: a run is far
- * longer than that. */
+/* The sources of each output row and column, computed before each run, which takes far longer. */
 static KilnStatus upsample_prepare(KilnCall *call, KilnError *err)
 {
     const KilnUpsampleAttrs *attrs = call->attrs;

@@ -1,5 +1,5 @@
-/* Rotary positions. The angles of all rows are made once a run: they are few
- * beside the heads and images that use them. */
+/* Rotary position embedding. The angles of all rows are computed once per run; heads and images
+ * share them. */
 #include <math.h>
 
 #include "backend/cpu/cpu.h"

@@ -1,5 +1,5 @@
-/* Strided copies: axes that lie behind each other in both arrays become one, and
- * then it is whole rows, the transpose of two axes in tiles, or single elements. */
+/* Strided copies. Axes that are contiguous in both arrays merge; then it is whole rows, a transpose
+ * of two axes in tiles, or single elements. */
 #include "backend/cpu/kernels/strided.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "backend/cpu/parallel.h"
 #include "base/min.h"
 
-/* Squares of four by four tiles: what is read and written of a row then is four cache
- * lines behind each other and not one, for a page's address costs as much as a line. */
+/* Squares of four by four tiles: each row then reads and writes four adjacent cache lines instead
+ * of one, since a page's address costs as much as a line. */
 enum { TILE = 16, STRIP = 4 * TILE };
 
 void kiln_plain_steps(const KilnShape *shape, int64_t step[KILN_MAX_RANK])
@@ -49,7 +49,7 @@ static void join_axes(KilnStrided *s)
     s->rank = n;
 }
 
-/* Move an axis to the end, the others keep their order. */
+/* Moves an axis to the end; the others keep their order. */
 static void axis_to_end(KilnStrided *s, int axis)
 {
     const int64_t dim = s->dim[axis], from = s->from_step[axis], to = s->to_step[axis];
@@ -61,7 +61,7 @@ static void axis_to_end(KilnStrided *s, int axis)
 
 /* ---- Walking over the outer axes --------------------------------------------------- */
 
-/* Where the index over the first `rank` axes stands, in elements. */
+/* Current offsets of the index over the first `rank` axes, in elements. */
 typedef struct Walk {
     const KilnStrided *strided;
     int rank;
@@ -140,13 +140,13 @@ static inline void block_transpose(uint32_t *to, const uint32_t *from, int64_t t
         memcpy(to + i * to_step, &y[i], sizeof(y[i]));
 }
 
-/* Elements by kind of size: to[i * to_step] = from[i * from_step], and the tile
- * to[i * to_step + c] = from[c * from_step + i]. */
+/* Copies by element size: to[i * to_step] = from[i * from_step], and the tile to[i * to_step + c] =
+ * from[c * from_step + i]. */
 #define COPIES(type)                                                                               \
     static void line_##type(type *to, const type *from, int64_t n, int64_t to_step,                \
                             int64_t from_step)                                                     \
     {                                                                                              \
-        if (from_step == 0 && to_step == 1) { /* one value all along */                            \
+        if (from_step == 0 && to_step == 1) { /* one value throughout */                           \
             const type value = *from;                                                              \
             for (int64_t i = 0; i < n; i++)                                                        \
                 to[i] = value;                                                                     \
@@ -215,8 +215,8 @@ static void lines_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Rows first..stop by STRIP columns of a matrix, from column `from_column` on: a square
- * that stays in the first level of cache, whose rows are written line after line. */
+/* Rows first..stop by STRIP columns of a matrix, from column `from_column` on: a square that stays
+ * in the first-level cache, with rows written line by line. */
 static void square_part(const KilnStrided *s, const Walk *walk, int64_t first, int64_t stop,
                         int64_t from_column)
 {
@@ -237,8 +237,8 @@ static void square_part(const KilnStrided *s, const Walk *walk, int64_t first, i
         }
 }
 
-/* The last axis is contiguous in `to`, the one before it in `from`. A unit of work
- * is a strip of STRIP rows of one such matrix. */
+/* The last axis is contiguous in `to`, the one before it in `from`. A unit of work is a strip of
+ * STRIP rows of one such matrix. */
 static void strips_part(void *context, int64_t begin, int64_t end)
 {
     const KilnStrided *s = context;
@@ -255,7 +255,7 @@ static void strips_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* The axis to transpose with the last one; -1: there is none. */
+/* The axis to transpose with the last one; -1: none. */
 static int across_of(const KilnStrided *s)
 {
     if (s->to_step[s->rank - 1] != 1)
@@ -266,8 +266,8 @@ static int across_of(const KilnStrided *s)
     return -1;
 }
 
-/* Cut one long axis into two, so that threads can share it; the rest that does not
- * divide is copied here. */
+/* Splits a long axis in two, so that threads can share it; copies the remainder that does not
+ * divide. */
 static void cut_axis(KilnStrided *s, int64_t least)
 {
     const int64_t n = s->dim[0], parts = n / least, each = n / parts, done = parts * each;
@@ -285,7 +285,7 @@ static void cut_axis(KilnStrided *s, int64_t least)
 
 void kiln_strided_copy(int threads, KilnStrided copy)
 {
-    /* Below this many elements a thread costs more than it brings. */
+    /* Below this many elements, a thread costs more than it gains. */
     const int64_t least = 16384;
 
     join_axes(&copy);
@@ -296,7 +296,7 @@ void kiln_strided_copy(int threads, KilnStrided copy)
     if (copy.from_step[last] == 1 && copy.to_step[last] == 1) {
         kiln_parallel(threads, rows, least / (columns + 1) + 1, 1, rows_part, &copy);
     } else if (across >= 0) {
-        /* `across` goes next to the last axis. */
+        /* Put `across` next to the last axis. */
         axis_to_end(&copy, across);
         axis_to_end(&copy, last - 1);
         const int64_t strips = (copy.dim[last - 1] + STRIP - 1) / STRIP;

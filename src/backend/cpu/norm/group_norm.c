@@ -1,5 +1,5 @@
-/* Group norm over the loops of batch normalization: a sample's channels are summed,
- * the sums of a group's channels put together, and every channel gets its scale. */
+/* Group norm on the vector loops of batch normalization: sums a sample's channels, combines the
+ * sums of a group's channels, and gives every channel its scale. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ typedef struct GroupNorm {
     const KilnCall *call;
     const KilnBatchNormLoops *loops;
     KilnGroups groups; /* blocks of channels in memory */
-    KilnSets sets;     /* what has statistics of its own */
+    KilnSets sets;     /* units with their own statistics */
     int64_t parts;     /* of the samples */
     double n;          /* elements of a set */
 } GroupNorm;
@@ -30,8 +30,8 @@ static GroupNorm group_norm_of(const KilnCall *call, const KilnArg *x)
     return norm;
 }
 
-/* Each part has two doubles for every channel of the sample at hand, and two that
- * gather the gradients of weight and bias. */
+/* Each part has two doubles per channel of the current sample, and two that accumulate the
+ * gradients of weight and bias. */
 static double *part_sums(const GroupNorm *norm, int64_t part)
 {
     return (double *)norm->call->workspace + part * 4 * norm->groups.channels;
@@ -44,7 +44,7 @@ static void room_for_sums(KilnCall *call, const KilnArg *x)
     call->workspace_size = (size_t)(norm.parts * 4 * norm.groups.channels) * sizeof(double);
 }
 
-/* Element i of [C], or what stands for it when the input is absent. */
+/* Element i of [C], or the default if the input is absent. */
 static float channel_of(const GroupNorm *norm, int input, int64_t i, float otherwise)
 {
     const KilnArg *arg = &norm->call->inputs[input];
@@ -65,7 +65,7 @@ static int64_t first_sample(const GroupNorm *norm, int64_t part)
 
 /* ---- Forward ---------------------------------------------------------------------- */
 
-/* An element of every channel, from which differences are taken. */
+/* An element of every channel, to take differences from. */
 static void near_mean(const GroupNorm *norm, int64_t g, int64_t sample, KilnNormColumns *columns)
 {
     const KilnArg *x = &norm->call->inputs[0];
@@ -77,7 +77,7 @@ static void near_mean(const GroupNorm *norm, int64_t g, int64_t sample, KilnNorm
     kiln_columns_repeat(&norm->groups, columns);
 }
 
-/* Sum and sum of squares about its mean of every channel of a sample. */
+/* For every channel of a sample, the sum and the sum of squares about that element. */
 static void channel_moments(const GroupNorm *norm, int64_t sample, double *mean, double *square)
 {
     const double places = (double)norm->sets.places;
@@ -101,7 +101,7 @@ static void channel_moments(const GroupNorm *norm, int64_t sample, double *mean,
     }
 }
 
-/* Of a set from its channels (Chan et al. 1979). */
+/* Statistics of a set from those of its channels (Chan et al. 1979). */
 static void set_statistics(const GroupNorm *norm, int64_t set, const double *mean,
                            const double *square)
 {
@@ -222,7 +222,7 @@ static void channel_grads(const GroupNorm *norm, int64_t sample, double *sum, do
 }
 
 /* With h = (x - mean) * rstd and g = dy * weight: dx = rstd * (g - mean(g) - h * mean(g * h)),
- * as numbers of a channel. */
+ * expressed as coefficients per channel. */
 static void channel_numbers(const GroupNorm *norm, int64_t sample, int64_t channel,
                             const double *sum, const double *dot, KilnNormColumns *columns,
                             int64_t c)

@@ -1,7 +1,6 @@
-/* Batch normalization over the vector loops, in the layout in which x comes. A
- * group of channels is worked off whole, statistics first and then the result, so
- * that the second time its elements still are in a cache. Where there are fewer
- * groups than threads the images are shared too, and their sums put together. */
+/* Batch normalization on the vector loops, in the layout of x. A group of channels is processed as
+ * a whole, statistics first and then the result, so that the second pass reads from cache. With
+ * fewer groups than threads the images are split too, and their sums combined. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@ typedef struct BatchNorm {
     const KilnCall *call;
     const KilnBatchNormLoops *loops;
     KilnGroups groups;
-    int64_t parts; /* into which the images are split */
+    int64_t parts; /* parts to split the images into */
     bool relu;
     double *sums; /* [groups][parts][2][KILN_PANEL] */
 } BatchNorm;
@@ -33,13 +32,13 @@ static double total(const BatchNorm *norm, int64_t g, int which, int64_t c)
     return sum;
 }
 
-/* The group's values of an input or output of [C]. */
+/* The group's part of an input or output of [C]. */
 static float *channels(const KilnArg *arg, const BatchNorm *norm, int64_t g)
 {
     return (float *)arg->data + g * norm->groups.size;
 }
 
-/* ---- Sharing the work ----------------------------------------------------------------- */
+/* ---- Splitting the work --------------------------------------------------------- */
 
 /* The images of a part. */
 typedef struct Span {
@@ -55,7 +54,7 @@ static Span span_of(const BatchNorm *norm, int64_t item)
                     .end = images * (part + 1) / norm->parts };
 }
 
-/* As many parts as keep all threads busy; one where the groups alone do. */
+/* Enough parts to keep all threads busy; one if the groups alone do. */
 static int64_t parts_of(const KilnCall *call, const KilnGroups *groups)
 {
     const int64_t threads = call->backend->threads;
@@ -81,7 +80,7 @@ static BatchNorm norm_of(const KilnCall *call, const KilnArg *x, const KilnPanel
     return norm;
 }
 
-/* Below so many elements a thread costs more than it brings. */
+/* Below this many elements, a thread costs more than it gains. */
 static int64_t grain_of(const BatchNorm *norm)
 {
     const int64_t elements = norm->groups.rows * norm->groups.size / norm->parts;
@@ -95,8 +94,8 @@ static void share(BatchNorm *norm, KilnRange range)
                   range, norm);
 }
 
-/* The sums of all parts must be there before the first result is made; with one
- * part for each group a thread does both. */
+/* All partial sums must exist before the first result; with one part per group a thread does both.
+ */
 static void run_in_two(BatchNorm *norm, KilnRange sums, KilnRange apply, KilnRange both)
 {
     if (norm->parts == 1) {
@@ -107,7 +106,7 @@ static void run_in_two(BatchNorm *norm, KilnRange sums, KilnRange apply, KilnRan
     share(norm, apply);
 }
 
-/* ---- Room ------------------------------------------------------------------ */
+/* ---- Workspace ------------------------------------------------------------------ */
 
 static void room_for_sums(KilnCall *call, const KilnArg *x)
 {
@@ -119,8 +118,8 @@ static void room_for_sums(KilnCall *call, const KilnArg *x)
 
 /* ---- Forward ---------------------------------------------------------------------------- */
 
-/* Differences are taken from an element of the channel, lest the squares of a
- * large mean drown the variance. */
+/* Uses differences from an element of the channel, so that the squares of a large mean do not swamp
+ * the variance. */
 static void near_mean(const BatchNorm *norm, int64_t g, KilnNormColumns *columns)
 {
     const KilnArg *x = &norm->call->inputs[0];
@@ -153,7 +152,7 @@ static void forward_sums(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* With mean and variance as the backward pass will read them. */
+/* Rounds mean and variance as the backward pass will read them. */
 static void forward_columns(const BatchNorm *norm, int64_t g, const float *mean, const float *var,
                             KilnNormColumns *columns)
 {
@@ -170,8 +169,8 @@ static void forward_columns(const BatchNorm *norm, int64_t g, const float *mean,
     kiln_columns_repeat(&norm->groups, columns);
 }
 
-/* Mean and variance of a group from its sums. Every part finds the same; all of
- * them but the first keep it to themselves. */
+/* Mean and variance of a group from its sums. Every part computes the same; only the first stores
+ * them. */
 static void statistics(const BatchNorm *norm, int64_t g, float mean[KILN_PANEL],
                        float var[KILN_PANEL])
 {
@@ -296,7 +295,7 @@ static KilnNormGrad grad_at(const BatchNorm *norm, int64_t at)
     };
 }
 
-/* What the relu's mask needs; the bias only where x tells it. */
+/* Columns for the relu's mask; the bias only if the mask comes from x. */
 static void grad_columns(const BatchNorm *norm, int64_t g, KilnNormColumns *columns)
 {
     const KilnBatchNormAttrs *attrs = norm->call->attrs;
@@ -358,7 +357,7 @@ static void grad_slopes(const BatchNorm *norm, int64_t g, bool keep, KilnNormCol
     }
 }
 
-/* Once the gradient as it counts has been kept, it is what is read. */
+/* Once the masked gradient is stored, it is read instead. */
 static void apply_grad(const BatchNorm *norm, const KilnPanels *panels, int i,
                        const KilnNormColumns *columns)
 {

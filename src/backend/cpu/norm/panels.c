@@ -46,8 +46,8 @@ static KilnPanels plain_panels(const KilnGroups *groups, int64_t g, int64_t imag
                           .at = { first * groups->channels + g * groups->size } };
 }
 
-/* A blocked image is one run of places, of which as many as fill a panel's row
- * stand side by side; the rest is a row of its own. */
+/* A blocked image is a run of pixels; a panel's row holds as many as fit side by side, and the rest
+ * is a row of its own. */
 KilnPanels kiln_panels(const KilnGroups *groups, int64_t g, int64_t image, bool relu)
 {
     const int64_t elements = groups->places * groups->size;

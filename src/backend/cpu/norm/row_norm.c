@@ -1,10 +1,10 @@
-/* Layer and rms norm: rows over the vector loops, in plain order. The gradients of
- * weight and bias are sums over a thread's rows, put together in the threads' order. */
+/* Layer and rms norm, row by row in plain order. The gradients of weight and bias are sums over a
+ * thread's rows, combined in thread order. The vector loops are in isa/row_norm.c. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
 
-/* Rows whose sums are gathered in floats before they are added to the doubles. */
+/* Rows summed in float before adding to the doubles. */
 enum { FLUSH_ROWS = 64 };
 
 typedef struct RowNorm {
@@ -31,7 +31,7 @@ static RowNorm row_norm_of(const KilnCall *call, int x, int weight)
     };
 }
 
-/* Every bit where all are bf16, absent ones included. */
+/* All bits if all are bf16, absent ones included. */
 static unsigned bf16_of(const KilnArg *x, unsigned x_bit, const KilnArg *y, unsigned y_bit,
                         const KilnArg *z, unsigned z_bit)
 {
@@ -82,7 +82,7 @@ static void forward_run(KilnCall *call)
 
 enum { DY, X, WEIGHT, MEAN };
 
-/* Each part has the sums of dweight and dbias, in doubles, and a float of each. */
+/* Each part has the sums of dweight and dbias: doubles, and a float buffer each. */
 static double *part_sums(const RowNorm *rows, int64_t part)
 {
     return (double *)rows->call->workspace + part * rows->sets.run * 3;

@@ -1,5 +1,5 @@
-/* Conversion between types. bf16 lies in plain order; an f32 in an order of
- * oneDNN's is rounded and put there at once. */
+/* Conversion between types. bf16 is in plain order; an f32 in a oneDNN layout is rounded and
+ * reordered in one step. */
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* ---- Loops ---------------------------------------------------------------------- */
 
-/* One element of a type that the vector loops do not know. */
+/* One element of a type without vector loops. */
 static double element(const KilnArg *arg, int64_t i)
 {
     switch (arg->dtype) {

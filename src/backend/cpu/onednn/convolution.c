@@ -1,14 +1,15 @@
-/* Convolution and its gradients by oneDNN, which chooses the layouts. */
+/* Convolution and its gradients with oneDNN, which chooses the layouts. backend/cpu/amx has faster
+ * kernels for some bf16 cases. */
 #include "backend/cpu/amx/amx_conv.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/primitives.h"
 
-/* Below as many input channels Winograd's transforms cost more than they save. */
+/* With fewer input channels, Winograd's transforms cost more than they save. */
 enum { WINOGRAD_CHANNELS = 16 };
 
 typedef dnnl_status_t (*MakePd)(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);
 
-/* With the backend's algorithm, or directly where that does not exist. */
+/* Uses the backend's algorithm, or direct convolution if it does not exist. */
 static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
                           dnnl_primitive_desc_t *ret, KilnError *err)
 {
@@ -31,7 +32,7 @@ static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
     return status == dnnl_success ? KILN_OK : kiln_dnnl_error(err, status, call->op->name);
 }
 
-/* A weight as oneDNN sees it: its groups are an axis of their own. */
+/* A weight as oneDNN sees it: groups have their own axis. */
 static KilnShape weight_shape(const KilnConvAttrs *attrs, const KilnShape *weight)
 {
     const int64_t *dim = weight->dim;
@@ -41,10 +42,9 @@ static KilnShape weight_shape(const KilnConvAttrs *attrs, const KilnShape *weigh
     return KILN_SHAPE(attrs->groups, dim[0] / attrs->groups, dim[1], dim[2], dim[3]);
 }
 
-/* Descriptors of a convolution from x to y, whose gradients use them too. All
- * are left to oneDNN: one that is fixed makes it fall back to slow loops. Images
- * and weights are multiplied in the type of input 0; only a weight's gradient is
- * f32 always. */
+/* Descriptors of a convolution from x to y; its gradients use them too. All layouts are left to
+ * oneDNN, since a fixed one makes it fall back to slow loops. Images and weights have the type of
+ * input 0; only a weight's gradient is always f32. */
 static KilnStatus conv_mds(KilnCall *call, const KilnArg *x, const KilnArg *weight,
                            const KilnArg *y, KilnConvMd *ret, KilnError *err)
 {
@@ -65,9 +65,9 @@ static KilnStatus conv_mds(KilnCall *call, const KilnArg *x, const KilnArg *weig
     return status;
 }
 
-/* ---- From a primitive descriptor to steps ----------------------------------------- */
+/* ---- From a primitive descriptor to the call's primitives ----------------------- */
 
-/* One argument of the convolution: which input of the call it is, -1 for the output. */
+/* One argument of the convolution: an input of the call, or -1 for the output. */
 typedef struct ConvTensor {
     int id;
     dnnl_query_t what;
@@ -80,9 +80,8 @@ static KilnDType of_type(KilnMd md)
     return kiln_md_facts(md).type == dnnl_bf16 ? KILN_BF16 : KILN_F32;
 }
 
-/* Where an output in oneDNN's order goes: to its place as it is, or through the
- * workspace when that place must be plain or has another type. A weight's gradient is always made
- * plain, for that is how parameters and optimizers have it. */
+/* An output in oneDNN's layout is written directly, or to the workspace if the output must be plain
+ * or has another type. A weight's gradient is always plain, as parameters and optimizers expect. */
 static KilnStatus output_arg(KilnCall *call, const ConvTensor *tensor, KilnPrimitiveArg *arg,
                              KilnError *err)
 {
@@ -103,7 +102,7 @@ static KilnStatus output_arg(KilnCall *call, const ConvTensor *tensor, KilnPrimi
     return KILN_OK;
 }
 
-/* A step that brings bytes into another order or type. */
+/* Adds a conversion of layout or type. */
 static KilnStatus add_reorder(KilnCall *call, KilnPrimitiveArg from, KilnPrimitiveArg to,
                               KilnError *err)
 {
@@ -122,7 +121,7 @@ static KilnStatus add_reorder(KilnCall *call, KilnPrimitiveArg from, KilnPrimiti
     return status;
 }
 
-/* The step from the workspace to the plain output. */
+/* Adds the copy from the workspace to the plain output. */
 static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnPrimitiveArg *from,
                             KilnError *err)
 {
@@ -133,8 +132,8 @@ static KilnStatus add_plain(KilnCall *call, KilnMdRole role, const KilnPrimitive
     return status == KILN_OK ? add_reorder(call, *from, to, err) : status;
 }
 
-/* Input i as the descriptor wants it: the planner brings it there, but for an f32
- * that is to be bf16 (a weight), which is rounded and put in order in one step. */
+/* Input i in the descriptor's layout. The planner converts it, except an f32 weight that should be
+ * bf16, which is rounded and reordered in one step. */
 static KilnStatus input_arg(KilnCall *call, const ConvTensor *tensor, KilnPrimitiveArg *arg,
                             KilnError *err)
 {
@@ -154,7 +153,7 @@ static KilnStatus input_arg(KilnCall *call, const ConvTensor *tensor, KilnPrimit
     return add_reorder(call, from, *arg, err);
 }
 
-/* `tensors` ends with the output; inputs get the layouts that the descriptor wants. */
+/* `tensors` ends with the output; inputs get the descriptors' layouts. */
 static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const ConvTensor *tensors,
                              int n, KilnError *err)
 {
@@ -234,7 +233,7 @@ static void conv2d_run(KilnCall *call)
         amx_run(call, false);
 }
 
-/* By oneDNN, whatever the type. */
+/* With oneDNN, for any type. */
 static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
 {
     static const ConvTensor tensors[] = {
@@ -303,8 +302,8 @@ static void conv2d_grad_weight_run(KilnCall *call)
         kiln_amx_conv_weight_run(call);
 }
 
-/* The transpose is the gradient of its input; the bias, which oneDNN does not add
- * there, comes after, while the rows are warm. */
+/* The transpose is the gradient of its input. oneDNN adds no bias there, so it is added afterwards,
+ * while rows are in cache. */
 typedef struct AddBias {
     const KilnLoops *loops;
     float *y;

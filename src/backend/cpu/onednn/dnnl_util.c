@@ -1,5 +1,5 @@
-/* What differs between oneDNN 2 and 3 is here and nowhere else: memory descriptors
- * as values or handles, and the making of primitive descriptors. */
+/* Everything that differs between oneDNN 2 and 3: memory descriptors as values or handles, and
+ * making primitive descriptors. */
 #define _DEFAULT_SOURCE
 #include "backend/cpu/onednn/dnnl_util.h"
 
@@ -8,7 +8,7 @@
 
 #define V3 (DNNL_VERSION_MAJOR >= 3)
 
-enum { ROOM = 16 << 20 }; /* bytes; a kernel's code takes 256 KiB, a primitive has some */
+enum { ROOM = 16 << 20 }; /* bytes; a kernel's code takes 256 KiB, and a primitive has several */
 
 bool kiln_dnnl_has_room(void)
 {
@@ -19,7 +19,7 @@ bool kiln_dnnl_has_room(void)
 
 KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err)
 {
-    /* Of base too oneDNN has no code below SSE4.1; the highest level is no limit. */
+    /* oneDNN has no code below SSE4.1, for base too; the highest level is unlimited. */
     static const dnnl_cpu_isa_t most[KILN_CPU_AMX] = {
         [KILN_CPU_BASE] = dnnl_cpu_isa_sse41,
         [KILN_CPU_AVX2] = dnnl_cpu_isa_avx2,
@@ -28,7 +28,7 @@ KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err)
 
     if (level >= KILN_CPU_AMX || dnnl_set_max_cpu_isa(most[level]) == dnnl_success)
         return KILN_OK;
-    /* It can be set only before oneDNN is used; the bits say what is used. */
+    /* It can only be set before oneDNN is used; the bits show whether it was. */
     if (((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)most[level]) == 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_RANGE,
@@ -97,7 +97,7 @@ KilnMdFacts kiln_md_facts(KilnMd md)
 /* ---- Primitive descriptors --------------------------------------------------- */
 
 #if !V3
-/* Version 2 fills an operation descriptor first; `described` says how that went. */
+/* Version 2 first fills an operation descriptor; `described` is its status. */
 static dnnl_status_t pd_create(KilnDnnl *dnnl, dnnl_status_t described, const void *desc,
                                const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret)
 {
@@ -112,7 +112,7 @@ static dnnl_alg_kind_t conv_algorithm(const KilnConvMd *conv)
     return conv->winograd ? dnnl_convolution_auto : dnnl_convolution_direct;
 }
 
-/* oneDNN counts what lies between the elements of a kernel. */
+/* oneDNN counts dilation as the gaps between the kernel's elements. */
 typedef struct Gaps {
     dnnl_dims_t dim;
 } Gaps;

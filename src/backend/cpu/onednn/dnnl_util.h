@@ -1,5 +1,5 @@
-/* oneDNN behind a small interface: memory descriptors, and primitive descriptors
- * of what the kernels need. Differences between oneDNN 2 and 3 end here. */
+/* A small interface to oneDNN: memory descriptors, and primitive descriptors for the kernels. Hides
+ * the differences between oneDNN 2 and 3. */
 #ifndef KILN_BACKEND_CPU_ONEDNN_DNNL_UTIL_H
 #define KILN_BACKEND_CPU_ONEDNN_DNNL_UTIL_H
 
@@ -18,17 +18,17 @@ typedef struct KilnDnnl {
     int threads;
 } KilnDnnl;
 
-/* Is there memory for a primitive? oneDNN's generator of code crashes when there is none, so
- * whoever makes one asks first. */
+/* Whether there is memory for a primitive. oneDNN's code generator crashes without, so check before
+ * making one. */
 bool kiln_dnnl_has_room(void);
 
-/* Let oneDNN use no more of the processor than `level` has, in the whole process and for good:
- * an error when it has been used with more before. */
+/* Limits oneDNN to the features of `level`, permanently and for the whole process: an error if it
+ * has already used more. */
 KILN_NODISCARD KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err);
 
 /* ---- Memory descriptors ------------------------------------------------------- */
 
-/* A descriptor to look at, and the storage of one. */
+/* A borrowed descriptor, and storage for one. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef const_dnnl_memory_desc_t KilnMd;
 #else
@@ -36,7 +36,7 @@ typedef const dnnl_memory_desc_t *KilnMd;
 #endif
 typedef dnnl_memory_desc_t KilnMdStore;
 
-/* What a descriptor says apart from the order in memory. */
+/* A descriptor without its order in memory. */
 typedef struct KilnMdFacts {
     int rank;
     dnnl_dims_t dims;
@@ -52,11 +52,10 @@ KilnMdFacts kiln_md_facts(KilnMd md);
 /* ---- Primitive descriptors: owned by the caller, dnnl_primitive_desc_destroy -- */
 
 typedef struct KilnConvMd {
-    KilnMd src, weights, bias, dst; /* bias may be NULL; gradients lie as what they belong to */
+    KilnMd src, weights, bias, dst;             /* bias may be NULL; gradients as their tensors */
     const int64_t *stride, *padding, *dilation; /* of height, of width; borrowed */
-    bool winograd;                              /* let oneDNN consider it */
-    KilnMd
-        forward_weights; /* for a weight's gradient: the weight's type, when not the gradient's */
+    bool winograd;                              /* allow oneDNN to use it */
+    KilnMd forward_weights; /* for a weight's gradient: the weight's type, if different */
 } KilnConvMd;
 
 dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);
@@ -66,7 +65,7 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
 
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret);
 
-/* Fill err for a oneDNN status; `what` names what it was asked to make. */
+/* Sets err from a oneDNN status; `what` names the object that oneDNN failed to make. */
 KilnStatus kiln_dnnl_error(KilnError *err, dnnl_status_t status, const char *what);
 
 #endif

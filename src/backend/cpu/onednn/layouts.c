@@ -1,12 +1,12 @@
-/* The oneDNN engine of a backend and its layouts: descriptors interned so that
- * equal ones share a number. */
+/* The oneDNN engine of a backend, and its layouts: interned descriptors, so that equal ones share a
+ * number. */
 #include "backend/cpu/onednn/layouts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct KilnMdEntry {
-    KilnMdStore *md; /* allocated, so that it stays where it is */
+    KilnMdStore *md; /* allocated, so that its address is stable */
     KilnMdRole role;
 } KilnMdEntry;
 
@@ -110,7 +110,7 @@ static dnnl_data_type_t dnnl_type(KilnDType dtype)
     }
 }
 
-/* oneDNN's logical dimensions: images are N, C, H, W whatever the order in memory. */
+/* oneDNN's logical dimensions: images are N, C, H, W in any memory order. */
 static KilnMdFacts shape_facts(KilnMdRole role, KilnDType dtype, const KilnShape *shape)
 {
     KilnMdFacts facts = { .rank = shape->rank, .type = dnnl_type(dtype) };
@@ -198,8 +198,8 @@ KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_r
     return entry_md(entry);
 }
 
-/* Whether the descriptor is an image's in that format. Nothing is kept, so that asking
- * cannot fail for want of memory. */
+/* Whether this is an image's descriptor in that format. Allocates nothing that stays, so it cannot
+ * run out of memory. */
 static bool md_has_format(KilnMd md, const KilnMdFacts *facts, KilnMdFormat format)
 {
     KilnMdStore image;

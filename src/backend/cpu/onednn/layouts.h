@@ -5,7 +5,7 @@
 #include "backend/cpu/onednn/dnnl_util.h"
 #include "graph/backend.h"
 
-/* How a shape becomes oneDNN's dimensions, and which order is plain. */
+/* How a shape maps to oneDNN's dimensions, and which order is plain. */
 typedef enum KilnMdRole {
     KILN_MD_IMAGE,  /* [N, H, W, C], or [..., C] as rows of one pixel */
     KILN_MD_WEIGHT, /* [O, I, kh, kw], or [groups, O/groups, I/groups, kh, kw] */
@@ -21,17 +21,17 @@ typedef enum KilnMdFormat {
 
 KILN_NODISCARD KilnStatus kiln_dnnl_init(KilnDnnl *dnnl, int threads, KilnError *err);
 void kiln_dnnl_release(KilnDnnl *dnnl);
-/* A descriptor that lives as long as the engine. */
+/* A descriptor with the engine's lifetime. */
 KILN_NODISCARD KilnStatus kiln_md_make(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype,
                                        const KilnShape *shape, KilnMdFormat format, KilnMd *ret,
                                        KilnError *err);
 /* The same in the layout of a call's argument. */
 KILN_NODISCARD KilnStatus kiln_md_of(KilnDnnl *dnnl, KilnMdRole role, const KilnArg *arg,
                                      KilnMd *ret, KilnError *err);
-/* The descriptor in plain order of the same elements. */
+/* The descriptor of the same elements in plain order. */
 KILN_NODISCARD KilnStatus kiln_md_plain(KilnDnnl *dnnl, KilnMdRole role, KilnMd md, KilnMd *ret,
                                         KilnError *err);
-/* The same, of another type. */
+/* The same with another type. */
 KILN_NODISCARD KilnStatus kiln_md_plain_as(KilnDnnl *dnnl, KilnMdRole role, KilnDType dtype,
                                            KilnMd md, KilnMd *ret, KilnError *err);
 /* The number of the layout that a descriptor describes. */
@@ -39,18 +39,16 @@ KILN_NODISCARD KilnStatus kiln_layout_of(KilnDnnl *dnnl, KilnMdRole role, KilnMd
                                          KilnLayout *ret, KilnError *err);
 /* The descriptor and role of a layout that is not plain. */
 KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_role);
-/* Which of the fixed formats a layout of an image of this shape is;
- * KILN_MD_ANY: none of them. */
+/* The fixed format of an image of this shape in this layout; KILN_MD_ANY: none. */
 KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
-/* Channels of a block where images of `shape` lie as [N, C/block, H, W, block]; 0 where
- * they do not. */
+/* Channels per block if images of `shape` are stored as [N, C/block, H, W, block], else 0. */
 int64_t kiln_layout_block(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
 /* The layout of an image in a format. */
 KILN_NODISCARD KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *shape,
                                             KilnMdFormat format, KilnLayout *ret, KilnError *err);
 size_t kiln_md_bytes(KilnMd md);
 bool kiln_md_equal(KilnMd a, KilnMd b);
-/* Give a call's output a layout, and the bytes that it takes there. */
+/* Sets the layout of a call's output, and its size in bytes. */
 void kiln_output_layout(const KilnDnnl *dnnl, KilnArg *output, KilnLayout layout);
 
 #endif

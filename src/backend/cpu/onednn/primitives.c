@@ -1,5 +1,5 @@
-/* Runs oneDNN primitives on a call's bytes. Memory objects are made once; a run
- * only points them at the bytes. */
+/* Runs oneDNN primitives on a call's buffers. Memory objects are made once; a run only sets their
+ * addresses. */
 #include "backend/cpu/onednn/primitives.h"
 
 #include <stdlib.h>
@@ -106,8 +106,8 @@ static dnnl_status_t run_step(KilnCall *call, Step *step)
     return status;
 }
 
-/* What can be checked was when the steps were added. Should oneDNN fail all the
- * same, the outputs become NaN: seen by whoever looks, learned by nobody. */
+/* Everything that can be checked was checked when the primitives were added. If oneDNN still fails,
+ * the outputs become NaN, so that the error shows and nothing learns from it. */
 void kiln_primitives_run(KilnCall *call)
 {
     const KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
