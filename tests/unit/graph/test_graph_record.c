@@ -237,7 +237,7 @@ static const struct {
     { m_add_type, "net: add: the second must be f32, got i32" },
     { m_reshape, "net: reshape: [2, 3] (6 elements) does not fit into [4, -1]" },
     { m_reshape_two, "net: reshape: [2, 3] (6 elements) does not fit into [-1, -1]" },
-    { m_permute, "net: permute: the order must hold each axis from 0 to 1 once, got 0 at place 1" },
+    { m_permute, "net: permute: the order must hold each axis from 0 to 1 once, got 0 at position 1" },
     { m_flatten, "net: flatten: needs [N, ...], got a scalar" },
     { m_argmax, "net: argmax: there is no axis -1 in []" },
     { m_equal, "net: equal: both must have the same shape, got [2] and [3]" },

@@ -116,7 +116,7 @@ static void test_refused(void **unused)
     seal(params);
     expect(kiln_param_new(&root, "late", KILN_SHAPE(3), zero, &param, &err), KILN_E_INTERNAL, &err,
            "after the store was sealed");
-    expect(kiln_params_seal(params, &err), KILN_E_INTERNAL, &err, "sealed already");
+    expect(kiln_params_seal(params, &err), KILN_E_INTERNAL, &err, "already sealed");
     kiln_params_free(params);
     kiln_params_free(NULL);
 }
@@ -199,7 +199,7 @@ static void test_one_leaf_a_step(void **unused)
     for (int i = 0; i < 2; i++)
         assert_int_equal(kiln_graph_new(backend, &graph[i], &err), KILN_OK);
     assert_true(kiln_tensor_poisoned(kiln_param_tensor(a, graph[0])));
-    expect(kiln_graph_check(graph[0], &err), KILN_E_SHAPE, &err, "before its store was sealed");
+    expect(kiln_graph_check(graph[0], &err), KILN_E_SHAPE, &err, "before its store is sealed");
     seal(params);
 
     kiln_graph_begin(graph[0]);
