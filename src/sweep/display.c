@@ -1,4 +1,4 @@
-/* Drawing the progress of a sweep. */
+/* Draws the progress of a sweep. */
 #include "sweep/display.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "base/system/file.h"
 
-enum { MOST_SHOWN = 12, MOST_RANKED = 20, MOST_FAILED = 20 };
+enum { MAX_SHOWN = 12, MAX_RANKED = 20, MAX_FAILED = 20 };
 static const double redraw_s = 0.2;
 
 static void write_nothing(void *ctx, const char *text)
@@ -44,8 +44,8 @@ static void append_time(KilnText *text, double seconds)
         kiln_text_printf(text, "%ld:%02ld", whole / 60, whole % 60);
 }
 
-/* Cut what was appended since `start` to the width of a terminal: a line that wraps
- * would not be erased whole. Half characters are cut off, too. */
+/* Cut the text from `start` on to the width of the terminal, since a line that wraps is not erased
+ * completely. No character is cut in half. */
 static void fit_line(KilnText *text, size_t start, int width)
 {
     size_t end = start;
@@ -59,7 +59,7 @@ static void fit_line(KilnText *text, size_t start, int width)
     text->data[end] = '\0';
 }
 
-/* The overrides that tell the job from others: "  lr=0.1  model=mlp". */
+/* The overrides in which jobs differ: "  lr=0.1  model=mlp". */
 static void append_values(KilnDisplay *display, const KilnJob *job)
 {
     for (const char *const *override = job->overrides; *override != NULL; override++) {
@@ -74,8 +74,8 @@ static void append_values(KilnDisplay *display, const KilnJob *job)
 
 /* ---- The status area ---------------------------------------------------------------- */
 
-/* The seconds that a job takes, by those that ended, else by how far those come that
- * run; NaN when nothing is known. */
+/* The expected seconds of a job: the mean of finished jobs, else extrapolated from a running one;
+ * NaN: unknown. */
 static double seconds_a_job(const KilnSweep *sweep, double now)
 {
     double sum = 0.0, guessed = (double)NAN;
@@ -94,7 +94,7 @@ static double seconds_a_job(const KilnSweep *sweep, double now)
     return n > 0 ? sum / (double)n : guessed;
 }
 
-/* Of the sweep; NaN: not known. */
+/* The expected seconds until the sweep ends; NaN: unknown. */
 static double seconds_left(const KilnDisplay *display, double now)
 {
     double each = seconds_a_job(display->sweep, now), work = 0.0;
@@ -154,7 +154,7 @@ static void append_running(KilnDisplay *display, size_t number, double now)
     kiln_text_char(text, '\n');
 }
 
-/* Erase what stands there; what is written next begins in its place. */
+/* Erase the status area; the next text takes its place. */
 static void append_erase(KilnDisplay *display)
 {
     if (display->lines > 0)
@@ -169,7 +169,7 @@ static void append_area(KilnDisplay *display)
     int shown = 0;
 
     append_summary(display, now);
-    for (size_t i = 0; i < jobs->count && shown < MOST_SHOWN; i++) {
+    for (size_t i = 0; i < jobs->count && shown < MAX_SHOWN; i++) {
         if (jobs->items[i].status != KILN_JOB_RUNNING)
             continue;
         append_running(display, i, now);
@@ -203,7 +203,7 @@ void kiln_display_release(KilnDisplay *display)
     kiln_arena_release(&display->arena);
 }
 
-/* ---- Lines that stay ---------------------------------------------------------------- */
+/* ---- Permanent lines ---------------------------------------------------------------- */
 
 void kiln_display_print(KilnDisplay *display, const char *format, ...)
 {
@@ -256,7 +256,7 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
 
 /* ---- The end ------------------------------------------------------------------------ */
 
-/* Why jobs that ended well have no rank. */
+/* Explain why successful jobs have no rank. */
 static void append_unranked(KilnDisplay *display)
 {
     const KilnSweep *sweep = display->sweep;
@@ -269,7 +269,7 @@ static void append_unranked(KilnDisplay *display)
         return;
     if (with_metric == 0)
         kiln_text_printf(&display->text,
-                         "no ranking: no job logged %s; choose a metric with "
+                         "no ranking: no job logged %s; select a metric with "
                          "kiln.sweeper.metric\n",
                          sweep->metric);
     else
@@ -288,7 +288,7 @@ static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
     if (n == 0)
         return;
     kiln_text_printf(text, "rank  job   %*s\n", width, sweep->metric);
-    for (size_t i = 0; i < n && i < MOST_RANKED; i++) {
+    for (size_t i = 0; i < n && i < MAX_RANKED; i++) {
         const KilnJob *job = &sweep->jobs.items[order[i]];
         KilnMode mode;
 
@@ -297,8 +297,8 @@ static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
         append_values(display, job);
         kiln_text_char(text, '\n');
     }
-    if (n > MOST_RANKED)
-        kiln_text_printf(text, "and %zu more in results.csv\n", n - MOST_RANKED);
+    if (n > MAX_RANKED)
+        kiln_text_printf(text, "and %zu more in results.csv\n", n - MAX_RANKED);
 }
 
 static void append_failed(KilnDisplay *display)
@@ -309,16 +309,16 @@ static void append_failed(KilnDisplay *display)
     for (size_t i = 0; i < jobs->count; i++) {
         const KilnJob *job = &jobs->items[i];
 
-        if (!kiln_job_failed(job) || ++failed > MOST_FAILED)
+        if (!kiln_job_failed(job) || ++failed > MAX_FAILED)
             continue;
         kiln_text_printf(&display->text, "#%zu %s: %s\n   ", i, kiln_job_status_name(job->status),
                          job->reason);
         append_values(display, job);
         kiln_text_printf(&display->text, "  %s/%s/train.log\n", display->sweep->dir, job->dir);
     }
-    if (failed > MOST_FAILED)
+    if (failed > MAX_FAILED)
         kiln_text_printf(&display->text, "and %zu more that failed: results.csv\n",
-                         failed - MOST_FAILED);
+                         failed - MAX_FAILED);
 }
 
 static void append_next_step(KilnDisplay *display)
@@ -331,11 +331,11 @@ static void append_next_step(KilnDisplay *display)
 
     if (open > 0)
         kiln_text_printf(&display->text,
-                         "jobs that are left: %zu; go on with: train -m --resume %s\n", open,
+                         "%zu jobs are not done; continue with: train -m --resume %s\n", open,
                          display->sweep->dir);
     else if (failed > 0)
         kiln_text_printf(&display->text,
-                         "try those that failed again with: train -m --resume %s --retry-failed\n",
+                         "retry failed jobs with: train -m --resume %s --retry-failed\n",
                          display->sweep->dir);
 }
 

@@ -1,34 +1,34 @@
-/* What a sweep shows: a status area that is redrawn on a terminal, a line for each job
- * that ends, and the table that closes it. */
+/* The display of a sweep: a status area that is redrawn on a terminal, a line for each job that
+ * ends, and the ranking at the end. */
 #ifndef KILN_SWEEP_DISPLAY_H
 #define KILN_SWEEP_DISPLAY_H
 
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 typedef struct KilnDisplay {
     const KilnSweep *sweep;
     KilnConsole console;
-    size_t at_once; /* jobs at a time */
-    size_t to_run;  /* by this process */
+    size_t at_once; /* jobs that run at a time */
+    size_t to_run;  /* jobs of this process */
     size_t ended;
     double drawn; /* by kiln_clock */
-    int lines;    /* of the status area that stand on the screen */
+    int lines;    /* of the status area on the screen */
     KilnArena arena;
     const char **keys; /* in which jobs differ */
     KilnText text;
 } KilnDisplay;
 
-/* Nothing is shown when `console` is NULL. */
+/* `console` NULL: show nothing. */
 void kiln_display_init(KilnDisplay *display, const KilnSweep *sweep, const KilnConsole *console,
                        size_t at_once);
 /* Erases the status area. */
 void kiln_display_release(KilnDisplay *display);
-/* Redraw the status area unless that was done a moment ago. */
+/* Redraw the status area, at most every 0.2 s. */
 void kiln_display_tick(KilnDisplay *display);
-/* A job ended; `seconds` is what it took, `log` the end of its log (NULL: none). */
+/* Show that a job ended, after `seconds`; `log`: the end of its log (NULL: none). */
 void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, const char *log);
 KILN_PRINTF(2, 3) void kiln_display_print(KilnDisplay *display, const char *format, ...);
-/* The ranked table, the jobs that failed, and where everything is. */
+/* Show the ranking, the failed jobs, the folder and the next step. */
 void kiln_display_close(KilnDisplay *display);
 
 #endif

@@ -1,4 +1,4 @@
-/* The folder of a sweep: its name, which no other sweep may have, and the paths in it. */
+/* The folder of a sweep: a name that no other sweep has, and paths in it. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 
 #include "base/system/file.h"
 #include "base/system/sync.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
-enum { MOST_SWEEPS_A_SECOND = 1000 };
+enum { MAX_SWEEPS_A_SECOND = 1000 };
 
 static bool is_there(const char *path)
 {
@@ -18,8 +18,8 @@ static bool is_there(const char *path)
     return lstat(path, &st) == 0;
 }
 
-/* Whether a sweep may begin in the folder: it holds nothing, or what is left of one that was ended
- * before it began. */
+/* May a sweep start in the folder? It is empty, or has only the rest of one that ended before its
+ * first record. */
 static bool is_free(const char *dir)
 {
     char *own = kiln_path_join(dir, ".kiln"), **names = NULL, **kept = NULL;
@@ -36,7 +36,7 @@ static bool is_free(const char *dir)
     return is;
 }
 
-/* Of a name with the time in it there may be several. */
+/* Names with the time in it get a number when they are in use. */
 static bool is_timed(const KilnSweep *sweep)
 {
     char *written = NULL;
@@ -47,21 +47,21 @@ static bool is_timed(const KilnSweep *sweep)
     return timed;
 }
 
-static KilnStatus take_name(KilnSweep *sweep, KilnText *name, KilnError *err)
+static KilnStatus set_dir(KilnSweep *sweep, KilnText *name, KilnError *err)
 {
-    char *taken = kiln_text_take(name);
+    char *dir = kiln_text_take(name);
 
-    if (taken == NULL)
+    if (dir == NULL)
         return kiln_error_nomem(err, 1);
     free(sweep->dir);
-    sweep->dir = taken;
+    sweep->dir = dir;
     return KILN_OK;
 }
 
 static KilnStatus refuse(const char *dir, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_IO,
-                          "kiln.sweep.dir=%s: is there already and not empty; name another "
+                          "kiln.sweep.dir=%s: the folder exists and is not empty; name another "
                           "folder, or resume the sweep in it with train -m --resume %s",
                           dir, dir);
 }
@@ -74,13 +74,13 @@ KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err)
 
     if (*dir == '\0')
         return kiln_error_set(err, KILN_E_MISSING, "kiln.sweep.dir is empty; name a folder");
-    for (int i = 0; i < MOST_SWEEPS_A_SECOND; i++) {
+    for (int i = 0; i < MAX_SWEEPS_A_SECOND; i++) {
         kiln_text_clear(&name);
         kiln_text_append(&name, dir);
         if (i > 0)
             kiln_text_printf(&name, "-%d", i);
         if (name.failed || !is_there(name.data) || (!timed && is_free(name.data)))
-            return take_name(sweep, &name, err);
+            return set_dir(sweep, &name, err);
         if (!timed)
             break;
     }
@@ -88,15 +88,15 @@ KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err)
     return refuse(dir, err);
 }
 
-/* Open the journal of the folder. One that was there already has to be free, and is then cleared:
- * while this process has the journal, no other can take the folder. */
+/* Open the journal of the folder, which must be free, and clear it. While this process has the
+ * journal, no other can claim the folder. */
 static KilnStatus claim(KilnSweep *sweep, KilnError *err)
 {
     char *own = kiln_path_join(sweep->path, ".kiln");
     KilnStatus status = own != NULL ? kiln_journal_open(sweep->path, &sweep->journal, err)
                                     : kiln_error_nomem(err, strlen(sweep->path));
 
-    /* Another process may have been faster, and be over by now. */
+    /* Another process may have claimed it first, and have ended since. */
     if (status >= 0)
         status = kiln_journal_is_new(sweep->journal) && is_free(sweep->path)
                      ? kiln_path_remove(own, err)

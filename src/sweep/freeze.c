@@ -1,5 +1,5 @@
-/* Freezing: every job's config is composed and checked before anything is written,
- * and jobs run from what is written alone. */
+/* Freezes a sweep's jobs: composes and checks every config before the first job starts. Jobs run
+ * from the files that job_files.c then writes. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <sched.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "config/tree/tree.h"
 #include "config/yaml/yaml_writer.h"
 #include "registry/outputs.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 enum { LONGEST_NAME = 255 };
 
@@ -40,8 +40,8 @@ static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, KilnJobErr
     if (status < 0)
         return status;
     kiln_error_set(&err, KILN_OK,
-                   "%zu jobs at a time with trainer.threads=%s are more threads than the %zu "
-                   "processors here; leave trainer.threads at 0 to have them shared out",
+                   "%zu jobs at a time with trainer.threads=%s use more threads than the %zu "
+                   "processors here; leave trainer.threads at 0 to divide the processors",
                    n_jobs, threads, processors());
     kiln_errors_warn(errors, &err);
     kiln_job_errors_add(job_errors, errors, KILN_OK, number);
@@ -49,7 +49,7 @@ static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, KilnJobErr
     return KILN_OK;
 }
 
-/* trainer.threads=0 means all processors; several jobs at a time share them. */
+/* trainer.threads=0 means all processors; jobs that run at the same time divide them. */
 static KilnStatus share_threads(const KilnSweep *sweep, KilnConfig *config, size_t number,
                                 KilnJobErrors *job_errors, KilnError *err)
 {
@@ -82,18 +82,18 @@ static KilnStatus share_threads(const KilnSweep *sweep, KilnConfig *config, size
 
 /* ---- One job ------------------------------------------------------------------------ */
 
-/* Below the sweep's folder, and no name that is the sweep's own. */
+/* Check that the folder is below the sweep's, and is no file of the sweep itself. */
 static KilnStatus check_dir(const char *dir, KilnError *err)
 {
     const char *wrong = NULL;
 
     if (dir[0] == '\0' || dir[0] == '/' || dir[0] == '.')
-        wrong = "is no folder below that of the sweep";
+        wrong = "is not below the sweep's folder";
     for (const char *p = dir; wrong == NULL && *p != '\0';) {
         size_t length = strcspn(p, "/");
 
         if (length == 2 && p[0] == '.' && p[1] == '.')
-            wrong = "leads out of the sweep's folder";
+            wrong = "is outside of the sweep's folder";
         else if (length > LONGEST_NAME)
             wrong = "has a name of more than 255 bytes; leave some keys out of it "
                     "(kiln.job.config.override_dirname.exclude_keys)";
@@ -137,27 +137,27 @@ static KilnStatus write_overrides(const KilnJob *job, char **ret, KilnError *err
     return *ret != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
-static KilnStatus freeze_texts(KilnSweep *sweep, KilnConfig *config, size_t number,
-                               KilnJobErrors *job_errors, KilnError *err)
+static KilnStatus make_files(KilnSweep *sweep, KilnConfig *config, size_t number,
+                             KilnJobErrors *job_errors, KilnError *err)
 {
-    KilnFrozen *frozen = &sweep->frozen[number - sweep->n_old];
+    KilnJobFiles *files = &sweep->files[number - sweep->n_old];
     KilnStatus status = set_dir(sweep, config, number, err);
 
     if (status >= 0)
         status = share_threads(sweep, config, number, job_errors, err);
     if (status >= 0)
-        status = kiln_config_yaml(config, NULL, true, &frozen->config, err);
+        status = kiln_config_yaml(config, NULL, true, &files->config, err);
     if (status >= 0)
-        status = kiln_config_job_yaml(config, &frozen->references, err);
+        status = kiln_config_job_yaml(config, &files->references, err);
     if (status >= 0)
-        status = write_overrides(&sweep->jobs.items[number], &frozen->overrides, err);
+        status = write_overrides(&sweep->jobs.items[number], &files->overrides, err);
     if (status >= 0)
-        status = kiln_config_own_yaml(config, &frozen->own, err);
+        status = kiln_config_own_yaml(config, &files->own, err);
     if (status >= 0)
-        status = kiln_config_origins_yaml(config, NULL, &frozen->origins, err);
+        status = kiln_config_origins_yaml(config, NULL, &files->origins, err);
     if (status >= 0 && sweep->request->resume == NULL)
         kiln_config_allow_outputs(config, sweep->request->compose.registry, sweep->dir);
-    return status >= 0 ? kiln_sweep_keep_files(sweep, config, err) : status;
+    return status >= 0 ? kiln_sweep_copy_configs(sweep, config, err) : status;
 }
 
 static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnJobErrors *job_errors, KilnError *err)
@@ -173,13 +173,13 @@ static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnJobErrors *job_err
         return kiln_error_nomem(err, 1);
     while (job->overrides[n] != NULL)
         n++;
-    status = kiln_sweep_compose(sweep, job->overrides, n, number, true, &config, errors);
+    status = kiln_sweep_compose_job(sweep, job->overrides, n, number, true, &config, errors);
     kiln_job_errors_add(job_errors, errors, status, number);
     kiln_errors_free(errors);
     if (status >= 0)
-        status = freeze_texts(sweep, config, number, job_errors, &wrong);
+        status = make_files(sweep, config, number, job_errors, &wrong);
     if (wrong.status < 0)
-        kiln_job_errors_print(job_errors, &wrong, number);
+        kiln_job_errors_add_one(job_errors, &wrong, number);
     kiln_config_free(config);
     return status == KILN_E_NOMEM ? kiln_error_nomem(err, 1) : KILN_OK;
 }
@@ -201,40 +201,40 @@ static KilnStatus add_new_jobs(KilnSweep *sweep, KilnError *err)
     return status;
 }
 
-typedef struct Place {
+typedef struct JobDir {
     const char *dir;
     size_t number;
-} Place;
+} JobDir;
 
-static int compare_places(const void *a, const void *b)
+static int compare_dirs(const void *a, const void *b)
 {
-    return strcmp(((const Place *)a)->dir, ((const Place *)b)->dir);
+    return strcmp(((const JobDir *)a)->dir, ((const JobDir *)b)->dir);
 }
 
-/* No two jobs may have one folder. */
+/* Report two jobs with the same folder. */
 static KilnStatus check_dirs(const KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
 {
     size_t n = sweep->jobs.count;
-    Place *places = calloc(n + 1, sizeof(*places));
+    JobDir *dirs = calloc(n + 1, sizeof(*dirs));
 
-    if (places == NULL)
-        return kiln_error_nomem(err, n * sizeof(*places));
+    if (dirs == NULL)
+        return kiln_error_nomem(err, n * sizeof(*dirs));
     for (size_t i = 0; i < n; i++)
-        places[i] = (Place) { .dir = sweep->jobs.items[i].dir, .number = i };
-    qsort(places, n, sizeof(*places), compare_places);
+        dirs[i] = (JobDir) { .dir = sweep->jobs.items[i].dir, .number = i };
+    qsort(dirs, n, sizeof(*dirs), compare_dirs);
     for (size_t i = 1; i < n; i++) {
         KilnError same = { 0 };
 
-        if (strcmp(places[i].dir, places[i - 1].dir) != 0)
+        if (strcmp(dirs[i].dir, dirs[i - 1].dir) != 0)
             continue;
         kiln_error_set(&same, KILN_E_TYPE,
                        "kiln.sweep.subdir gives jobs #%zu and #%zu the same folder '%.300s'; "
-                       "${kiln.job.num} tells jobs apart",
-                       places[i - 1].number, places[i].number, places[i].dir);
-        kiln_job_errors_print(job_errors, &same, places[i].number);
+                       "add ${kiln.job.num} to it",
+                       dirs[i - 1].number, dirs[i].number, dirs[i].dir);
+        kiln_job_errors_add_one(job_errors, &same, dirs[i].number);
         break;
     }
-    free(places);
+    free(dirs);
     return KILN_OK;
 }
 
@@ -244,9 +244,9 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnEr
 
     if (status < 0)
         return status;
-    sweep->frozen = calloc(sweep->jobs.count - sweep->n_old + 1, sizeof(*sweep->frozen));
-    if (sweep->frozen == NULL)
-        return kiln_error_nomem(err, sweep->jobs.count * sizeof(*sweep->frozen));
+    sweep->files = calloc(sweep->jobs.count - sweep->n_old + 1, sizeof(*sweep->files));
+    if (sweep->files == NULL)
+        return kiln_error_nomem(err, sweep->jobs.count * sizeof(*sweep->files));
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
         status = freeze(sweep, i, job_errors, err);
     if (status >= 0 && job_errors->status >= 0)

@@ -1,8 +1,8 @@
-/* The config of one job: its overrides, and what the sweep says of it. */
+/* The config of one job: its overrides, and keys that the sweep sets. */
 #include <string.h>
 
 #include "registry/registry.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 void kiln_override_quote(KilnText *text, const char *key, const char *value)
 {
@@ -25,8 +25,8 @@ void kiln_override_quote(KilnText *text, const char *key, const char *value)
     kiln_text_char(text, '\'');
 }
 
-/* What the sweep gives each job, behind everything else. */
-static bool add_pins(const KilnSweep *sweep, KilnArena *arena, size_t number, const char **list)
+/* Append the overrides that the sweep sets for each job, after all others. */
+static bool add_own_keys(const KilnSweep *sweep, KilnArena *arena, size_t number, const char **list)
 {
     KilnText text = { 0 };
     size_t n = 0;
@@ -46,7 +46,7 @@ static bool add_pins(const KilnSweep *sweep, KilnArena *arena, size_t number, co
     return true;
 }
 
-/* A tree that is about something else is only composed. */
+/* Is it a config of a kiln task? Any other is only composed. */
 static bool is_task(KilnConfig *config)
 {
     const KilnConfigNode *root = kiln_config_root(config);
@@ -54,10 +54,10 @@ static bool is_task(KilnConfig *config)
     return kiln_node_get(root, "task") != NULL || kiln_node_get(root, "datamodule") != NULL;
 }
 
-KilnStatus kiln_sweep_compose(const KilnSweep *sweep, const char *const *overrides, size_t n,
-                              size_t number, bool whole, KilnConfig **ret, KilnErrors *errors)
+KilnStatus kiln_sweep_compose_job(const KilnSweep *sweep, const char *const *overrides, size_t n,
+                                  size_t number, bool whole, KilnConfig **ret, KilnErrors *errors)
 {
-    enum { MOST_PINS = 6 };
+    enum { MAX_OWN_KEYS = 6 };
     KilnComposeRequest request = sweep->compose;
     const char *const *own = sweep->arguments.own;
     KilnConfig *config = NULL;
@@ -67,13 +67,13 @@ KilnStatus kiln_sweep_compose(const KilnSweep *sweep, const char *const *overrid
 
     while (own[n_own] != NULL)
         n_own++;
-    const char **list = kiln_arena_alloc(&arena, (n + n_own + MOST_PINS) * sizeof(*list));
+    const char **list = kiln_arena_alloc(&arena, (n + n_own + MAX_OWN_KEYS) * sizeof(*list));
     if (list != NULL) {
-        /* The job's come first, so that messages number them as the arguments are. */
+        /* The job's overrides come first, so that messages number them like the arguments. */
         for (size_t i = 0; i < n + n_own; i++)
             list[i] = i < n ? overrides[i] : own[i - n];
         request.overrides = list;
-        if (add_pins(sweep, &arena, number, list + n + n_own))
+        if (add_own_keys(sweep, &arena, number, list + n + n_own))
             status = kiln_compose(&request, &config, errors);
     }
     if (status >= 0 && (whole || is_task(config)))

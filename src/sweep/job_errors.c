@@ -1,4 +1,4 @@
-/* Collecting messages of many jobs. */
+/* Collects messages of many jobs. */
 #include "sweep/job_errors.h"
 
 #include <stdlib.h>
@@ -6,8 +6,9 @@
 
 #include "base/text.h"
 #include "config/tree/node.h"
+#include "kiln/array.h"
 
-enum { MOST_KEPT = 40 };
+enum { MAX_MESSAGES = 40 };
 
 static KilnJobError *find(KilnJobErrors *job_errors, const char *text)
 {
@@ -19,38 +20,31 @@ static KilnJobError *find(KilnJobErrors *job_errors, const char *text)
 
 static KilnJobError *add(KilnJobErrors *job_errors, const char *text, bool warning)
 {
-    if (job_errors->count == job_errors->capacity) {
-        size_t capacity = job_errors->capacity > 0 ? 2 * job_errors->capacity : 8;
-        KilnJobError *more = realloc(job_errors->items, capacity * sizeof(*more));
-
-        if (more == NULL)
-            return NULL;
-        job_errors->items = more;
-        job_errors->capacity = capacity;
-    }
-    KilnJobError *finding = &job_errors->items[job_errors->count];
-    *finding = (KilnJobError) { .text = kiln_strdup(text), .warning = warning };
-    if (finding->text == NULL)
+    if (!KILN_RESERVE(job_errors->items, job_errors->capacity, job_errors->count + 1))
+        return NULL;
+    KilnJobError *error = &job_errors->items[job_errors->count];
+    *error = (KilnJobError) { .text = kiln_strdup(text), .warning = warning };
+    if (error->text == NULL)
         return NULL;
     job_errors->count++;
-    return finding;
+    return error;
 }
 
-static void tell(KilnJobErrors *job_errors, const char *text, bool warning, size_t job)
+static void add_text(KilnJobErrors *job_errors, const char *text, bool warning, size_t job)
 {
-    KilnJobError *finding = find(job_errors, text);
+    KilnJobError *error = find(job_errors, text);
 
-    if (finding == NULL && job_errors->count == MOST_KEPT) {
+    if (error == NULL && job_errors->count == MAX_MESSAGES) {
         job_errors->left_out++;
         return;
     }
-    if (finding == NULL)
-        finding = add(job_errors, text, warning);
-    if (finding == NULL)
-        return; /* memory is out: the status tells that something is wrong */
-    if (finding->count < KILN_FINDING_JOBS)
-        finding->jobs[finding->count] = job;
-    finding->count++;
+    if (error == NULL)
+        error = add(job_errors, text, warning);
+    if (error == NULL)
+        return; /* memory is out; the status has the error */
+    if (error->count < KILN_JOB_ERROR_JOBS)
+        error->jobs[error->count] = job;
+    error->count++;
 }
 
 void kiln_job_errors_add(KilnJobErrors *job_errors, const KilnErrors *errors, KilnStatus status,
@@ -59,51 +53,52 @@ void kiln_job_errors_add(KilnJobErrors *job_errors, const KilnErrors *errors, Ki
     if (job_errors->status >= 0)
         job_errors->status = status;
     for (size_t i = 0; i < kiln_errors_count(errors); i++)
-        tell(job_errors, kiln_errors_text(errors, i), kiln_errors_is_warning(errors, i), job);
+        add_text(job_errors, kiln_errors_text(errors, i), kiln_errors_is_warning(errors, i), job);
 }
 
-void kiln_job_errors_print(KilnJobErrors *job_errors, const KilnError *err, size_t job)
+void kiln_job_errors_add_one(KilnJobErrors *job_errors, const KilnError *err, size_t job)
 {
     if (job_errors->status >= 0)
         job_errors->status = err->status;
-    tell(job_errors, err->text, false, job);
+    add_text(job_errors, err->text, false, job);
 }
 
-static void append_jobs(KilnText *text, const KilnJobError *finding)
+static void append_jobs(KilnText *text, const KilnJobError *error)
 {
-    size_t shown = finding->count < KILN_FINDING_JOBS ? finding->count : KILN_FINDING_JOBS;
+    size_t shown = error->count < KILN_JOB_ERROR_JOBS ? error->count : KILN_JOB_ERROR_JOBS;
 
-    kiln_text_append(text, finding->count == 1 ? "\n  in job" : "\n  in jobs");
+    kiln_text_append(text, error->count == 1 ? "\n  in job" : "\n  in jobs");
     for (size_t i = 0; i < shown; i++)
-        kiln_text_printf(text, "%s #%zu", i > 0 ? "," : "", finding->jobs[i]);
-    if (shown < finding->count)
-        kiln_text_printf(text, " and %zu more", finding->count - shown);
+        kiln_text_printf(text, "%s #%zu", i > 0 ? "," : "", error->jobs[i]);
+    if (shown < error->count)
+        kiln_text_printf(text, " and %zu more", error->count - shown);
 }
 
-static void give(const KilnJobErrors *job_errors, const KilnJobError *finding, size_t n_jobs,
-                 KilnErrors *errors)
+static void report(const KilnJobErrors *job_errors, const KilnJobError *error, size_t n_jobs,
+                   KilnErrors *errors)
 {
     KilnText text = { 0 };
     KilnError err = { 0 };
 
-    kiln_text_append(&text, finding->text);
-    if (finding->count < n_jobs)
-        append_jobs(&text, finding);
+    kiln_text_append(&text, error->text);
+    if (error->count < n_jobs)
+        append_jobs(&text, error);
     kiln_error_set(&err, job_errors->status < 0 ? job_errors->status : KILN_E_TYPE, "%s",
-                   text.failed ? finding->text : text.data);
-    if (finding->warning)
+                   text.failed ? error->text : text.data);
+    if (error->warning)
         kiln_errors_warn(errors, &err);
     else
         kiln_errors_add(errors, &err);
     kiln_text_release(&text);
 }
 
-KilnStatus kiln_job_errors_give(const KilnJobErrors *job_errors, size_t n_jobs, KilnErrors *errors)
+KilnStatus kiln_job_errors_report(const KilnJobErrors *job_errors, size_t n_jobs,
+                                  KilnErrors *errors)
 {
     KilnError err = { 0 };
 
     for (size_t i = 0; i < job_errors->count; i++)
-        give(job_errors, &job_errors->items[i], n_jobs, errors);
+        report(job_errors, &job_errors->items[i], n_jobs, errors);
     if (job_errors->left_out > 0) {
         kiln_error_set(&err, job_errors->status, "and %zu more such messages",
                        job_errors->left_out);

@@ -1,4 +1,4 @@
-/* Writing reports in the job's process, and reading them in the launcher's. */
+/* Writes reports in a job's process, and reads them in the launcher's. */
 #include "sweep/job_report.h"
 #include "base/json.h"
 
@@ -14,8 +14,8 @@ enum { LONGEST_ERROR = 1000 };
 
 /* ---- The job's side ------------------------------------------------------------------------ */
 
-/* In one write of at most PIPE_BUF bytes, which a pipe takes whole or not at all. When
- * the launcher is behind, the report is dropped: training does not wait for a display. */
+/* Write the report at once: a pipe accepts up to PIPE_BUF bytes completely or not at all. When the
+ * pipe is full the report is lost: training does not wait for a display. */
 static void send(const KilnReporter *reporter, json_t *report)
 {
     char *text = kiln_json_dump(report, JSON_COMPACT);
@@ -53,7 +53,7 @@ void kiln_report_progress(const KilnReporter *reporter, int64_t epoch, int64_t m
     send(reporter, report);
 }
 
-/* At most `most` bytes, without half a character at the end. */
+/* The length of the text, at most `most` bytes, without half a character at the end. */
 static size_t cut(const char *text, size_t most)
 {
     size_t n = strlen(text);

@@ -1,4 +1,4 @@
-/* What a job's process tells its launcher while it runs: one JSON object a line. */
+/* Reports of a job's process to its launcher: one JSON object a line. */
 #ifndef KILN_SWEEP_JOB_REPORT_H
 #define KILN_SWEEP_JOB_REPORT_H
 
@@ -7,10 +7,10 @@
 
 struct KilnReporter {
     int fd;
-    const char *metric; /* the one that progress shows */
+    const char *metric; /* shown as progress */
 };
 
-/* Take in bytes that the job's process wrote; what can't be read is left out. */
+/* Read bytes that the job's process wrote; lines that are no report are skipped. */
 void kiln_report_read(KilnArena *arena, KilnJob *job, const char *bytes, size_t size);
 
 #endif

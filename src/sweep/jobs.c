@@ -1,4 +1,4 @@
-/* The table of a sweep's jobs. */
+/* The table of a sweep's jobs, with a hash index of their overrides. */
 #include "sweep/jobs.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ size_t kiln_override_split(const char *override, const char **ret_key, const cha
     return equals != NULL ? (size_t)(equals - override) : strlen(override);
 }
 
-/* ---- Finding by overrides -------------------------------------------------------------- */
+/* ---- Index by overrides ---------------------------------------------------------------- */
 
 static const char *join(KilnArena *arena, const char *const *overrides, size_t n)
 {
@@ -68,7 +68,7 @@ static const char *join(KilnArena *arena, const char *const *overrides, size_t n
     return line;
 }
 
-/* FNV-1a over the overrides and what separates them. */
+/* FNV-1a over the overrides with their NULs. */
 static size_t hash(const char *const *overrides, size_t n)
 {
     uint64_t h = 14695981039346656037u;
@@ -99,22 +99,22 @@ static bool same(const KilnJob *job, const char *const *overrides, size_t n)
     return job->overrides[n] == NULL;
 }
 
-static void put_place(KilnJobs *jobs, size_t number)
+static void put_slot(KilnJobs *jobs, size_t number)
 {
     const KilnJob *job = &jobs->items[number];
-    size_t at = hash(job->overrides, length(job->overrides)) % jobs->n_places;
+    size_t at = hash(job->overrides, length(job->overrides)) % jobs->n_slots;
 
-    while (jobs->places[at] != 0)
-        at = (at + 1) % jobs->n_places;
-    jobs->places[at] = number + 1;
+    while (jobs->slots[at] != 0)
+        at = (at + 1) % jobs->n_slots;
+    jobs->slots[at] = number + 1;
 }
 
 static KilnJob *find_unclaimed(const KilnJobs *jobs, const char *const *overrides, size_t n)
 {
-    size_t at = jobs->n_places > 0 ? hash(overrides, n) % jobs->n_places : 0;
+    size_t at = jobs->n_slots > 0 ? hash(overrides, n) % jobs->n_slots : 0;
 
-    for (; jobs->n_places > 0 && jobs->places[at] != 0; at = (at + 1) % jobs->n_places) {
-        KilnJob *job = &jobs->items[jobs->places[at] - 1];
+    for (; jobs->n_slots > 0 && jobs->slots[at] != 0; at = (at + 1) % jobs->n_slots) {
+        KilnJob *job = &jobs->items[jobs->slots[at] - 1];
 
         if (!job->claimed && same(job, overrides, n))
             return job;
@@ -128,20 +128,20 @@ static bool grow(KilnJobs *jobs)
 {
     size_t capacity = jobs->capacity > 0 ? 2 * jobs->capacity : 64;
     KilnJob *items = realloc(jobs->items, capacity * sizeof(*items));
-    size_t *places = calloc(2 * capacity, sizeof(*places));
+    size_t *slots = calloc(2 * capacity, sizeof(*slots));
 
     if (items != NULL)
         jobs->items = items;
-    if (items == NULL || places == NULL) {
-        free(places);
+    if (items == NULL || slots == NULL) {
+        free(slots);
         return false;
     }
-    free(jobs->places);
-    jobs->places = places;
-    jobs->n_places = 2 * capacity;
+    free(jobs->slots);
+    jobs->slots = slots;
+    jobs->n_slots = 2 * capacity;
     jobs->capacity = capacity;
     for (size_t i = 0; i < jobs->count; i++)
-        put_place(jobs, i);
+        put_slot(jobs, i);
     return true;
 }
 
@@ -149,19 +149,19 @@ KilnJob *kiln_jobs_add(KilnJobs *jobs, const char *const *overrides, size_t n, c
 {
     const char **copy = kiln_arena_alloc(&jobs->arena, (n + 1) * sizeof(*copy));
     const char *line = join(&jobs->arena, overrides, n);
-    bool whole = copy != NULL && line != NULL;
+    bool good = copy != NULL && line != NULL;
 
     if (jobs->count == jobs->capacity && !grow(jobs))
         return NULL;
-    for (size_t i = 0; whole && i < n; i++)
-        whole = (copy[i] = kiln_arena_strdup(&jobs->arena, overrides[i])) != NULL;
-    if (whole && dir != NULL)
-        whole = (dir = kiln_arena_strdup(&jobs->arena, dir)) != NULL;
-    if (!whole)
+    for (size_t i = 0; good && i < n; i++)
+        good = (copy[i] = kiln_arena_strdup(&jobs->arena, overrides[i])) != NULL;
+    if (good && dir != NULL)
+        good = (dir = kiln_arena_strdup(&jobs->arena, dir)) != NULL;
+    if (!good)
         return NULL;
     KilnJob *job = &jobs->items[jobs->count];
     *job = (KilnJob) { .overrides = copy, .line = line, .dir = dir, .reason = "" };
-    put_place(jobs, jobs->count++);
+    put_slot(jobs, jobs->count++);
     return job;
 }
 
@@ -182,11 +182,11 @@ void kiln_jobs_release(KilnJobs *jobs)
         kiln_text_release(&jobs->items[i].report);
     kiln_arena_release(&jobs->arena);
     free(jobs->items);
-    free(jobs->places);
+    free(jobs->slots);
     *jobs = (KilnJobs) { .items = NULL };
 }
 
-/* ---- Asking ------------------------------------------------------------------------------ */
+/* ---- Queries ----------------------------------------------------------------------------- */
 
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status)
 {

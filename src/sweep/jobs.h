@@ -1,4 +1,4 @@
-/* The jobs of a sweep: what each was asked to do, and how far it came. */
+/* The jobs of a sweep: their overrides, status and results. */
 #ifndef KILN_SWEEP_JOBS_H
 #define KILN_SWEEP_JOBS_H
 
@@ -6,34 +6,34 @@
 #include "base/text.h"
 #include "kiln/sweep.h"
 
-/* A metric of a job that ended, from its summary. NaN: not a finite number. */
+/* A metric of a finished job, from its summary. NaN: not a finite number. */
 typedef struct KilnJobMetric {
     const char *name;
     double last, best;
-    KilnMode mode; /* of best; AUTO: the metric does not say, and has none */
+    KilnMode mode; /* of best; AUTO: the metric declares none and has no best */
 } KilnJobMetric;
 
-/* What a running job told last. */
+/* The last report of a running job. */
 typedef struct KilnJobProgress {
-    int64_t epoch, max_epochs; /* epochs done; max_epochs <= 0: no limit */
-    double done;               /* share of the whole job, 0 to 1; NaN: not known */
+    int64_t epoch, max_epochs; /* finished epochs; max_epochs <= 0: no limit */
+    double done;               /* fraction of the job, 0 to 1; NaN: unknown */
     char metric[96];           /* "val/accuracy 0.93" */
 } KilnJobProgress;
 
 typedef struct KilnJob {
     const char *const *overrides; /* NULL-terminated */
-    const char *line;             /* the same, joined by blanks */
+    const char *line;             /* the same, joined by spaces */
     const char *dir;              /* below the sweep's folder */
     KilnJobStatus status;
     const char *reason; /* "" when there is none */
-    double seconds;     /* of all its processes that ended */
+    double seconds;     /* in all its processes so far */
     KilnJobMetric *metrics;
     size_t n_metrics;
-    bool claimed;   /* it is a point of the space as it is now */
+    bool claimed;   /* a point of the current space claims it */
     double started; /* by kiln_clock, while it runs */
     KilnJobProgress progress;
-    KilnText report;   /* of its process, a line that is not whole yet */
-    const char *error; /* that its process told; NULL: none */
+    KilnText report;   /* an incomplete line of its process's report */
+    const char *error; /* that its process reported; NULL: none */
 } KilnJob;
 
 /* Jobs by number. Everything lives in the arena. */
@@ -41,22 +41,21 @@ typedef struct KilnJobs {
     KilnArena arena;
     KilnJob *items;
     size_t count, capacity;
-    size_t *places; /* hash table of lines: number + 1, 0: free */
-    size_t n_places;
+    size_t *slots; /* hash table of overrides: number + 1; 0: free */
+    size_t n_slots;
 } KilnJobs;
 
-/* Add a job with the next number, waiting; NULL when memory is out. `overrides` is
- * copied; `dir` NULL: to be set. */
+/* Add a waiting job with the next number; NULL when memory is out. `overrides` is copied; `dir`
+ * NULL: set later. */
 KilnJob *kiln_jobs_add(KilnJobs *jobs, const char *const *overrides, size_t n, const char *dir);
-/* Let a point be a job: the first with these overrides, in this order, that no point
- * has claimed yet, else a new one, whose dir is to be set. NULL when memory is out.
- * (`lr=1,1` is two jobs, and when the sweep goes on they are the same two.) */
+/* Claim the job of a point: the first one with these overrides, in this order, that no point has
+ * claimed, else a new one without a dir. NULL when memory is out. (`lr=1,1` is two jobs, and a
+ * resumed sweep has the same two.) */
 KilnJob *kiln_jobs_claim(KilnJobs *jobs, const char *const *overrides, size_t n);
 void kiln_jobs_release(KilnJobs *jobs);
-/* How many have that status. */
+/* The number of jobs with that status. */
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status);
-/* The metric of a job, or its mean of the epoch (NAME_epoch); NULL when it has none of that name.
- */
+/* The metric of a job, or its mean over an epoch (NAME_epoch); NULL: it has none of that name. */
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
 /* "ok", "failed", ...; static text. */
 const char *kiln_job_status_name(KilnJobStatus status);
@@ -65,10 +64,10 @@ bool kiln_job_status_find(const char *name, KilnJobStatus *ret);
 /* "min" or "max"; NULL for AUTO; and back, AUTO for anything else. */
 const char *kiln_mode_text(KilnMode mode);
 KilnMode kiln_mode_of(const char *text);
-/* Did it end otherwise than well or by being asked to? */
+/* Did it fail, crash or time out? */
 bool kiln_job_failed(const KilnJob *job);
-/* The key of an override without +, and *ret_value the text behind its = ("" when
- * there is none); the length of the key. */
+/* Split an override: its key without +, and the text after its = ("": there is none). Returns the
+ * length of the key. */
 size_t kiln_override_split(const char *override, const char **ret_key, const char **ret_value);
 
 #endif

@@ -1,5 +1,5 @@
-/* Running the jobs: what the launcher tells goes to the journal, the results and the
- * display, and each job's process is set up here. */
+/* Runs the jobs of a sweep: sets up each job's process, and puts the launcher's events into the
+ * journal, the results and the display. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/system/file.h"
 #include "sweep/display.h"
 #include "sweep/job_report.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 enum { LOG_LINES = 6, LOG_BYTES = 4096 };
 static const double results_every_s = 1.0;
@@ -26,7 +26,7 @@ typedef struct Launching {
 
 /* ---- The job's process -------------------------------------------------------------- */
 
-/* What the job prints is its log. */
+/* Make the job's output its log. */
 static bool redirect(const char *log)
 {
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -41,7 +41,7 @@ static bool redirect(const char *log)
     return ok;
 }
 
-/* A job that starts over finds its folder as it was when it was frozen. */
+/* Remove everything but .kiln, for a job that starts again. */
 static KilnStatus clean(const char *dir, KilnError *err)
 {
     char **names = NULL;
@@ -59,7 +59,8 @@ static KilnStatus clean(const char *dir, KilnError *err)
     return status;
 }
 
-/* Of an interrupted run the last checkpoint is kept, and what it wrote at its end goes. */
+/* A job with a checkpoint resumes, without the summary of its interrupted run; any other starts
+ * again. */
 static KilnStatus set_up_folder(const KilnSweep *sweep, const KilnJob *job, bool *ret_resumes,
                                 KilnError *err)
 {
@@ -111,7 +112,7 @@ static int run(void *ctx, size_t number, int report)
     return status;
 }
 
-/* ---- What the launcher tells -------------------------------------------------------- */
+/* ---- Events of the launcher --------------------------------------------------------- */
 
 static bool next(void *ctx, size_t *ret_job)
 {
@@ -139,7 +140,7 @@ static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
     job->started = kiln_clock();
     job->progress = (KilnJobProgress) { .done = (double)NAN };
     kiln_text_clear(&job->report);
-    /* Not synced: a job whose start is forgotten is looked at as one that was killed. */
+    /* Not synced: a job whose start is lost is waiting, and runs again. */
     return kiln_journal_append(sweep->journal, kiln_record_started(number, pid), err);
 }
 
@@ -239,7 +240,7 @@ static void tick(void *ctx)
     kiln_display_tick(&launching->display);
 }
 
-/* ---- All ----------------------------------------------------------------------- */
+/* ---- Launch -------------------------------------------------------------------- */
 
 static KilnStatus close_journal(KilnSweep *sweep, KilnError *err)
 {

@@ -1,11 +1,11 @@
-/* Which job is the best: the metric that says so, and the order it gives. */
+/* Ranks jobs: selects the metric, and sorts the jobs by it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "config/tree/node.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 /* ---- The metric ------------------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *re
         return (double)NAN;
     if (*ret_mode == KILN_MODE_AUTO)
         *ret_mode = metric->mode;
-    /* A run has a best value only of a metric that declares its mode. */
+    /* A run records a best value only for a metric that declares its mode. */
     return metric->mode != KILN_MODE_AUTO && *ret_mode == metric->mode ? metric->best
                                                                        : metric->last;
 }

@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/array.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 /* ---- Columns ------------------------------------------------------------------------------ */
 
@@ -31,22 +32,11 @@ static void add(Names *names, const char *name, size_t n)
 {
     if (is_in(names, name, n))
         return;
-    if (names->count + 1 >= names->capacity) {
-        size_t capacity = names->capacity > 0 ? 2 * names->capacity : 32;
-        const char **list = kiln_arena_alloc(names->arena, capacity * sizeof(*list));
-
-        if (list == NULL) {
-            names->failed = true;
-            return;
-        }
-        if (names->count > 0)
-            memcpy(list, names->list, names->count * sizeof(*list));
-        names->list = list;
-        names->capacity = capacity;
-    }
-    names->list[names->count] = kiln_arena_strndup(names->arena, name, n);
-    names->failed = names->failed || names->list[names->count] == NULL;
-    names->count += !names->failed;
+    if (!KILN_ARENA_RESERVE(names->arena, names->list, names->capacity, names->count + 1) ||
+        (names->list[names->count] = kiln_arena_strndup(names->arena, name, n)) == NULL)
+        names->failed = true;
+    else
+        names->count++;
 }
 
 /* The value that a job's overrides give to `key`; NULL: none. */
@@ -168,7 +158,7 @@ static void append_number(KilnText *text, double value)
         kiln_text_append(text, kiln_format_f64(value, buf, sizeof(buf)));
 }
 
-/* `rank`: from 1, as on the screen; 0: it has none. */
+/* `rank`: from 1; 0: it has none. */
 static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, size_t rank,
                        const char *const *keys, const Names *metrics)
 {
@@ -279,8 +269,7 @@ static char *make_json(const KilnSweep *sweep, const Ranking *ranking, const cha
 
 /* ---- Files -------------------------------------------------------------------------- */
 
-/* Both are derived from the journal, so that nothing is lost with them: they are
- * replaced at once, and not flushed to disk. */
+/* Replace a file atomically, without a sync: it can be rebuilt from the journal. */
 static KilnStatus replace(const KilnSweep *sweep, const char *name, const char *text,
                           KilnError *err)
 {

@@ -1,4 +1,4 @@
-/* The whole way of a sweep: open, freeze, write, launch; and what it remembers. */
+/* Runs a sweep: open, freeze, write, launch. Also finds the sweep to resume. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "sweep/sweep.h"
 
@@ -8,29 +8,29 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
-enum { DEEPEST_SWEEP = 3 }; /* folders between multirun/ and a sweep's */
+enum { MAX_DEPTH = 3 }; /* folders between multirun/ and a sweep's */
 
-/* ---- Writing what is new -------------------------------------------------------------------- */
+/* ---- Starting ---------------------------------------------------------------------------- */
 
-/* What the journal speaks of is on disk before it does. That the sweep has begun comes first: ended
- * from there on it can be resumed, and what is not submitted yet is frozen then. */
+/* Files are on disk before the journal refers to them. The record of the start comes first: from
+ * there on the sweep can be resumed, and jobs that are not submitted yet are then frozen. */
 static KilnStatus begin(KilnSweep *sweep, KilnError *err)
 {
     const bool extended = sweep->request->resume != NULL;
-    KilnStatus status = kiln_sweep_write_kept(sweep, err);
+    KilnStatus status = kiln_sweep_write_configs(sweep, err);
 
     if (status >= 0 && (!extended || sweep->jobs.count > sweep->n_old))
         status = kiln_journal_append(
-            sweep->journal, kiln_record_begun(&sweep->begin, &sweep->arguments.space, extended),
+            sweep->journal, kiln_record_begun(&sweep->start, &sweep->arguments.space, extended),
             err);
     return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
 }
 
 static KilnStatus submit(KilnSweep *sweep, KilnError *err)
 {
-    KilnStatus status = kiln_sweep_write_frozen(sweep, err);
+    KilnStatus status = kiln_sweep_write_jobs(sweep, err);
 
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
         status = kiln_journal_append(sweep->journal,
@@ -38,25 +38,25 @@ static KilnStatus submit(KilnSweep *sweep, KilnError *err)
     return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
 }
 
-static void forget_new_jobs(KilnSweep *sweep)
+static void discard_jobs(KilnSweep *sweep)
 {
     for (size_t i = 0; i < sweep->jobs.count; i++)
-        kiln_frozen_release(&sweep->frozen[i]);
-    free(sweep->frozen);
-    sweep->frozen = NULL;
+        kiln_job_files_release(&sweep->files[i]);
+    free(sweep->files);
+    sweep->files = NULL;
     kiln_jobs_release(&sweep->jobs);
 }
 
-/* Compose all jobs for a folder that nobody has, and make it. Should somebody else
- * make it meanwhile, configs may speak of it, and are composed again for another. */
+/* Freeze all jobs for a new folder, and make it. Configs may contain its name: when another process
+ * makes it first, they are composed again for another folder. */
 static KilnStatus freeze_new(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
 {
     bool taken = true;
     KilnStatus status = KILN_OK;
 
     while (taken && status >= 0 && job_errors->status >= 0) {
-        if (sweep->frozen != NULL)
-            forget_new_jobs(sweep);
+        if (sweep->files != NULL)
+            discard_jobs(sweep);
         status = kiln_sweep_choose_dir(sweep, err);
         if (status >= 0)
             status = kiln_sweep_freeze(sweep, job_errors, err);
@@ -86,7 +86,7 @@ static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *er
 
     if (status < 0 || job_errors->status < 0 || sweep->jobs.count == 0)
         return status;
-    status = kiln_sweep_keep_files(sweep, sweep->config, err);
+    status = kiln_sweep_copy_configs(sweep, sweep->config, err);
     if (status >= 0)
         status = kiln_sweep_choose_metric(sweep, err);
     if (status >= 0)
@@ -108,10 +108,10 @@ KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret,
         status = run(&sweep, &job_errors, &err);
         count(&sweep, ret);
         if (job_errors.count > 0) {
-            KilnStatus found = kiln_job_errors_give(&job_errors, sweep.jobs.count - sweep.n_old,
-                                                    errors);
+            KilnStatus reported = kiln_job_errors_report(&job_errors,
+                                                         sweep.jobs.count - sweep.n_old, errors);
 
-            status = status >= 0 ? found : status;
+            status = status >= 0 ? reported : status;
         }
         if (err.status < 0)
             kiln_errors_add(errors, &err);
@@ -121,7 +121,7 @@ KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret,
     return status;
 }
 
-/* ---- Remembering -------------------------------------------------------------------- */
+/* ---- Finding a sweep ---------------------------------------------------------------- */
 
 typedef struct Newest {
     char *path;
@@ -133,7 +133,7 @@ static bool later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
 }
 
-/* The sweep whose journal was written last. */
+/* Search for the sweep whose journal was written last. */
 static void search(Newest *newest, const char *dir, int depth)
 {
     char *journal = kiln_path_join(dir, KILN_JOURNAL_FILE), **names = NULL;
@@ -146,7 +146,7 @@ static void search(Newest *newest, const char *dir, int depth)
             newest->path = kiln_strdup(dir);
             newest->when = st.st_mtim;
         }
-    } else if (depth < DEEPEST_SWEEP && kiln_dir_list(dir, &names, &n, NULL) >= 0) {
+    } else if (depth < MAX_DEPTH && kiln_dir_list(dir, &names, &n, NULL) >= 0) {
         for (size_t i = 0; i < n; i++) {
             char *child = kiln_path_join(dir, names[i]);
 
@@ -169,7 +169,7 @@ static KilnStatus find(const char *resume, char **ret, KilnError *err)
         search(&newest, "multirun", 0);
         if (newest.path == NULL)
             return kiln_error_set(err, KILN_E_IO,
-                                  "--resume last: there is no sweep below multirun/; give the "
+                                  "--resume last: there is no sweep below multirun/; name the "
                                   "folder of one");
         dir = newest.path;
     }
@@ -179,8 +179,8 @@ static KilnStatus find(const char *resume, char **ret, KilnError *err)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
         status = kiln_error_set(err, KILN_E_IO,
-                                "--resume %s: is no folder of a sweep (there is no %s in it); "
-                                "`last` means the newest one below multirun/",
+                                "--resume %s: not a sweep's folder (it has no %s); `last` means "
+                                "the newest one below multirun/",
                                 dir, KILN_JOURNAL_FILE);
     if (status >= 0 && (*ret = realpath(dir, NULL)) == NULL)
         status = kiln_error_errno(err, dir);
@@ -189,32 +189,33 @@ static KilnStatus find(const char *resume, char **ret, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_sweep_remember(const char *resume, KilnSweepMemory *ret, KilnError *err)
+KilnStatus kiln_sweep_find(const char *resume, KilnSweepFolder *ret, KilnError *err)
 {
-    KilnSweepMemory memory = { .dir = NULL };
+    KilnSweepFolder found = { .dir = NULL };
     char *dir = NULL;
     json_t *begun = NULL;
     KilnStatus status = find(resume, &dir, err);
 
     if (status >= 0 && kiln_journal_peek(dir, &begun, err) < 0)
-        status = kiln_error_set(err, KILN_E_FORMAT,
-                                "--resume %s: holds no sweep yet: it was ended before it began, or "
-                                "its " KILN_JOURNAL_FILE " is damaged; start it again",
-                                resume);
+        status =
+            kiln_error_set(err, KILN_E_FORMAT,
+                           "--resume %s: there is no sweep to resume: it ended before it began, "
+                           "or its " KILN_JOURNAL_FILE " is damaged; start it again",
+                           resume);
     if (status >= 0) {
         const char *cwd = json_string_value(json_object_get(begun, "cwd"));
 
-        memory.dir = kiln_arena_strdup(&memory.arena, dir);
-        memory.cwd = kiln_arena_strdup(&memory.arena, cwd != NULL ? cwd : ".");
-        memory.plugins = kiln_texts_read(&memory.arena, json_object_get(begun, "plugins"));
-        if (memory.dir == NULL || memory.cwd == NULL || memory.plugins == NULL)
+        found.dir = kiln_arena_strdup(&found.arena, dir);
+        found.cwd = kiln_arena_strdup(&found.arena, cwd != NULL ? cwd : ".");
+        found.plugins = kiln_texts_read(&found.arena, json_object_get(begun, "plugins"));
+        if (found.dir == NULL || found.cwd == NULL || found.plugins == NULL)
             status = kiln_error_nomem(err, 1);
     }
     json_decref(begun);
     free(dir);
     if (status < 0)
-        kiln_arena_release(&memory.arena);
+        kiln_arena_release(&found.arena);
     else
-        *ret = memory;
+        *ret = found;
     return status;
 }

@@ -4,7 +4,8 @@
 const KilnField kiln_sweep_fields[] = {
     KILN_FIELD_PATH(KilnSweepOptions, dir, "multirun/${now:%Y-%m-%d}/${now:%H-%M-%S}",
                     "the folder of a sweep"),
-    KILN_FIELD_I64(KilnSweepOptions, max_jobs, "10000", 1, 1e7, "sweeps of more jobs are refused"),
+    KILN_FIELD_I64(KilnSweepOptions, max_jobs, "10000", 1, 1e7,
+                   "the most jobs that a sweep may have"),
     KILN_FIELD_END,
 };
 

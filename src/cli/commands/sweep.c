@@ -209,19 +209,19 @@ static int start_sweep(KilnArgs *args)
 }
 
 /* Take the plugins and the working folder of the sweep that is resumed. */
-static KilnStatus restore(KilnArgs *args, const KilnSweepMemory *memory, KilnError *err)
+static KilnStatus restore(KilnArgs *args, const KilnSweepFolder *folder, KilnError *err)
 {
     KilnText from = { 0 };
 
-    kiln_text_printf(&from, "the sweep %s", memory->dir);
+    kiln_text_printf(&from, "the sweep %s", folder->dir);
     KilnStatus status = from.failed ? kiln_error_nomem(err, 1)
-                                    : kiln_foreign_plugins(args, from.data, memory->plugins, err);
+                                    : kiln_foreign_plugins(args, from.data, folder->plugins, err);
     kiln_text_release(&from);
     if (status >= 0)
-        status = kiln_foreign_links(args, memory->dir, err);
-    if (status < 0 || chdir(memory->cwd) == 0)
+        status = kiln_foreign_links(args, folder->dir, err);
+    if (status < 0 || chdir(folder->cwd) == 0)
         return status;
-    status = kiln_error_errno(err, memory->cwd);
+    status = kiln_error_errno(err, folder->cwd);
     (void)kiln_error_prefix(err, "the folder in which the sweep was started: ");
     return status;
 }
@@ -229,17 +229,17 @@ static KilnStatus restore(KilnArgs *args, const KilnSweepMemory *memory, KilnErr
 /* Resume a sweep, where and with what it was started. */
 static int resume_sweep(KilnArgs *args)
 {
-    KilnSweepMemory memory;
+    KilnSweepFolder folder;
     KilnError err = { 0 };
-    KilnStatus status = kiln_sweep_remember(args->resume, &memory, &err);
+    KilnStatus status = kiln_sweep_find(args->resume, &folder, &err);
 
     if (status < 0)
         return kiln_screen_result(args->command, status, &err);
-    status = restore(args, &memory, &err);
+    status = restore(args, &folder, &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
-    int exit_status = status < 0 ? 1 : sweep(args, memory.dir, NULL);
-    kiln_arena_release(&memory.arena);
+    int exit_status = status < 0 ? 1 : sweep(args, folder.dir, NULL);
+    kiln_arena_release(&folder.arena);
     return exit_status;
 }
 

@@ -1,6 +1,5 @@
-/* Runs jobs on this machine: each a fork in a process group of its own, some at a
- * time, with limits. The launcher itself computes nothing, so that no thread is
- * lost by the fork. */
+/* Runs jobs on this machine, some at a time, each a forked process in its own process group, with
+ * limits. The launcher starts no threads, so that a fork loses none. */
 #define _GNU_SOURCE /* sched_getaffinity, sigabbrev_np, prctl's constants */
 #include "kiln.h"
 
@@ -18,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TICK_MS = 100, MOST_AT_ONCE = 1024, REPORT_SIZE = 4096 };
+enum { TICK_MS = 100, MAX_AT_ONCE = 1024, REPORT_SIZE = 4096 };
 
 typedef struct Opts {
     int64_t n_jobs;
@@ -27,22 +26,22 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, n_jobs, "1", 0, MOST_AT_ONCE,
+    KILN_FIELD_I64(Opts, n_jobs, "1", 0, MAX_AT_ONCE,
                    "jobs that run at a time; 0: one for each processor"),
     KILN_FIELD_DURATION(Opts, timeout, "0", 0.0, 1e9,
                         "a job that runs longer is stopped; 0: no limit"),
     KILN_FIELD_DURATION(Opts, grace, "30s", 0.0, 1e6,
-                        "a job that was asked to stop is killed after this time"),
+                        "time to stop after SIGTERM before a job is killed"),
     KILN_FIELD_SIZE(Opts, memory, "0", 0, 1e15, "memory that a job may take; 0: no limit"),
-    KILN_FIELD_I64(Opts, nice, "0", 0, 19, "how far jobs give way to other processes"),
+    KILN_FIELD_I64(Opts, nice, "0", 0, 19, "added to the niceness of jobs"),
     KILN_FIELD_END,
 };
 
 typedef struct Slot {
     pid_t pid; /* 0: free */
     size_t job;
-    int report; /* what the job writes to us; -1: closed */
-    double started, asked_to_stop;
+    int report;                 /* pipe from the job; -1: closed */
+    double started, terminated; /* when SIGTERM was sent; 0: not */
     bool timed_out, killed;
 } Slot;
 
@@ -68,7 +67,7 @@ static size_t n_jobs(const KilnInstance *self)
     if (opts->n_jobs > 0)
         return (size_t)opts->n_jobs;
     int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n < MOST_AT_ONCE ? (size_t)n : MOST_AT_ONCE;
+    return n < MAX_AT_ONCE ? (size_t)n : MAX_AT_ONCE;
 }
 
 /* ---- The job's process ---------------------------------------------------------------- */
@@ -85,7 +84,7 @@ static void set_limits(const Opts *opts)
         (void)setpriority(PRIO_PROCESS, 0, (int)opts->nice);
 }
 
-/* Never returns. The process ends with its launcher, however that ends. */
+/* Never returns. The process is killed when its launcher ends. */
 static void become_job(const Opts *opts, const State *state, const KilnLaunch *launch, size_t job,
                        int report, pid_t launcher)
 {
@@ -105,7 +104,7 @@ static void become_job(const Opts *opts, const State *state, const KilnLaunch *l
     _exit(status);
 }
 
-/* A full pipe must stop neither side: what does not fit is dropped. */
+/* A full pipe must block neither side: what does not fit is lost. */
 static bool make_pipe(int ends[2])
 {
     if (pipe(ends) != 0)
@@ -126,7 +125,7 @@ static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot
 
     if (!make_pipe(ends))
         return kiln_error_errno(err, "pipe to a job");
-    fflush(NULL); /* else both processes write what is buffered */
+    fflush(NULL); /* or both processes would write what is buffered */
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
@@ -157,7 +156,7 @@ static void name_signal(int number, char *buf, size_t size)
         snprintf(buf, size, "signal %d", number);
 }
 
-/* "2GiB": the largest unit of which there are whole ones. */
+/* "2GiB": in the largest unit that gives a whole number. */
 static void format_size(int64_t bytes, char *buf, size_t size)
 {
     static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
@@ -170,7 +169,7 @@ static void format_size(int64_t bytes, char *buf, size_t size)
     snprintf(buf, size, "%lld%s", (long long)bytes, units[unit]);
 }
 
-/* A signal that comes from other programs or the system, and not from a crash? */
+/* Was the signal sent by another program or the system, rather than by a crash? */
 static bool is_from_outside(int number)
 {
     return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP;
@@ -186,9 +185,9 @@ static KilnJobEnd end_by_signal(const Opts *opts, int number, bool expected)
 
     name_signal(number, name, sizeof(name));
     if (!expected && number == SIGKILL)
-        hint = "; the system kills so when memory runs out";
+        hint = "; the system does that when memory runs out";
     else if (!expected && opts->memory > 0)
-        hint = "; it may have met kiln.launcher.memory";
+        hint = "; it may have reached kiln.launcher.memory";
     snprintf(end.reason, sizeof(end.reason), "%s by %s%s",
              expected ? "did not stop in kiln.launcher.grace; killed" : "killed", name, hint);
     return end;
@@ -205,7 +204,7 @@ static KilnJobEnd end_of(const Opts *opts, const Slot *slot, int status)
     if (slot->timed_out) {
         end.status = KILN_JOB_TIMEOUT;
         snprintf(end.reason, sizeof(end.reason), "timeout after %.4gs%s", opts->timeout,
-                 slot->killed ? "; it did not stop when asked and was killed" : "");
+                 slot->killed ? "; it did not stop and was killed" : "");
     } else if (WIFSIGNALED(status)) {
         end = end_by_signal(opts, WTERMSIG(status), slot->killed);
     } else if (code == KILN_JOB_EXIT_NOMEM && opts->memory > 0) {
@@ -235,7 +234,7 @@ static void read_report(const KilnLaunch *launch, Slot *slot)
     }
 }
 
-/* Has the job ended? Then tell, and free its slot. */
+/* If the job has ended, report that and free its slot. */
 static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -256,26 +255,25 @@ static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot,
 
 /* ---- Stopping ----------------------------------------------------------------------------- */
 
-static void ask_to_stop(Slot *slot, double time)
+static void terminate(Slot *slot, double time)
 {
-    if (slot->asked_to_stop > 0.0)
+    if (slot->terminated > 0.0)
         return;
-    slot->asked_to_stop = time;
+    slot->terminated = time;
     (void)kill(slot->pid, SIGTERM);
 }
 
-static void hold_limits(const Opts *opts, Slot *slot, bool stop)
+static void enforce_limits(const Opts *opts, Slot *slot, bool stop)
 {
     double time = now();
 
-    if (opts->timeout > 0.0 && slot->asked_to_stop == 0.0 &&
-        time - slot->started >= opts->timeout) {
+    if (opts->timeout > 0.0 && slot->terminated == 0.0 && time - slot->started >= opts->timeout) {
         slot->timed_out = true;
-        ask_to_stop(slot, time);
+        terminate(slot, time);
     }
     if (stop)
-        ask_to_stop(slot, time);
-    if (slot->asked_to_stop > 0.0 && !slot->killed && time - slot->asked_to_stop >= opts->grace) {
+        terminate(slot, time);
+    if (slot->terminated > 0.0 && !slot->killed && time - slot->terminated >= opts->grace) {
         slot->killed = true;
         (void)kill(-slot->pid, SIGKILL);
     }
@@ -283,11 +281,11 @@ static void hold_limits(const Opts *opts, Slot *slot, bool stop)
 
 /* ---- The loop ------------------------------------------------------------------------------- */
 
-/* Wait until a job says something or ends (its end of the pipe closes), or a tick. */
-static void wait_for_news(State *state)
+/* Wait until a job reports or ends (which closes its pipe), or for a tick. */
+static void wait_for_reports(State *state)
 {
     nfds_t n = 0;
-    bool blind = false;
+    bool closed = false;
 
     for (size_t i = 0; i < state->n_slots; i++) {
         if (state->slots[i].pid == 0)
@@ -295,9 +293,9 @@ static void wait_for_news(State *state)
         if (state->slots[i].report >= 0)
             state->polls[n++] = (struct pollfd) { .fd = state->slots[i].report, .events = POLLIN };
         else
-            blind = true; /* is about to end */
+            closed = true; /* is about to end */
     }
-    (void)poll(state->polls, n, blind ? 1 : TICK_MS);
+    (void)poll(state->polls, n, closed ? 1 : TICK_MS);
 }
 
 static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnError *err)
@@ -317,8 +315,7 @@ static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnE
     return status;
 }
 
-static KilnStatus look_after(KilnInstance *self, const KilnLaunch *launch, bool stop,
-                             KilnError *err)
+static KilnStatus poll_jobs(KilnInstance *self, const KilnLaunch *launch, bool stop, KilnError *err)
 {
     State *state = kiln_state(self);
     KilnStatus status = KILN_OK;
@@ -329,7 +326,7 @@ static KilnStatus look_after(KilnInstance *self, const KilnLaunch *launch, bool 
         if (slot->pid == 0)
             continue;
         read_report(launch, slot);
-        hold_limits(kiln_opts(self), slot, stop);
+        enforce_limits(kiln_opts(self), slot, stop);
         status = reap(self, launch, slot, err);
     }
     return status;
@@ -358,10 +355,10 @@ static KilnStatus launch_jobs(KilnInstance *self, const KilnLaunch *launch, Kiln
             continue;
         if (state->running == 0)
             break;
-        wait_for_news(state);
-        status = look_after(self, launch, stop, first < 0 ? &later : err);
+        wait_for_reports(state);
+        status = poll_jobs(self, launch, stop, first < 0 ? &later : err);
         if (status < 0 && first >= 0)
-            first = status; /* stop the others before going */
+            first = status; /* stop the other jobs before returning */
         status = KILN_OK;
         launch->tick(launch->ctx);
     }

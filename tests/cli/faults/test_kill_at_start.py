@@ -86,7 +86,7 @@ class Begin(Case):
             self.assertFalse(os.path.exists(self.path("run/.kiln/journal.jsonl")))
             shutil.rmtree(self.path("run"))
         self.write("sweep/.kiln/notes.yaml", "")
-        self.refused("-m", *RUN, "seed=1,2", "kiln.sweep.dir=sweep", says=["is there already and not empty"])
+        self.refused("-m", *RUN, "seed=1,2", "kiln.sweep.dir=sweep", says=["exists and is not empty"])
 
     def test_two_at_once_under_one_name(self):
         """One of them runs; the other finds it there, or at work."""
@@ -94,7 +94,7 @@ class Begin(Case):
             both = [self.start(*args, f"kiln.{folder}.dir={folder}") for _ in range(2)]
             errors = [process.communicate()[1] for process in both]
             self.assertIn(sorted(process.returncode for process in both), ([0, 1], [0, 4]), errors)
-            self.assertRegex("".join(errors), "is there already and not empty|another process runs this")
+            self.assertRegex("".join(errors), "is there already and not empty|exists and is not empty|another process runs this")
 
 
 if __name__ == "__main__":

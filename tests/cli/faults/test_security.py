@@ -145,7 +145,7 @@ class Outputs(Stranger):
         self.outside(precious, err)
         for path in "run/../home/precious.jsonl", "run/new/../../home/precious.jsonl", "~/precious.jsonl":
             _, err = self.as_user("me", "predict", "run", "split=test", f"my_path='{path}'", program="kiln", status=1)
-            self.assertIn("out of that folder", err)
+            self.assertIn("outside of that folder", err)
         os.symlink(self.path("home"), self.path("run/inside"))
         _, err = self.as_user("me", "predict", "run", "split=test", f"my_path={self.path('run/inside/precious.jsonl')}",
                               program="kiln", status=1)
@@ -175,7 +175,7 @@ class Outputs(Stranger):
             lines = [line for line in journal if '"ended"' not in line]
         self.write("sweep/journal.jsonl", "".join(lines))
         out, err = self.as_user("me", "-m", "--resume", "sweep", status=1)
-        self.assertIn("out of that folder", out + err + self.read("sweep/0/train.log"))
+        self.assertIn("outside of that folder", out + err + self.read("sweep/0/train.log"))
         self.as_user("other", "-m", "--resume", "sweep", "--retry-failed")
 
     def test_checkpoint_names(self):

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "sweep/history.h"
+#include "sweep/records.h"
 #include "base/system/journal.h"
 
 static char dir[64];
@@ -50,17 +50,17 @@ static KilnJournal *open_journal(void)
 }
 
 /* The jobs that the journal tells of. */
-static KilnHistory replay(KilnJobs *jobs, size_t *skipped, KilnStatus want)
+static KilnReplay replay(KilnJobs *jobs, size_t *skipped, KilnStatus want)
 {
     KilnJournal *journal = open_journal();
-    KilnHistory history = { .jobs = jobs };
+    KilnReplay replayed = { .jobs = jobs };
     KilnError err = { 0 };
 
-    assert_int_equal(kiln_journal_replay(journal, kiln_history_record, &history, skipped, &err),
+    assert_int_equal(kiln_journal_replay(journal, kiln_replay_record, &replayed, skipped, &err),
                      want);
-    kiln_history_close(&history);
+    kiln_replay_end(&replayed);
     kiln_journal_close(journal);
-    return history;
+    return replayed;
 }
 
 #define BEGUN                                                                                      \
@@ -80,10 +80,10 @@ static void jobs_come_back(void **unused)
     (void)unused;
     write_journal(BEGUN SUBMITTED("0", "1") SUBMITTED("1", "2") SUBMITTED("2", "3") STARTED("0")
                       ENDED("0", "failed") STARTED("0") ENDED("0", "ok") STARTED("1"));
-    KilnHistory history = replay(&jobs, &skipped, KILN_OK);
-    assert_true(history.begun);
-    assert_string_equal(history.begin.cwd, "/x");
-    assert_string_equal(history.begin.arguments[0], "lr=1,2");
+    KilnReplay replayed = replay(&jobs, &skipped, KILN_OK);
+    assert_true(replayed.started);
+    assert_string_equal(replayed.start.cwd, "/x");
+    assert_string_equal(replayed.start.arguments[0], "lr=1,2");
     assert_int_equal(skipped, 0);
     assert_int_equal(jobs.count, 3);
     assert_int_equal(jobs.items[0].status, KILN_JOB_OK);
@@ -176,7 +176,7 @@ static void what_is_written_reads_back(void **unused)
     KilnJobMetric metric = {
         .name = "val/accuracy", .last = 0.1, .best = 1.0 / 3.0, .mode = KILN_MODE_MAX
     };
-    KilnSweepBegin begin = { .cwd = "/here", .config_name = "config", .arguments = arguments };
+    KilnSweepStart begin = { .cwd = "/here", .config_name = "config", .arguments = arguments };
     KilnSpace space = { .axes = NULL };
     KilnError err = { 0 };
     size_t skipped;

@@ -13,7 +13,7 @@
 
 #include "base/system/file.h"
 #include "sweep/job_report.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 extern const KilnComponent kiln_sweeper_grid;
 

@@ -1,5 +1,5 @@
-/* From facts to records and back. */
-#include "sweep/history.h"
+/* Makes records of a sweep's journal and reads them back. */
+#include "sweep/records.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static json_t *axis_json(const KilnAxis *axis)
                      (json_int_t)axis->zipped);
 }
 
-json_t *kiln_record_begun(const KilnSweepBegin *begin, const KilnSpace *space, bool extended)
+json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, bool extended)
 {
     json_t *record = timed(extended ? "extended" : "begun"), *axes = json_array();
 
@@ -47,7 +47,7 @@ json_t *kiln_record_begun(const KilnSweepBegin *begin, const KilnSpace *space, b
         kiln_json_add(&axes, axis_json(&space->axes[i]));
     kiln_json_put(&record, "version", json_string(KILN_VERSION));
     json_t *cwd = json_string(begin->cwd);
-    if (cwd != NULL) /* a path that is not UTF-8 can't be written: it is where --resume is called */
+    if (cwd != NULL) /* JSON has no path that is not UTF-8; then it is where --resume is called */
         kiln_json_put(&record, "cwd", cwd);
     kiln_json_put(&record, "config_name", kiln_json_text(begin->config_name));
     kiln_json_put(&record, "config_dirs", texts(begin->config_dirs));
@@ -176,12 +176,12 @@ const char *const *kiln_texts_read(KilnArena *arena, const json_t *list)
     return all;
 }
 
-static KilnStatus read_begun(KilnHistory *history, const json_t *line, KilnError *err)
+static KilnStatus read_begun(KilnReplay *replay, const json_t *line, KilnError *err)
 {
-    KilnArena *arena = &history->jobs->arena;
+    KilnArena *arena = &replay->jobs->arena;
     const char *cwd = json_string_value(json_object_get(line, "cwd"));
     const char *name = json_string_value(json_object_get(line, "config_name"));
-    KilnSweepBegin begin = {
+    KilnSweepStart start = {
         .cwd = kiln_arena_strdup(arena, cwd != NULL ? cwd : "."),
         .config_name = kiln_arena_strdup(arena, name != NULL ? name : "config"),
         .config_dirs = kiln_texts_read(arena, json_object_get(line, "config_dirs")),
@@ -189,17 +189,17 @@ static KilnStatus read_begun(KilnHistory *history, const json_t *line, KilnError
         .arguments = kiln_texts_read(arena, json_object_get(line, "arguments")),
     };
 
-    if (begin.cwd == NULL || begin.config_name == NULL || begin.config_dirs == NULL ||
-        begin.plugins == NULL || begin.arguments == NULL)
+    if (start.cwd == NULL || start.config_name == NULL || start.config_dirs == NULL ||
+        start.plugins == NULL || start.arguments == NULL)
         return kiln_error_nomem(err, 1);
-    history->begin = begin;
-    history->begun = true;
+    replay->start = start;
+    replay->started = true;
     return KILN_OK;
 }
 
-static KilnStatus read_submitted(KilnHistory *history, const json_t *line, KilnError *err)
+static KilnStatus read_submitted(KilnReplay *replay, const json_t *line, KilnError *err)
 {
-    KilnJobs *jobs = history->jobs;
+    KilnJobs *jobs = replay->jobs;
     json_int_t number = json_integer_value(json_object_get(line, "job"));
     const char *dir = json_string_value(json_object_get(line, "dir"));
     const char *const *overrides = kiln_texts_read(&jobs->arena,
@@ -213,7 +213,7 @@ static KilnStatus read_submitted(KilnHistory *history, const json_t *line, KilnE
                               "the journal is damaged: job %lld comes where job %zu should",
                               (long long)number, jobs->count);
     if ((size_t)number < jobs->count)
-        return KILN_OK; /* told twice */
+        return KILN_OK; /* recorded twice */
     while (overrides[n] != NULL)
         n++;
     return kiln_jobs_add(jobs, overrides, n, dir) != NULL ? KILN_OK : kiln_error_nomem(err, n);
@@ -234,32 +234,32 @@ static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, K
     return read_metrics(&jobs->arena, json_object_get(line, "metrics"), job, err);
 }
 
-KilnStatus kiln_history_record(void *ctx, const json_t *line, KilnError *err)
+KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err)
 {
-    KilnHistory *history = ctx;
+    KilnReplay *replay = ctx;
     const char *event = json_string_value(json_object_get(line, "event"));
     json_int_t number = json_integer_value(json_object_get(line, "job"));
-    KilnJob *job = number >= 0 && (size_t)number < history->jobs->count
-                       ? &history->jobs->items[number]
+    KilnJob *job = number >= 0 && (size_t)number < replay->jobs->count
+                       ? &replay->jobs->items[number]
                        : NULL;
 
     if (event == NULL)
         return KILN_OK;
     if (strcmp(event, "begun") == 0 || strcmp(event, "extended") == 0)
-        return read_begun(history, line, err);
+        return read_begun(replay, line, err);
     if (strcmp(event, "submitted") == 0)
-        return read_submitted(history, line, err);
+        return read_submitted(replay, line, err);
     if (strcmp(event, "started") == 0 && job != NULL)
         job->status = KILN_JOB_RUNNING;
     if (strcmp(event, "ended") == 0 && job != NULL)
-        return read_ended(history->jobs, job, line, err);
+        return read_ended(replay->jobs, job, line, err);
     return KILN_OK;
 }
 
-void kiln_history_close(KilnHistory *history)
+void kiln_replay_end(KilnReplay *replay)
 {
-    for (size_t i = 0; i < history->jobs->count; i++) {
-        KilnJob *job = &history->jobs->items[i];
+    for (size_t i = 0; i < replay->jobs->count; i++) {
+        KilnJob *job = &replay->jobs->items[i];
 
         if (job->status != KILN_JOB_RUNNING)
             continue;

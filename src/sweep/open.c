@@ -1,4 +1,5 @@
-/* From a request to a sweep with a space of points, a sweeper and a launcher. */
+/* Opens a sweep, new or resumed: its config, options, sweeper and launcher, and its space of
+ * points. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <limits.h>
 #include <stdlib.h>
@@ -8,45 +9,45 @@
 #include "base/call.h"
 #include "base/system/file.h"
 #include "registry/registry.h"
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
-#define KEPT_FILES ".kiln/conf"
+#define CONFIG_COPIES ".kiln/conf"
 
-/* ---- A sweep that goes on ------------------------------------------------------------- */
+/* ---- A resumed sweep ------------------------------------------------------------------ */
 
 static KilnStatus no_sweep(const char *dir, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_IO,
-                          "--resume %s: is no folder of a sweep (it has no %s); a sweep writes "
-                          "its folder below multirun/, `last` means the newest there",
+                          "--resume %s: not a sweep's folder (it has no %s); sweeps write their "
+                          "folders below multirun/, `last` means the newest there",
                           dir, KILN_JOURNAL_FILE);
 }
 
 static KilnStatus replay(KilnSweep *sweep, KilnError *err)
 {
-    KilnHistory history = { .jobs = &sweep->jobs };
+    KilnReplay replayed = { .jobs = &sweep->jobs };
     size_t skipped = 0;
-    KilnStatus status = kiln_journal_replay(sweep->journal, kiln_history_record, &history, &skipped,
+    KilnStatus status = kiln_journal_replay(sweep->journal, kiln_replay_record, &replayed, &skipped,
                                             err);
 
-    if (status >= 0 && !history.begun)
+    if (status >= 0 && !replayed.started)
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: its journal does not say how the sweep began; begin it anew",
+                                "%s: its journal does not say how the sweep began; start it again",
                                 sweep->path);
-    kiln_history_close(&history);
-    sweep->begin = history.begin;
+    kiln_replay_end(&replayed);
+    sweep->start = replayed.start;
     sweep->n_old = sweep->jobs.count;
     return status;
 }
 
-/* The arguments until now, then those of this command line. */
+/* Append the arguments of this command line to those in the journal. */
 static KilnStatus join_arguments(KilnSweep *sweep, KilnError *err)
 {
     const char *const *more = sweep->request->compose.overrides;
     const char **all;
     size_t n = 0, m = 0;
 
-    while (sweep->begin.arguments[n] != NULL)
+    while (sweep->start.arguments[n] != NULL)
         n++;
     while (more != NULL && more[m] != NULL)
         m++;
@@ -54,13 +55,13 @@ static KilnStatus join_arguments(KilnSweep *sweep, KilnError *err)
     if (all == NULL)
         return kiln_error_nomem(err, n + m);
     for (size_t i = 0; i < n + m; i++)
-        all[i] = i < n ? sweep->begin.arguments[i] : more[i - n];
+        all[i] = i < n ? sweep->start.arguments[i] : more[i - n];
     sweep->compose.overrides = all;
-    sweep->begin.arguments = all;
+    sweep->start.arguments = all;
     return KILN_OK;
 }
 
-/* `path` as it is seen from the current folder, when it is below that. */
+/* `path` relative to the current folder if it is below that. */
 static const char *below_here(const char *path)
 {
     char cwd[PATH_MAX];
@@ -69,16 +70,17 @@ static const char *below_here(const char *path)
     return n > 0 && strncmp(path, cwd, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 }
 
-KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err)
+KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err)
 {
     const char *dir = sweep->request->resume;
-    char *kept = kiln_path_join(dir, KEPT_FILES), *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
+    char *copies = kiln_path_join(dir, CONFIG_COPIES),
+         *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
     KilnStatus status = KILN_OK;
 
     sweep->dir = kiln_strdup(below_here(dir));
     sweep->path = kiln_strdup(dir);
     sweep->top = kiln_strdup(dir);
-    if (kept == NULL || journal == NULL || sweep->dir == NULL || sweep->path == NULL ||
+    if (copies == NULL || journal == NULL || sweep->dir == NULL || sweep->path == NULL ||
         sweep->top == NULL)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
@@ -92,13 +94,13 @@ KilnStatus kiln_sweep_recall(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = join_arguments(sweep, err);
     if (status >= 0) {
-        sweep->compose.config_path = kiln_arena_strdup(&sweep->arena, kept);
-        sweep->compose.config_name = sweep->begin.config_name;
-        sweep->compose.config_dirs = sweep->begin.config_dirs;
+        sweep->compose.config_path = kiln_arena_strdup(&sweep->arena, copies);
+        sweep->compose.config_name = sweep->start.config_name;
+        sweep->compose.config_dirs = sweep->start.config_dirs;
         if (sweep->compose.config_path == NULL)
-            status = kiln_error_nomem(err, strlen(kept));
+            status = kiln_error_nomem(err, strlen(copies));
     }
-    free(kept);
+    free(copies);
     free(journal);
     return status;
 }
@@ -114,8 +116,8 @@ static const char *absolute(KilnArena *arena, const char *path)
     return copy;
 }
 
-/* The folders in which the config was found, for going on with other values. */
-static KilnStatus remember_dirs(KilnSweep *sweep, KilnError *err)
+/* Record the folders of config files, for a resume with other values. */
+static KilnStatus record_dirs(KilnSweep *sweep, KilnError *err)
 {
     const KilnComposeRequest *compose = &sweep->compose;
     const char **dirs;
@@ -126,7 +128,7 @@ static KilnStatus remember_dirs(KilnSweep *sweep, KilnError *err)
     dirs = kiln_arena_alloc(&sweep->arena, (n + 2) * sizeof(*dirs));
     if (dirs == NULL)
         return kiln_error_nomem(err, n);
-    sweep->begin.config_dirs = dirs;
+    sweep->start.config_dirs = dirs;
     const char *first = compose->config_path != NULL ? compose->config_path : "conf";
     if (kiln_is_dir(first))
         *dirs++ = absolute(&sweep->arena, first);
@@ -139,18 +141,18 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
 {
     static const char *const none[] = { NULL };
     char cwd[PATH_MAX];
-    KilnStatus status = remember_dirs(sweep, err);
+    KilnStatus status = record_dirs(sweep, err);
 
     if (status < 0)
         return status;
     if (getcwd(cwd, sizeof(cwd)) == NULL)
         return kiln_error_errno(err, "the current folder");
-    sweep->begin.cwd = kiln_arena_strdup(&sweep->arena, cwd);
-    sweep->begin.config_name = sweep->compose.config_name != NULL ? sweep->compose.config_name
+    sweep->start.cwd = kiln_arena_strdup(&sweep->arena, cwd);
+    sweep->start.config_name = sweep->compose.config_name != NULL ? sweep->compose.config_name
                                                                   : "config";
-    sweep->begin.plugins = sweep->request->plugins != NULL ? sweep->request->plugins : none;
-    sweep->begin.arguments = sweep->compose.overrides != NULL ? sweep->compose.overrides : none;
-    return sweep->begin.cwd != NULL ? KILN_OK : kiln_error_nomem(err, strlen(cwd));
+    sweep->start.plugins = sweep->request->plugins != NULL ? sweep->request->plugins : none;
+    sweep->start.arguments = sweep->compose.overrides != NULL ? sweep->compose.overrides : none;
+    return sweep->start.cwd != NULL ? KILN_OK : kiln_error_nomem(err, strlen(cwd));
 }
 
 /* ---- Options and components ----------------------------------------------------------------- */
@@ -221,7 +223,8 @@ bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
            job->status == KILN_JOB_KILLED || (sweep->request->retry_failed && kiln_job_failed(job));
 }
 
-/* ---- The whole ---------------------------------------------------------------------- */
+/* ---- Opening and closing ----------------------------------------------------------------------
+ */
 
 KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors)
 {
@@ -229,7 +232,7 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
     KilnStatus status;
 
     *ret = (KilnSweep) { .request = request, .compose = request->compose };
-    status = request->resume != NULL ? kiln_sweep_recall(ret, &err) : begin(ret, &err);
+    status = request->resume != NULL ? kiln_sweep_reopen(ret, &err) : begin(ret, &err);
     if (status < 0)
         return kiln_errors_add(errors, &err);
     status = kiln_compose_sweep(&ret->compose, &ret->config, &ret->arguments, errors);
@@ -243,10 +246,10 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
 
 void kiln_sweep_close(KilnSweep *sweep)
 {
-    for (size_t i = 0; sweep->frozen != NULL && i < sweep->jobs.count - sweep->n_old; i++)
-        kiln_frozen_release(&sweep->frozen[i]);
-    free(sweep->frozen);
-    free(sweep->kept);
+    for (size_t i = 0; sweep->files != NULL && i < sweep->jobs.count - sweep->n_old; i++)
+        kiln_job_files_release(&sweep->files[i]);
+    free(sweep->files);
+    free(sweep->copies);
     kiln_instance_free(sweep->sweeper);
     kiln_instance_free(sweep->launcher);
     kiln_options_free(kiln_sweep_fields, sizeof(KilnSweepOptions), sweep->options);

@@ -1,5 +1,4 @@
-/* The files of frozen jobs: configs that were used are kept, and each job's folder is
- * written with what it runs from. */
+/* Files of a sweep: copies of the config files that it uses, and each frozen job's .kiln folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,70 +6,64 @@
 #include "base/system/file.h"
 #include "base/system/sync.h"
 #include "config/composed.h"
-#include "sweep/state.h"
+#include "kiln/array.h"
+#include "sweep/sweep_state.h"
 
 static const size_t largest_file = (size_t)1 << 26;
 
-void kiln_frozen_release(KilnFrozen *frozen)
+void kiln_job_files_release(KilnJobFiles *files)
 {
-    free(frozen->config);
-    free(frozen->references);
-    free(frozen->overrides);
-    free(frozen->own);
-    free(frozen->origins);
-    *frozen = (KilnFrozen) { .config = NULL };
+    free(files->config);
+    free(files->references);
+    free(files->overrides);
+    free(files->own);
+    free(files->origins);
+    *files = (KilnJobFiles) { .config = NULL };
 }
 
 /* ---- Config files ---------------------------------------------------------------------- */
 
-static bool is_kept(const KilnSweep *sweep, const char *path)
+static bool is_copied(const KilnSweep *sweep, const char *path)
 {
-    for (size_t i = 0; i < sweep->n_kept; i++)
-        if (strcmp(sweep->kept[i].path, path) == 0)
+    for (size_t i = 0; i < sweep->n_copies; i++)
+        if (strcmp(sweep->copies[i].path, path) == 0)
             return true;
     return false;
 }
 
-static KilnStatus keep_file(KilnSweep *sweep, const KilnConfigFile *file, KilnError *err)
+static KilnStatus copy_config(KilnSweep *sweep, const KilnConfigFile *file, KilnError *err)
 {
     const char *end = kiln_ends_with(file->path, ".yaml") ? "" : ".yaml";
     const char *path = kiln_arena_printf(&sweep->arena, "%s%s", file->path, end);
-    KilnKeptFile kept = { .path = path };
+    KilnConfigCopy copy = { .path = path };
     char *text = NULL;
 
     if (path == NULL)
         return kiln_error_nomem(err, strlen(file->path));
-    if (is_kept(sweep, path))
+    if (is_copied(sweep, path))
         return KILN_OK;
-    if (sweep->n_kept == sweep->kept_capacity) {
-        size_t capacity = sweep->kept_capacity > 0 ? 2 * sweep->kept_capacity : 32;
-        KilnKeptFile *more = realloc(sweep->kept, capacity * sizeof(*more));
-
-        if (more == NULL)
-            return kiln_error_nomem(err, capacity * sizeof(*more));
-        sweep->kept = more;
-        sweep->kept_capacity = capacity;
-    }
-    KilnStatus status = kiln_file_read(file->source, largest_file, &text, &kept.size, err);
+    if (!KILN_RESERVE(sweep->copies, sweep->copies_capacity, sweep->n_copies + 1))
+        return kiln_error_nomem(err, sizeof(copy));
+    KilnStatus status = kiln_file_read(file->source, largest_file, &text, &copy.size, err);
     if (status >= 0) {
-        kept.text = kiln_arena_strndup(&sweep->arena, text, kept.size);
-        status = kept.text != NULL ? KILN_OK : kiln_error_nomem(err, kept.size);
+        copy.text = kiln_arena_strndup(&sweep->arena, text, copy.size);
+        status = copy.text != NULL ? KILN_OK : kiln_error_nomem(err, copy.size);
     }
     free(text);
     if (status >= 0)
-        sweep->kept[sweep->n_kept++] = kept;
+        sweep->copies[sweep->n_copies++] = copy;
     return status;
 }
 
-KilnStatus kiln_sweep_keep_files(KilnSweep *sweep, const KilnConfig *config, KilnError *err)
+KilnStatus kiln_sweep_copy_configs(KilnSweep *sweep, const KilnConfig *config, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    /* What ships with the program, and options of components, are no files. */
+    /* What ships with the program, and options that components provide, are no files. */
     for (const KilnConfigFile *file = config->search.files; file != NULL && status >= 0;
          file = file->next)
         if (!file->unreadable && kiln_is_file(file->source))
-            status = keep_file(sweep, file, err);
+            status = copy_config(sweep, file, err);
     return status;
 }
 
@@ -82,8 +75,8 @@ static KilnStatus write_files(const KilnSweep *sweep, KilnError *err)
     kiln_text_printf(&path, "%s/.kiln/conf", sweep->path);
     size_t root = path.length;
     status = path.failed ? kiln_error_nomem(err, 1) : kiln_dir_make(path.data, err);
-    for (size_t i = 0; i < sweep->n_kept && status >= 0; i++) {
-        const KilnKeptFile *file = &sweep->kept[i];
+    for (size_t i = 0; i < sweep->n_copies && status >= 0; i++) {
+        const KilnConfigCopy *file = &sweep->copies[i];
         const char *slash = strrchr(file->path, '/');
 
         path.length = root;
@@ -101,7 +94,7 @@ static KilnStatus write_files(const KilnSweep *sweep, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_sweep_write_kept(const KilnSweep *sweep, KilnError *err)
+KilnStatus kiln_sweep_write_configs(const KilnSweep *sweep, KilnError *err)
 {
     char *own = kiln_path_join(sweep->path, ".kiln");
     KilnStatus status = own != NULL ? write_files(sweep, err)
@@ -128,42 +121,42 @@ static KilnStatus write_file(const KilnSweep *sweep, const KilnJob *job, const c
     return status;
 }
 
-static KilnStatus write_job(const KilnSweep *sweep, const KilnJob *job, const KilnFrozen *frozen,
+static KilnStatus write_job(const KilnSweep *sweep, const KilnJob *job, const KilnJobFiles *files,
                             KilnError *err)
 {
     char *folder = kiln_sweep_job_path(sweep, job, NULL);
     char *own = kiln_sweep_job_path(sweep, job, ".kiln");
     KilnStatus status = folder == NULL || own == NULL ? kiln_error_nomem(err, 1) : KILN_OK;
 
-    /* Left by a launcher that was killed before it wrote of the job in the journal. */
+    /* The folder may be left by a launcher that was killed before it recorded the job. */
     if (status >= 0)
         status = kiln_path_remove(folder, err);
     if (status >= 0)
         status = kiln_dir_make(own, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/overrides.yaml", frozen->overrides, err);
+        status = write_file(sweep, job, ".kiln/overrides.yaml", files->overrides, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/kiln.yaml", frozen->own, err);
+        status = write_file(sweep, job, ".kiln/kiln.yaml", files->own, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/origins.yaml", frozen->origins, err);
+        status = write_file(sweep, job, ".kiln/origins.yaml", files->origins, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/job.yaml", frozen->references, err);
+        status = write_file(sweep, job, ".kiln/job.yaml", files->references, err);
     if (status >= 0)
-        status = write_file(sweep, job, ".kiln/config.yaml", frozen->config, err);
+        status = write_file(sweep, job, ".kiln/config.yaml", files->config, err);
     free(folder);
     free(own);
     return status;
 }
 
-KilnStatus kiln_sweep_write_frozen(KilnSweep *sweep, KilnError *err)
+KilnStatus kiln_sweep_write_jobs(KilnSweep *sweep, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++) {
-        KilnFrozen *frozen = &sweep->frozen[i - sweep->n_old];
+        KilnJobFiles *files = &sweep->files[i - sweep->n_old];
 
-        status = write_job(sweep, &sweep->jobs.items[i], frozen, err);
-        kiln_frozen_release(frozen);
+        status = write_job(sweep, &sweep->jobs.items[i], files, err);
+        kiln_job_files_release(files);
     }
     return status >= 0 ? kiln_tree_sync(sweep->path, err) : status;
 }

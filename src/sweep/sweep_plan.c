@@ -1,11 +1,11 @@
-/* --plan: what would run, looked at as far as that is quick. */
+/* --plan: lists the jobs that would run, and checks every value once. */
 #include <stdlib.h>
 
-#include "sweep/state.h"
+#include "sweep/sweep_state.h"
 
 typedef struct Planner {
     KilnSweep *sweep;
-    const char **overrides; /* of the point that is looked at */
+    const char **overrides; /* of the current point */
     KilnJobErrors job_errors;
     size_t left_out;
 } Planner;
@@ -18,8 +18,8 @@ static bool is_first_of_zipped(const KilnSpace *space, size_t axis)
     return true;
 }
 
-/* Let the axis, and those that vary with it, have their value `value`. */
-static void choose(Planner *planner, size_t axis, size_t value)
+/* Set the axis, and those zipped with it, to value `value`. */
+static void set_axis(Planner *planner, size_t axis, size_t value)
 {
     const KilnSpace *space = &planner->sweep->arguments.space;
 
@@ -29,7 +29,7 @@ static void choose(Planner *planner, size_t axis, size_t value)
             planner->overrides[i] = space->axes[i].overrides[value];
 }
 
-static KilnStatus look(Planner *planner)
+static KilnStatus check_point(Planner *planner)
 {
     size_t n = planner->sweep->arguments.space.count;
     KilnConfig *config = NULL;
@@ -38,39 +38,40 @@ static KilnStatus look(Planner *planner)
 
     if (status < 0)
         return status;
-    status = kiln_sweep_compose(planner->sweep, planner->overrides, n, 0, false, &config, errors);
+    status = kiln_sweep_compose_job(planner->sweep, planner->overrides, n, 0, false, &config,
+                                    errors);
     kiln_job_errors_add(&planner->job_errors, errors, status, 0);
     kiln_errors_free(errors);
     kiln_config_free(config);
     return status;
 }
 
-/* The values of one axis, the others at their first. */
-static void look_at_axis(Planner *planner, size_t axis)
+/* Check the values of one axis, with the other axes at their first. */
+static void check_axis(Planner *planner, size_t axis)
 {
     size_t all = planner->sweep->arguments.space.axes[axis].count;
     size_t n = all < KILN_PLAN_VALUES ? all : KILN_PLAN_VALUES;
 
     for (size_t i = 1; i < n; i++) {
-        choose(planner, axis, i * (all - 1) / (n - 1));
-        (void)look(planner);
+        set_axis(planner, axis, i * (all - 1) / (n - 1));
+        (void)check_point(planner);
     }
-    choose(planner, axis, 0);
+    set_axis(planner, axis, 0);
     planner->left_out += all - n;
 }
 
-static KilnStatus look_at_all(Planner *planner)
+static KilnStatus check_values(Planner *planner)
 {
     const KilnSpace *space = &planner->sweep->arguments.space;
 
     for (size_t i = 0; i < space->count; i++)
         if (is_first_of_zipped(space, i))
-            choose(planner, i, 0);
-    /* What is wrong with the first point would be told of each value again. */
-    KilnStatus status = look(planner);
+            set_axis(planner, i, 0);
+    /* Errors of the first point would repeat for each value. */
+    KilnStatus status = check_point(planner);
     for (size_t i = 0; status >= 0 && i < space->count; i++)
         if (is_first_of_zipped(space, i))
-            look_at_axis(planner, i);
+            check_axis(planner, i);
     return planner->job_errors.status;
 }
 
@@ -118,9 +119,9 @@ KilnStatus kiln_sweep_plan(const KilnSweepRequest *request,
             status = kiln_errors_add(errors, (kiln_error_nomem(&err, 1), &err));
     }
     if (status >= 0 && sweep.n_points > 0)
-        status = look_at_all(&planner);
+        status = check_values(&planner);
     if (planner.job_errors.count > 0)
-        (void)!kiln_job_errors_give(&planner.job_errors, 0, errors);
+        (void)!kiln_job_errors_report(&planner.job_errors, 0, errors);
     if (status >= 0) {
         status = list_jobs(&planner, line, ctx, &err);
         if (status < 0)

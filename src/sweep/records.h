@@ -1,0 +1,42 @@
+/* Records of a sweep's journal: how they are made, and how a replay restores the jobs. */
+#ifndef KILN_SWEEP_RECORDS_H
+#define KILN_SWEEP_RECORDS_H
+
+#include <jansson.h>
+
+#include "sweep/jobs.h"
+
+/* What a sweep was started with, enough to resume it from any folder. */
+typedef struct KilnSweepStart {
+    const char *cwd;         /* where jobs run, which relative paths of data refer to */
+    const char *config_name; /* as in KilnComposeRequest */
+    const char *const *config_dirs, *const *plugins, *const *arguments; /* NULL-terminated */
+} KilnSweepStart;
+
+/* A sweep that is restored from its journal. Texts live in jobs->arena. */
+typedef struct KilnReplay {
+    KilnJobs *jobs;
+    KilnSweepStart start;
+    bool started; /* `start` is known */
+} KilnReplay;
+
+/* For kiln_journal_replay, with a KilnReplay as ctx. Unknown events are skipped. KILN_E_FORMAT: the
+ * journal lacks jobs. */
+KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err);
+/* Mark jobs that were running as interrupted. */
+void kiln_replay_end(KilnReplay *history);
+
+/* Records, for kiln_journal_append. NULL when memory is out. */
+json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, bool extended);
+json_t *kiln_record_submitted(size_t number, const KilnJob *job);
+json_t *kiln_record_started(size_t number, int64_t pid);
+/* `seconds`: of this start alone. */
+json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds);
+json_t *kiln_record_plain(const char *event);
+
+/* Read the metrics of a run's summary.json into `job`, if there is one. Texts live in the arena. */
+KilnStatus kiln_job_read_summary(KilnArena *arena, const char *path, KilnJob *job, KilnError *err);
+/* A list of texts (a JSON array) in the arena, NULL-terminated; NULL when memory is out. */
+const char *const *kiln_texts_read(KilnArena *arena, const json_t *list);
+
+#endif

@@ -1,0 +1,119 @@
+/* The state of a sweep, and what the files of this folder share. */
+#ifndef KILN_SWEEP_SWEEP_STATE_H
+#define KILN_SWEEP_SWEEP_STATE_H
+
+#include "config/sweep/sweep_arguments.h"
+#include "sweep/job_errors.h"
+#include "sweep/records.h"
+#include "base/system/journal.h"
+#include "sweep/sweep.h"
+
+/* A copy of a config file, as it was when the sweep used it first. */
+typedef struct KilnConfigCopy {
+    const char *path; /* "model/resnet.yaml", below the folder of copies */
+    const char *text;
+    size_t size;
+} KilnConfigCopy;
+
+/* The texts of a job's .kiln folder until they are written. Owned. */
+typedef struct KilnJobFiles {
+    char *config, *references, *overrides, *own, *origins;
+} KilnJobFiles;
+
+typedef struct KilnSweep {
+    const KilnSweepRequest *request;
+    KilnComposeRequest compose; /* request's; for --resume with the config copies first */
+    KilnArena arena;            /* for the sweep's lifetime */
+    KilnConfig *config;         /* of the sweep itself */
+    KilnSweepArguments arguments;
+    KilnSweepOptions *options;
+    KilnRankOptions *rank;
+    KilnInstance *sweeper, *launcher;
+    size_t n_points; /* of the space */
+    char *dir;       /* the sweep's folder, as kiln.sweep.dir has it */
+    char *path;      /* the same, absolute, once it exists */
+    char *top;       /* the deepest folder above it that existed before; absolute */
+    KilnSweepStart start;
+    KilnJournal *journal;
+    KilnJobs jobs;
+    size_t n_old;        /* jobs of earlier processes */
+    KilnJobFiles *files; /* of the new jobs: [n_old, jobs.count) */
+    KilnConfigCopy *copies;
+    size_t n_copies, copies_capacity;
+    const char *metric;   /* jobs are ranked by it */
+    KilnMode metric_mode; /* AUTO: as the metric itself declares */
+} KilnSweep;
+
+/* ---- open.c: from the request to a space of points --- -------------------------------- */
+
+/* Compose the sweep itself and build its sweeper and launcher. */
+KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors);
+/* Accepts a half-open one. */
+void kiln_sweep_close(KilnSweep *sweep);
+/* Store the overrides of a point in `overrides` (room for space.count). */
+KilnStatus kiln_sweep_point(const KilnSweep *sweep, size_t point, const char **overrides,
+                            KilnError *err);
+/* Resume a sweep: own and replay its journal, and search its config copies first. */
+KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err);
+
+/* Will this process run the job? It waits, was interrupted or killed from outside, or failed and is
+ * retried. */
+bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job);
+
+/* ---- job_config.c: the config of a job ------------------------------------------------- */
+
+/* Compose and check the config of job `number` with these overrides. Without `whole`, a config of
+ * no kiln task is not checked. */
+KilnStatus kiln_sweep_compose_job(const KilnSweep *sweep, const char *const *overrides, size_t n,
+                                  size_t number, bool whole, KilnConfig **ret, KilnErrors *errors);
+
+/* ---- freeze.c: composing and checking all jobs ------------------------------------------- */
+
+/* Add new points to sweep->jobs, and compose and check the config of each, in memory. */
+KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err);
+
+/* ---- job_files.c: files of a sweep ---------------------------------------------------------- */
+
+/* Write and sync the config copies. */
+KilnStatus kiln_sweep_write_configs(const KilnSweep *sweep, KilnError *err);
+/* Write and sync the new jobs' folders. */
+KilnStatus kiln_sweep_write_jobs(KilnSweep *sweep, KilnError *err);
+void kiln_job_files_release(KilnJobFiles *files);
+/* Copy the config files that a config was composed from, into memory. */
+KilnStatus kiln_sweep_copy_configs(KilnSweep *sweep, const KilnConfig *config, KilnError *err);
+
+/* ---- folder.c: the folder of a sweep ------------------------------------------------------ */
+
+/* Set sweep->dir: kiln.sweep.dir, with a number appended if it exists and was written with
+ * ${now:...}. */
+KilnStatus kiln_sweep_choose_dir(KilnSweep *sweep, KilnError *err);
+/* Make it and open its journal; *ret_taken: another process has made it, choose again. */
+KilnStatus kiln_sweep_make_dir(KilnSweep *sweep, bool *ret_taken, KilnError *err);
+/* Absolute path of something in a job's folder; NULL when memory is out. Owned by the
+ * caller. `name` NULL: the folder. */
+char *kiln_sweep_job_path(const KilnSweep *sweep, const KilnJob *job, const char *name);
+
+/* ---- launch.c: running the waiting jobs ----------------------------------------------------- */
+
+KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err);
+
+/* ---- rank.c ------------------------------------------------------------------------- */
+
+/* Set sweep->metric from kiln.sweeper.metric, or from the callbacks of the sweep's config. */
+KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
+/* The value by which a job is ranked; NaN: it has none. *ret_mode: is a larger value better? AUTO:
+ * it is not declared. */
+double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode);
+/* Numbers of the successful jobs that can be ranked, best first; returns how many. `ret` has room
+ * for all jobs. */
+size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret);
+
+/* ---- results.c ---------------------------------------------------------------------- */
+
+/* Write results.csv and results.json, each replaced atomically. */
+KilnStatus kiln_results_write(const KilnSweep *sweep, KilnError *err);
+/* The keys that differ between jobs, in order of appearance; NULL-terminated, in the
+ * arena; NULL when memory is out. */
+const char **kiln_results_keys(const KilnJobs *jobs, KilnArena *arena);
+
+#endif
