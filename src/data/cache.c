@@ -29,7 +29,7 @@ typedef struct Header {
     uint64_t sum; /* of what is before */
 } Header;
 
-/* In front of an entry's bytes. */
+/* Precedes an entry's bytes. */
 typedef struct EntryHead {
     uint64_t source; /* 0: there is no entry */
     uint64_t sum;    /* of the bytes, seeded with source and number */
@@ -296,12 +296,12 @@ void kiln_cache_report(KilnCache *cache, const char *who,
     const KilnCacheCounts now = kiln_cache_counts(cache), told = cache->told;
     cache->told = now;
     if (now.replaced && !told.replaced) {
-        snprintf(line, sizeof(line), "%s: %s was cut off or damaged, and is made anew", who,
+        snprintf(line, sizeof(line), "%s: %s was truncated or damaged, and is rebuilt", who,
                  cache->path);
         say(ctx, line);
     }
     if (now.damaged > told.damaged) {
-        snprintf(line, sizeof(line), "%s: %s: %lld entries were damaged, and were made anew", who,
+        snprintf(line, sizeof(line), "%s: %s: %lld entries were damaged, and were rebuilt", who,
                  cache->path, (long long)(now.damaged - told.damaged));
         say(ctx, line);
     }

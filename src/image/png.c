@@ -81,7 +81,7 @@ static KilnStatus check_header(const char *path, const unsigned char *head, size
     return KILN_OK;
 }
 
-/* Open a regular file and check that it begins as a PNG; the position is behind
+/* Open a regular file and check that it begins as a PNG; the position is after
  * the header afterwards. */
 static KilnStatus open_png(const char *path, FILE **ret, int64_t *ret_size,
                            unsigned char head[HEADER_SIZE], KilnError *err)

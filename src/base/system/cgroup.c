@@ -73,7 +73,7 @@ static bool lists(const char *list, size_t length, const char *word)
     return false;
 }
 
-/* "4:memory:/a/b" and "0::/a/b": the path behind the controller's line. */
+/* "4:memory:/a/b" and "0::/a/b": the path of the controller's line. */
 static bool own_path(const char *text, const char *controller, char *ret, size_t size)
 {
     for (const char *line = text; *line != '\0';) {
@@ -141,7 +141,7 @@ static bool find_mount(const char *text, const char *controller, Mount *ret)
     return false;
 }
 
-/* What of the group's path lies below the mount: a container sees the middle of
+/* The part of the group's path below the mount: a container sees the middle of
  * the tree, and its own group may be the mount's root. */
 static const char *below(const char *path, const char *mounted)
 {

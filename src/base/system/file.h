@@ -4,36 +4,35 @@
 
 #include "kiln/base.h"
 
-/* Open a file for reading; the caller closes *ret_fd. KILN_E_IO says what it is when it is no
- * regular file: opening a FIFO would wait for who writes to it, and a device may have no end. */
+/* Open a regular file for reading; the caller closes *ret_fd. KILN_E_IO for anything else, with its
+ * type: opening a FIFO would wait for a writer, and a device may be endless. */
 KILN_NODISCARD KilnStatus kiln_file_open_regular(const char *path, int *ret_fd, KilnError *err);
 /* The whole file, NUL-terminated, owned by the caller; KILN_E_FORMAT above `limit` bytes. */
 KILN_NODISCARD KilnStatus kiln_file_read(const char *path, size_t limit, char **ret,
                                          size_t *ret_size, KilnError *err);
-/* Replace the file at once: temporary name beside it, fsync, rename, fsync of the folder. */
+/* Replace the file atomically: temporary file, fsync, rename, fsync of the folder. */
 KILN_NODISCARD KilnStatus kiln_file_write(const char *path, const void *data, size_t size,
                                           KilnError *err);
-/* Write a text that nothing is lost with: straight to its name, not flushed to disk. Links are not
- * followed. */
+/* Write an unimportant text: directly, without syncing to disk. Links are not followed. */
 KILN_NODISCARD KilnStatus kiln_file_write_plain(const char *path, const char *text, KilnError *err);
 /* open() for a file of a run folder, as kiln_file_open does; -1 with errno set. */
 int kiln_fd_open(const char *path, int flags);
-/* Write all of it, however often that takes; false with errno set when it fails. */
+/* Write everything, repeating short writes; false with errno on failure. */
 bool kiln_fd_write(int fd, const void *data, size_t size);
-/* Create the folder and its parents; fine when it is there. */
+/* Create the folder and its parents, unless it exists. */
 KILN_NODISCARD KilnStatus kiln_dir_make(const char *path, KilnError *err);
-/* The same for the folder that `path` lies in. */
+/* The same for the parent folder of `path`. */
 KILN_NODISCARD KilnStatus kiln_dir_make_parent(const char *path, KilnError *err);
-/* A folder that can be read and holds nothing? */
+/* Whether the folder can be read and is empty. */
 bool kiln_dir_is_empty(const char *dir);
-/* Remove what processes were writing into the folder when they were killed; fine when there is no
- * such folder. No process may be writing there. */
+/* Remove temporary files that killed processes left in the folder, if it exists. No process may be
+ * writing there. */
 KILN_NODISCARD KilnStatus kiln_dir_prune(const char *dir, KilnError *err);
-/* Remove a file or a whole folder; fine when it is not there. Links are not followed. */
+/* Remove a file or a whole folder, if it exists. Links are not followed. */
 KILN_NODISCARD KilnStatus kiln_path_remove(const char *path, KilnError *err);
-/* Flush a file's or folder's data to disk. */
+/* Sync a file's or folder's data to disk. */
 KILN_NODISCARD KilnStatus kiln_path_sync(const char *path, KilnError *err);
-/* Replace the symbolic link `path` by one to `target`, at once. */
+/* Replace the symbolic link `path` by one to `target`, atomically. */
 KILN_NODISCARD KilnStatus kiln_link_write(const char *target, const char *path, KilnError *err);
 /* Names in a folder without . and .., in byte order; owned by the caller (kiln_names_free). */
 KILN_NODISCARD KilnStatus kiln_dir_list(const char *path, char ***ret, size_t *ret_count,
@@ -43,13 +42,13 @@ bool kiln_is_dir(const char *path);
 bool kiln_is_file(const char *path);
 /* "dir/name" ("name" when dir is "" or "."), owned by the caller; NULL when memory is out. */
 char *kiln_path_join(const char *dir, const char *name);
-/* `path` with $HOME for a leading "~" or "~/", as it is where HOME is not set; owned by the caller,
+/* `path` with $HOME for a leading "~" or "~/", unchanged if HOME is not set; owned by the caller,
  * NULL when memory is out. */
 char *kiln_path_expand(const char *path);
-/* The absolute path without links, as far as it leads through what is there; owned by the caller.
- * NULL when memory is out. */
+/* The absolute path, with links resolved in its existing part; owned by the caller. NULL when
+ * memory is out. */
 char *kiln_path_real(const char *path);
-/* Seconds since some fixed time, for measuring. */
+/* Seconds of a monotonic clock. */
 double kiln_clock(void);
 
 #endif

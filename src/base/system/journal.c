@@ -53,7 +53,7 @@ static KilnStatus own(const KilnJournal *journal, const char *dir, KilnError *er
                           dir);
 }
 
-/* Whole lines only: what stands behind the last newline was never finished. */
+/* Whole lines only: the text after the last newline is incomplete. */
 static KilnStatus read_lines(KilnJournal *journal, KilnError *err)
 {
     size_t size = 0;

@@ -5,7 +5,7 @@
 #include "base/system/cgroup.h"
 #include "base/system/machine.h"
 
-/* The number behind `name` at the start of a line; -1: none. */
+/* The number after `name` at the start of a line; -1: none. */
 static int64_t number_of(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -25,7 +25,7 @@ static int64_t read_number(const KilnCgroup *group, const char *file, KilnText *
     return kiln_cgroup_read(group, file, text) ? kiln_kernel_number(text->data) : -1;
 }
 
-/* A group's limit, and what of it is left: pages of files that nobody has used for
+/* A group's limit, and how much is left: pages of files that nobody has used for
  * a while count as used, but the kernel gives them up first. */
 static void take_group(const KilnCgroup *group, bool second, KilnText *text, KilnMemory *least)
 {

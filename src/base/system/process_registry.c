@@ -26,7 +26,8 @@ uint64_t kiln_process_start(int64_t pid)
         return 0;
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
     fclose(file);
-    /* The name of the program, in parentheses, may hold anything; the 20th field behind. */
+    /* The program's name, in parentheses, may contain anything; the start time is the 20th field
+     * after it. */
     const char *p = strrchr(text, ')');
     for (int field = 0; p != NULL && field < 20; field++)
         p = strchr(p + 1, ' ');

@@ -1,21 +1,21 @@
-/* Which processes of this user run on this machine, and in which folder: a symbolic link for each,
- * in $XDG_RUNTIME_DIR/kiln, or in /tmp where that is no folder. Linux. */
+/* The registry of this user's running processes and their run folders on this machine: a symbolic
+ * link for each in $XDG_RUNTIME_DIR/kiln, or in /tmp if that is not a folder. Linux. */
 #ifndef KILN_BASE_SYSTEM_PROCESS_REGISTRY_H
 #define KILN_BASE_SYSTEM_PROCESS_REGISTRY_H
 
 #include "kiln/base.h"
 
-/* When process `pid` began, in ticks since boot, which tells a pid that is used again; 0 when
- * there is no such process. */
+/* The start time of process `pid` in ticks since boot, which distinguishes reused pids; 0: no such
+ * process. */
 uint64_t kiln_process_start(int64_t pid);
 
-/* Say that this process runs in `dir` (absolute). False when that can't be said. */
+/* Register this process with its folder `dir` (absolute). False on failure. */
 bool kiln_process_registry_add(const char *dir);
-/* Take it back. What a killed process said is removed by whoever looks next. */
+/* Remove this process. Entries of killed processes are removed by the next
+ * kiln_process_registry_list. */
 void kiln_process_registry_remove(void);
 
-/* The folders in which processes run that are there, in order of pid; owned by the caller
- * (kiln_names_free). Links of processes that are gone are removed. */
+/* The folders of running processes, in order of pid; owned by the caller (kiln_names_free). */
 KILN_NODISCARD KilnStatus kiln_process_registry_list(char ***ret, size_t *ret_count,
                                                      KilnError *err);
 

@@ -15,7 +15,7 @@ enum { MOST_PROCESSORS = 1 << 16 };
 
 /* ---- Cores --------------------------------------------------------------------------- */
 
-/* A number at *text, moved behind it; -1: none. */
+/* The number at *text, which then points after it; -1: none. */
 static int take_number(const char **text)
 {
     size_t length = strspn(*text, "0123456789");
@@ -187,7 +187,7 @@ const char *kiln_processors_why(const KilnProcessors *processors, char *buf, siz
 {
     buf[0] = '\0';
     if (processors->asked > 0)
-        snprintf(buf, size, "OMP_NUM_THREADS says so");
+        snprintf(buf, size, "set by OMP_NUM_THREADS");
     else if (processors->quota < (double)processors->cores)
         snprintf(buf, size, "the control group gives the time of %.3g processors, of %d cores",
                  processors->quota, processors->cores);

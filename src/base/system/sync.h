@@ -1,20 +1,20 @@
-/* Bringing files and folders to disk, so that a power cut leaves them. */
+/* Syncs files and folders to disk, so they survive a power cut. */
 #ifndef KILN_BASE_SYSTEM_SYNC_H
 #define KILN_BASE_SYSTEM_SYNC_H
 
 #include "kiln/base.h"
 
-/* These files and folders. Their data is sent to the disk first and waited for then: a file
- * system with a journal commits all of them at once, which takes no longer than one of them. */
+/* Sync these files and folders. Starts writing all of them before it waits: a journaling file
+ * system then commits them together, in the time of one. */
 KILN_NODISCARD KilnStatus kiln_paths_sync(const char *const *paths, size_t n, KilnError *err);
-/* `dir` and everything below it; links are not followed. */
+/* Sync `dir` and everything in it; links are not followed. */
 KILN_NODISCARD KilnStatus kiln_tree_sync(const char *dir, KilnError *err);
-/* The whole file system that `path` lies on: cheaper than thousands of files. */
+/* Sync the whole file system of `path`: faster than thousands of files. */
 KILN_NODISCARD KilnStatus kiln_file_system_sync(const char *path, KilnError *err);
-/* The deepest folder on the way to `path` that is there: those between them will be new. Absolute,
- * owned by the caller; NULL when memory is out. */
+/* The deepest existing folder on the way to `path`. Absolute, owned by the caller; NULL when memory
+ * is out. */
 char *kiln_dir_existing(const char *path);
-/* The folder `dir` and those above it up to `top`, both absolute: their entries are on disk. */
+/* Sync the entries of the folder `dir` and of its parents up to `top`, both absolute. */
 KILN_NODISCARD KilnStatus kiln_dirs_sync(const char *dir, const char *top, KilnError *err);
 
 #endif

@@ -1,11 +1,11 @@
-/* Signals of threads that work beside the one that runs the loop. */
+/* Signal masks of worker threads. */
 #ifndef KILN_BASE_SYSTEM_THREAD_SIGNALS_H
 #define KILN_BASE_SYSTEM_THREAD_SIGNALS_H
 
 #include <signal.h>
 
-/* Block, in this thread and those that it starts, all signals but those of its own faults: a fault
- * that is blocked ends the process before a handler can say where it was. `ret_before` for
+/* Block all signals in this thread and those that it starts, except those of its own faults: a
+ * blocked fault would end the process before a handler can report it. `ret_before` is for
  * pthread_sigmask(SIG_SETMASK). Returns an errno, or 0. */
 int kiln_signals_block(sigset_t *ret_before);
 

@@ -1,6 +1,7 @@
-/* What this user has allowed once: code to load, and places to write to. It is remembered in the
- * user's own state folder ($XDG_STATE_HOME/kiln/allowed, else ~/.local/state/kiln/allowed), never
- * where the thing itself comes from: whoever makes a run folder writes all that is in it. */
+/* What this user has allowed: code to load, and paths to write to. Stored in the user's state
+ * folder
+ * ($XDG_STATE_HOME/kiln/allowed, else ~/.local/state/kiln/allowed), never in a run folder, since
+ * whoever makes a run folder controls its content. */
 #ifndef KILN_BASE_SYSTEM_TRUST_H
 #define KILN_BASE_SYSTEM_TRUST_H
 
@@ -8,14 +9,14 @@
 
 enum { KILN_TRUST_PARTS = 4 };
 
-/* A thing that can be allowed: what it is, and all that it consists of; unused parts are NULL. */
+/* Something that can be allowed, identified by its parts; unused parts are NULL. */
 typedef struct KilnTrust {
     const char *parts[KILN_TRUST_PARTS]; /* "plugin", "/home/me/x.so", its checksum, its owner */
 } KilnTrust;
 
-/* Remember that it is allowed. Where that fails, the user is asked again. */
+/* Store that it is allowed. If that fails, the user must allow it again. */
 void kiln_trust_allow(const KilnTrust *trust);
-/* Was exactly this allowed? */
+/* Whether exactly this was allowed. */
 bool kiln_trust_allowed(const KilnTrust *trust);
 
 #endif

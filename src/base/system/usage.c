@@ -12,7 +12,7 @@
 #include "base/system/file.h"
 #include "base/system/machine.h"
 
-/* User and system time: fields 14 and 15, behind the name of the program in parentheses. */
+/* User and system time: fields 14 and 15, after the program's name in parentheses. */
 static double process_seconds(const char *root, KilnText *text)
 {
     uint64_t user = 0, system = 0;
@@ -45,7 +45,7 @@ static void machine_seconds(const char *root, KilnText *text, KilnUsage *ret)
     ret->busy_s = ret->all_s - tick * (double)(of[3] + of[4]);
 }
 
-/* The number behind `name`; -1: there is none. */
+/* The number after `name`; -1: none. */
 static int64_t io_bytes(const KilnText *text, const char *name)
 {
     const char *at = text->data != NULL ? strstr(text->data, name) : NULL;

@@ -26,7 +26,7 @@ void *kiln_zeros(size_t bytes)
 {
     const bool large = bytes >= 2 * (size_t)HUGE_PAGE;
     const size_t align = large ? HUGE_PAGE : ALIGN;
-    /* Room to move up to the next multiple with the start before it, and behind the
+    /* Room to align the start up to the next multiple with the pointer before it, and after the
      * end for loops that read whole vectors. */
     const size_t more = align + 2 * (size_t)ALIGN;
     char *block = bytes <= SIZE_MAX - more ? calloc(1, bytes + more) : NULL;

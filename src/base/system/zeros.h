@@ -1,12 +1,12 @@
-/* Large zeroed memory that costs nothing before it is used. */
+/* Large zeroed memory that takes no pages before it is written. */
 #ifndef KILN_BASE_SYSTEM_ZEROS_H
 #define KILN_BASE_SYSTEM_ZEROS_H
 
 #include <stddef.h>
 
-/* At least `bytes` zero bytes at a multiple of 64, never NULL for 0; NULL when memory
- * is out. Pages come from the system when they are first written: huge ones for large
- * blocks, where the system has them. Owned by the caller (kiln_zeros_free). */
+/* At least `bytes` zero bytes, aligned to 64; NULL only when memory is out. The system provides
+ * pages at the first write, huge ones for large blocks if it has them. Owned by the caller
+ * (kiln_zeros_free). */
 void *kiln_zeros(size_t bytes);
 /* Accepts NULL. */
 void kiln_zeros_free(void *zeros);

@@ -233,7 +233,7 @@ class Threads(Case):
     def test_the_environment_is_respected(self):
         out, threads = self.threads(OMP_NUM_THREADS="3")
         self.assertEqual(threads, 3)
-        self.assertIn("3 threads: OMP_NUM_THREADS says so", out)
+        self.assertIn("3 threads: set by OMP_NUM_THREADS", out)
 
     def test_affinity_is_respected(self):
         allowed = os.sched_getaffinity(0)

@@ -217,7 +217,7 @@ static void test_omp_num_threads(void **state)
         assert_int_equal(kiln_processors_read(tree->root, all, 8, cases[i].text).threads,
                          cases[i].threads);
     KilnProcessors asked = kiln_processors_read(tree->root, all, 8, "3");
-    assert_string_equal(kiln_processors_why(&asked, why, sizeof(why)), "OMP_NUM_THREADS says so");
+    assert_string_equal(kiln_processors_why(&asked, why, sizeof(why)), "set by OMP_NUM_THREADS");
 }
 
 /* ---- Memory ------------------------------------------------------------------------- */

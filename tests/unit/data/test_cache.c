@@ -130,7 +130,7 @@ static void test_damaged_entries(void **unused)
     assert_int_equal(count_right(cache, 5), COUNT - 10);
     assert_int_equal(kiln_cache_counts(cache).damaged, 10);
     kiln_cache_report(cache, "here", keep_line, line);
-    assert_non_null(strstr(line, "10 entries were damaged, and were made anew"));
+    assert_non_null(strstr(line, "10 entries were damaged, and were rebuilt"));
     line[0] = '\0';
     kiln_cache_report(cache, "here", keep_line, line);
     assert_string_equal(line, ""); /* said once */
