@@ -9,6 +9,7 @@
 #include "config/override/apply.h"
 #include "config/defaults/defaults_list.h"
 #include "config/interpolate/interpolate.h"
+#include "config/provenance/error_list.h"
 #include "config/tree/edit.h"
 #include "config/tree/merge.h"
 #include "config/kiln_node/runtime.h"
@@ -30,27 +31,20 @@ typedef struct Composer {
 
 enum { MAX_NODES = 1000000 };
 
-static void report(Composer *composer, const KilnError *err)
+static void keep_status(Composer *composer, KilnStatus status)
 {
     if (composer->status >= 0)
-        composer->status = err->status;
-    kiln_errors_add(composer->errors, err);
+        composer->status = status;
 }
 
-/* Report an error; `at` may be NULL. */
-KILN_PRINTF(4, 5)
-static void fail(Composer *composer, const KilnOrigin *at, KilnStatus status, const char *format,
-                 ...)
+static void report(Composer *composer, const KilnError *err)
 {
-    KilnError err = { 0 };
-    va_list args;
-
-    va_start(args, format);
-    kiln_error_vset(&err, status, format, args);
-    va_end(args);
-    kiln_error_at(&err, at);
-    report(composer, &err);
+    keep_status(composer, kiln_errors_add(composer->errors, err));
 }
+
+/* Report an error about `origin` (NULL: none). */
+#define FAIL(composer, origin, ...)                                                                \
+    keep_status(composer, kiln_errors_report((composer)->errors, origin, __VA_ARGS__))
 
 static void no_memory(Composer *composer)
 {
@@ -102,12 +96,12 @@ static void reject_sweep(Composer *composer, const KilnOverride *override)
                                                   : kiln_override_key_origin(override);
 
     if (composer->config->partial)
-        fail(composer, &at, KILN_E_USAGE,
+        FAIL(composer, &at, KILN_E_USAGE,
              "%s is the same for all jobs of a sweep and cannot vary; quote text with commas: "
              "\"%s='...'\"",
              override->key, override->key);
     else
-        fail(composer, &at, KILN_E_USAGE,
+        FAIL(composer, &at, KILN_E_USAGE,
              "%s has several values, but a single run takes one; add -m for one run per value, "
              "write '%s=[%.200s]' for a list, quote text with commas: \"%s='%.200s'\"",
              override->key, override->key, written, override->key, written);
@@ -185,7 +179,7 @@ static void add_searchpath_folder(Composer *composer, const KilnConfigNode *item
         return;
     }
     if (folder->kind != KILN_NODE_SCALAR) {
-        fail(composer, &item->origin, KILN_E_TYPE, "kiln.searchpath: expected a folder, got %s",
+        FAIL(composer, &item->origin, KILN_E_TYPE, "kiln.searchpath: expected a folder, got %s",
              kiln_node_kind_name(folder));
         return;
     }
@@ -326,21 +320,21 @@ static bool fits_package(Composer *composer, const KilnMergeFile *merge,
     const bool whole = *package == '\0';
 
     if (whole && content->kind != KILN_NODE_MAP)
-        fail(composer, NULL, KILN_E_TYPE,
+        FAIL(composer, NULL, KILN_E_TYPE,
              "%s: a list cannot be the whole config; put it under a key, or give the file a "
              "package",
              source);
     else if (!kiln_path_fits(package))
-        fail(composer, NULL, KILN_E_KEY,
+        FAIL(composer, NULL, KILN_E_KEY,
              "%s: '%.200s' is not a package; expected up to %d names separated by dots, as in "
              "'model.optimizer'",
              source, package, KILN_PATH_PARTS);
     else if (whole && content->mark != KILN_EDIT_NONE)
-        fail(composer, &content->origin, KILN_E_TYPE,
+        FAIL(composer, &content->origin, KILN_E_TYPE,
              "%s cannot apply to the whole config; put it after a key, or give the file a package",
              kiln_edit_tag(content->mark));
     else if (has_empty_part(package))
-        fail(composer, NULL, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it", source,
+        FAIL(composer, NULL, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it", source,
              package);
     else
         return true;
@@ -353,7 +347,7 @@ static void check_searchpath(Composer *composer, const KilnMergeFile *merge,
     const KilnConfigNode *path = kiln_node_get(kiln_node_get(content, "kiln"), "searchpath");
 
     if (path != NULL && !merge->primary && strcmp(merge->file->path, "kiln/config") != 0)
-        fail(composer, &path->origin, KILN_E_KEY,
+        FAIL(composer, &path->origin, KILN_E_KEY,
              "kiln.searchpath can be set only in the primary config or by an argument");
 }
 
@@ -376,15 +370,13 @@ static void merge_file(Composer *composer, size_t index)
     check_searchpath(composer, merge, content);
     composer->n_nodes += kiln_node_size(content);
     if (composer->n_nodes > MAX_NODES) {
-        fail(composer, NULL, KILN_E_RANGE,
+        FAIL(composer, NULL, KILN_E_RANGE,
              "%s: the config exceeds %d values with it; put data into a file of its own, which "
              "the config names",
              merge->file->source, MAX_NODES);
         return;
     }
-    KilnStatus status = kiln_merge(config, config->root, content, composer->errors);
-    if (composer->status >= 0)
-        composer->status = status;
+    keep_status(composer, kiln_merge(config, config->root, content, composer->errors));
 }
 
 static void merge_files(Composer *composer)
@@ -411,14 +403,11 @@ static void merge_files(Composer *composer)
 
 static void merge_defaults(Composer *composer)
 {
-    KilnStatus status;
+    const KilnComposeHooks *hooks = composer->hooks;
 
-    if (composer->hooks == NULL || composer->hooks->defaults_layer == NULL)
-        return;
-    status = composer->hooks->defaults_layer(composer->hooks->ctx, composer->config,
-                                             composer->errors);
-    if (composer->status >= 0)
-        composer->status = status;
+    if (hooks != NULL && hooks->defaults_layer != NULL)
+        keep_status(composer,
+                    hooks->defaults_layer(hooks->ctx, composer->config, composer->errors));
 }
 
 /* Is the key in a package whose file could not be read? */
@@ -506,8 +495,7 @@ static void compose(Composer *composer)
     apply_overrides(composer);
     KilnStatus status = kiln_runtime_fill(composer->config, composer->overrides,
                                           composer->n_overrides, composer->errors);
-    if (composer->status >= 0)
-        composer->status = status;
+    keep_status(composer, status);
     if (merged && status >= 0)
         check_rest(composer);
 }

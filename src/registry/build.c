@@ -5,6 +5,7 @@
 
 #include "base/call.h"
 #include "base/text.h"
+#include "config/provenance/error_origin.h"
 #include "kiln/array.h"
 #include "registry/instance.h"
 #include "registry/registry.h"

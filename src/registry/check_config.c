@@ -7,6 +7,8 @@
 
 #include "base/call.h"
 #include "config/compose.h"
+#include "config/provenance/error_list.h"
+#include "config/provenance/error_origin.h"
 #include "kiln/array.h"
 #include "registry/check.h"
 #include "registry/unread_keys.h"

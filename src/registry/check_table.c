@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "config/interpolate/interpolate.h"
+#include "config/provenance/error_origin.h"
 #include "registry/check.h"
 #include "schema/field_value.h"
 #include "schema/table.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/provenance/error_list.h"
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
 #include "registry/rename.h"

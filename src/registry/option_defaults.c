@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "config/compose.h"
+#include "config/provenance/error_list.h"
+#include "config/provenance/error_origin.h"
 #include "config/tree/tree.h"
 #include "kiln/array.h"
 #include "registry/registry.h"

@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "base/system/trust.h"
+#include "config/provenance/error_list.h"
 #include "registry/registry.h"
 
 typedef struct Outputs {

@@ -1,6 +1,7 @@
 /* Former names of options in a tree: what was written under them moves to the new. */
 #include "registry/rename.h"
 
+#include "config/provenance/error_list.h"
 #include "config/provenance/origin.h"
 #include "config/tree/tree.h"
 #include "schema/table.h"

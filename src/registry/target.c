@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/provenance/error_origin.h"
 #include "schema/table.h"
 #include "schema/field_value.h"
 

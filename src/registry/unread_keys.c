@@ -10,6 +10,8 @@
 #include "config/kiln_node/kiln_keys.h"
 #include "config/interpolate/root_readers.h"
 #include "config/composed.h"
+#include "config/provenance/error_list.h"
+#include "config/provenance/error_origin.h"
 #include "config/tree/tree.h"
 #include "registry/option_defaults.h"
 #include "schema/table.h"

@@ -1,4 +1,5 @@
 /* Values at keys of a config, and options structs of its sections. */
+#include "config/provenance/error_origin.h"
 #include "schema/bind.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 
 #include "base/system/file.h"
 #include "base/parse.h"
+#include "config/provenance/error_list.h"
 #include "config/provenance/origins_file.h"
 #include "config/yaml/output.h"
 #include "config/composed.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/provenance/error_list.h"
 #include "config/tree/node.h"
 #include "kiln/array.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/call.h"
 #include "base/system/file.h"
+#include "config/provenance/error_list.h"
 #include "registry/registry.h"
 #include "sweep/sweep_state.h"
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
+#include "config/provenance/error_list.h"
 #include "sweep/sweep_state.h"
 
 enum { MAX_DEPTH = 3 }; /* folders between multirun/ and a sweep's */

@@ -1,6 +1,7 @@
 /* --plan: lists the jobs that would run, and checks every value once. */
 #include <stdlib.h>
 
+#include "config/provenance/error_list.h"
 #include "sweep/sweep_state.h"
 
 typedef struct Planner {

@@ -2,6 +2,7 @@
  * arguments, checks, explaining. What is printed reads back as the same config. */
 #include "tree.h"
 
+#include "config/provenance/error_list.h"
 #include "config/yaml/yaml_reader.h"
 #include "config/tree/tree.h"
 #include "kiln/run.h"

@@ -3,6 +3,7 @@
 #include "tree.h"
 
 #include "config/override/override.h"
+#include "config/provenance/error_list.h"
 #include "config/sweep/sweep_arguments.h"
 
 enum { MOST_READ = 1000 };

@@ -11,6 +11,7 @@
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
 #include "config/compose.h"
+#include "config/provenance/error_list.h"
 #include "config/yaml/output.h"
 #include "kiln/run.h"
 #include "registry/option_defaults.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "config/provenance/error_origin.h"
 #include "config/yaml/output.h"
 #include "config/yaml/yaml_writer.h"
 #include "registry/registry.h"

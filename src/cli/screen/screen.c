@@ -11,6 +11,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "config/provenance/error_list.h"
 #include "config/provenance/source_snippet.h"
 #include "config/tree/node.h"
 #include "config/provenance/origin.h"

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "config/composed.h"
+#include "config/provenance/error_list.h"
 #include "config/tree/tree.h"
 
 static const char *dots_for_slashes(KilnArena *arena, const char *text)

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "config/defaults/expand.h"
+#include "config/provenance/error_list.h"
 
 void kiln_expand_add_error(KilnExpander *expander, const KilnOrigin *origin, KilnError *err)
 {

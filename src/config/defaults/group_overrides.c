@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "config/composed.h"
+#include "config/provenance/error_list.h"
 #include "config/tree/tree.h"
 
 static KilnStatus wrong(const KilnOverride *override, KilnErrors *errors, const char *what)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/provenance/error_list.h"
 
 enum { MAX_KEYS = 20 };
 
@@ -68,17 +69,16 @@ static KilnStatus unknown_key(const char *path, const char *const *keys, const K
     const size_t n = count_keys(keys);
     const char *near = kiln_nearest(entry->key, keys, n);
     KilnText text = { 0 };
-    KilnError err = { 0 };
 
     kiln_text_printf(&text, "%s.%s: kiln has no such key", path, entry->key);
     if (near != NULL)
         kiln_text_printf(&text, "; did you mean \"%s\"?", near);
     for (size_t i = 0; near == NULL && i < n; i++)
         kiln_text_printf(&text, "%s%s", i > 0 ? ", " : "\n  its keys: ", keys[i]);
-    kiln_error_set(&err, KILN_E_KEY, "%s", text.data != NULL ? text.data : path);
+    kiln_errors_report(errors, &entry->key_origin, KILN_E_KEY, "%s",
+                       text.data != NULL ? text.data : path);
     kiln_text_release(&text);
-    kiln_error_at(&err, &entry->key_origin);
-    return kiln_errors_add(errors, &err);
+    return KILN_E_KEY;
 }
 
 KilnStatus kiln_own_check(const KilnConfig *config, KilnErrors *errors)

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "config/kiln_node/kiln_keys.h"
+#include "config/provenance/error_list.h"
 #include "config/tree/tree.h"
 
 typedef struct Filler {
@@ -16,19 +17,6 @@ typedef struct Filler {
     KilnErrors *errors;
     KilnStatus status;
 } Filler;
-
-KILN_PRINTF(4, 5)
-static void fail(Filler *filler, const KilnOrigin *at, KilnStatus status, const char *format, ...)
-{
-    KilnError err = { 0 };
-    va_list args;
-
-    va_start(args, format);
-    kiln_error_vset(&err, status, format, args);
-    va_end(args);
-    kiln_error_at(&err, at);
-    filler->status = kiln_errors_add(filler->errors, &err);
-}
 
 static void no_memory(Filler *filler)
 {
@@ -239,9 +227,10 @@ static void check(Filler *filler)
         if (node == NULL || fits(node, rows[i].want))
             continue;
         const char *quote = node->kind == KILN_NODE_SCALAR ? "\"" : "";
-        fail(filler, &node->origin, KILN_E_TYPE, "kiln.%s: expected %s, got %s%s%s%s%s",
-             rows[i].path, rows[i].text, kiln_node_kind_name(node), *quote != '\0' ? " " : "",
-             quote, node->kind == KILN_NODE_SCALAR ? node->text : "", quote);
+        filler->status = kiln_errors_report(
+            filler->errors, &node->origin, KILN_E_TYPE, "kiln.%s: expected %s, got %s%s%s%s%s",
+            rows[i].path, rows[i].text, kiln_node_kind_name(node), *quote != '\0' ? " " : "", quote,
+            node->kind == KILN_NODE_SCALAR ? node->text : "", quote);
     }
 }
 
@@ -256,10 +245,12 @@ KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, 
                       .errors = errors };
 
     if (filler.own == NULL)
-        fail(&filler, NULL, KILN_E_KEY, "the node 'kiln' cannot be deleted");
+        filler.status = kiln_errors_report(errors, NULL, KILN_E_KEY,
+                                           "the node 'kiln' cannot be deleted");
     else if (filler.own->kind != KILN_NODE_MAP)
-        fail(&filler, &filler.own->origin, KILN_E_TYPE, "kiln: expected a mapping, got %s",
-             kiln_node_kind_name(filler.own));
+        filler.status = kiln_errors_report(errors, &filler.own->origin, KILN_E_TYPE,
+                                           "kiln: expected a mapping, got %s",
+                                           kiln_node_kind_name(filler.own));
     else
         check(&filler);
     if (filler.status >= 0)

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "config/interpolate/interpolate.h"
+#include "config/provenance/error_origin.h"
 #include "config/tree/edit.h"
 #include "config/tree/merge.h"
 #include "config/composed.h"

@@ -1,11 +1,13 @@
 /* Collects the errors of one pass and sorts them by origin. Printing is not done here. */
+#include "config/provenance/error_list.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "kiln/array.h"
-#include "config/provenance/origin.h"
 #include "config/composed.h"
+#include "config/provenance/origin.h"
+#include "kiln/array.h"
 
 enum { MAX_ERRORS = 1000 }; /* more than anybody reads */
 
@@ -125,9 +127,36 @@ KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err)
     return err->status;
 }
 
+KilnStatus kiln_errors_report(KilnErrors *errors, const KilnOrigin *origin, KilnStatus status,
+                              const char *format, ...)
+{
+    KilnError err = { 0 };
+    va_list args;
+
+    va_start(args, format);
+    kiln_error_vset(&err, status, format, args);
+    va_end(args);
+    kiln_error_at(&err, origin);
+    return kiln_errors_add(errors, &err);
+}
+
 void kiln_errors_warn(KilnErrors *errors, const KilnError *err)
 {
     add(errors, err->text, &err->origin, true);
+}
+
+void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors)
+{
+    for (KilnWarning *warning = *config->warnings; warning != NULL; warning = warning->next) {
+        KilnError err = { 0 };
+
+        if (warning->reported)
+            continue;
+        warning->reported = true;
+        kiln_error_set(&err, KILN_OK, "%s", warning->text);
+        kiln_error_at(&err, &warning->origin);
+        kiln_errors_warn(errors, &err);
+    }
 }
 
 static void add_file(KilnErrors *errors, const char *source)

@@ -11,6 +11,12 @@ void kiln_origin_write(KilnText *text, const KilnOrigin *origin)
         kiln_text_append(text, origin->source != NULL ? origin->source : "nowhere");
 }
 
+bool kiln_origin_equal(const KilnOrigin *a, const KilnOrigin *b)
+{
+    return a->line == b->line && a->column == b->column && a->source != NULL && b->source != NULL &&
+           strcmp(a->source, b->source) == 0;
+}
+
 size_t kiln_origin_prefix(const char *message, const KilnOrigin *origin)
 {
     KilnText place = { 0 };

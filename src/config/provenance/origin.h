@@ -6,6 +6,8 @@
 
 /* "conf/x.yaml:3:5", the source alone where there is no line, "nowhere" without one. */
 void kiln_origin_write(KilnText *text, const KilnOrigin *origin);
+/* Do both name the same position in a known source? */
+bool kiln_origin_equal(const KilnOrigin *a, const KilnOrigin *b);
 /* The length of "ORIGIN:" at the start of a message; 0 when it does not start so. */
 size_t kiln_origin_prefix(const char *message, const KilnOrigin *origin);
 /* For the source of an argument, "argument 2 `lr=0.1`": its text, up to (not including) the last

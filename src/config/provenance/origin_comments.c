@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "config/provenance/error_origin.h"
 #include "kiln/array.h"
 
 enum { MAX_WIDTH = 60 }; /* longer lines do not move the column of the comments */

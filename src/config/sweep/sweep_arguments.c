@@ -5,6 +5,7 @@
 
 #include "config/override/override.h"
 #include "config/composed.h"
+#include "config/provenance/error_list.h"
 
 typedef struct Splitter {
     KilnArena *arena;

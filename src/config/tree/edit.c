@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/composed.h"
 #include "config/interpolate/interpolate.h"
+#include "config/provenance/error_origin.h"
 #include "config/yaml/output.h"
 
 static const char *const tags[] = { [KILN_EDIT_NONE] = "",

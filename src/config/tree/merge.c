@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "config/interpolate/interpolate.h"
+#include "config/provenance/error_list.h"
+#include "config/provenance/error_origin.h"
 #include "config/tree/edit.h"
 #include "config/composed.h"
 

@@ -1,15 +1,13 @@
-/* Reads trees: children by name, paths, and where a value came from. */
+/* Reads trees: children by name and paths; adds defaults. */
 #include "config/tree/node.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "config/compose.h"
-#include "config/interpolate/interpolate.h"
-#include "config/tree/edit.h"
-#include "config/provenance/origin.h"
 #include "config/composed.h"
+#include "config/provenance/origin.h"
+#include "config/tree/edit.h"
 #include "config/tree/tree.h"
 
 KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key)
@@ -36,20 +34,6 @@ KilnConfigNode *kiln_node_find(const KilnConfigNode *root, const char *path)
 KilnConfigNode *kiln_config_root(const KilnConfig *config)
 {
     return config->root;
-}
-
-void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors)
-{
-    for (KilnWarning *warning = *config->warnings; warning != NULL; warning = warning->next) {
-        KilnError err = { 0 };
-
-        if (warning->reported)
-            continue;
-        warning->reported = true;
-        kiln_error_set(&err, KILN_OK, "%s", warning->text);
-        kiln_error_at(&err, &warning->origin);
-        kiln_errors_warn(errors, &err);
-    }
 }
 
 KilnArena *kiln_config_arena(const KilnConfig *config)
@@ -89,12 +73,6 @@ const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)
     return path != NULL ? path : "";
 }
 
-static bool same_origin(const KilnOrigin *a, const KilnOrigin *b)
-{
-    return a->line == b->line && a->column == b->column && a->source != NULL && b->source != NULL &&
-           strcmp(a->source, b->source) == 0;
-}
-
 /* Append to the end of the history, once: the defaults layer is merged again and again. */
 static KilnStatus append_default(KilnConfig *config, KilnConfigNode *top, KilnConfigNode *value,
                                  KilnError *err)
@@ -102,7 +80,7 @@ static KilnStatus append_default(KilnConfig *config, KilnConfigNode *top, KilnCo
     KilnConfigNode *last = NULL;
 
     for (KilnConfigNode *node = top; node != NULL; last = node, node = node->replaced)
-        if (node == value || (same_origin(&node->origin, &value->origin) &&
+        if (node == value || (kiln_origin_equal(&node->origin, &value->origin) &&
                               node->kind == value->kind && kiln_node_equal(node, value)))
             return KILN_OK;
     KilnStatus status = kiln_list_add_default(config, top, value, err);
@@ -131,139 +109,4 @@ KilnStatus kiln_node_add_default(KilnConfig *config, KilnConfigNode *map, const 
         status = kiln_node_add_default(config, entry->value, value->entries[i].key,
                                        value->entries[i].key_origin, value->entries[i].value, err);
     return status;
-}
-
-/* ", through ${lr} in conf/x.yaml:3:5 and ${rate} in ...": the interpolations between
- * `node` and its value; each is introduced by `word`, the next ones by `more`. */
-static void append_hops(const KilnConfig *config, const KilnConfigNode *node,
-                        const KilnConfigNode *value, const char *word, const char *more,
-                        KilnText *text)
-{
-    const KilnConfigNode *hop = node;
-
-    for (int i = 0; value != NULL && hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH;
-         i++) {
-        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
-            !same_origin(&hop->origin, &value->origin)) {
-            kiln_text_printf(text, "%s%s in ", i == 0 ? word : more, hop->text);
-            kiln_origin_write(text, &hop->origin);
-        }
-        hop = kiln_interpolation_target(config, hop);
-    }
-}
-
-/* "with ${x} from conf/x.yaml:3:5" for the "${" at `start`. */
-static void append_part(const KilnConfig *config, const KilnConfigNode *node, const char *start,
-                        KilnText *text)
-{
-    KilnConfigNode part = { .kind = KILN_NODE_SCALAR,
-                            .scalar = KILN_SCALAR_INTERPOLATION,
-                            .parent = node->parent };
-    const KilnConfigNode *value = NULL;
-
-    part.text = kiln_arena_strndup(config->arena, start, strcspn(start, "}") + 1);
-    if (part.text == NULL || kiln_interpolation_target(config, &part) == NULL ||
-        kiln_config_resolve(config, &part, &value, NULL) < 0 || value->kind != KILN_NODE_SCALAR)
-        return;
-    kiln_text_printf(text, "\n  with %s from ", part.text);
-    kiln_origin_write(text, &value->origin);
-}
-
-/* The origins of the parts of a value that combines text and ${...}. */
-static void append_parts(const KilnConfig *config, const KilnConfigNode *node,
-                         const KilnConfigNode *value, KilnText *text)
-{
-    const KilnConfigNode *hop = node;
-
-    for (int i = 0; hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH; i++) {
-        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
-            same_origin(&hop->origin, &value->origin)) {
-            for (const char *p = hop->text; (p = strstr(p, "${")) != NULL; p += 2)
-                append_part(config, hop, p, text);
-            return;
-        }
-        hop = kiln_interpolation_target(config, hop);
-    }
-}
-
-void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
-                     const KilnConfigNode *value, char *buf, size_t size)
-{
-    KilnText text = { 0 };
-
-    if (size == 0)
-        return;
-    kiln_text_append(&text, "from ");
-    kiln_origin_write(&text, value != NULL ? &value->origin : &node->origin);
-    append_hops(config, node, value, ", through ", " and ", &text);
-    snprintf(buf, size, "%s", text.data != NULL ? text.data : "");
-    kiln_text_release(&text);
-}
-
-static bool is_written(const KilnConfigNode *node)
-{
-    return node->origin.line > 0 || node->layer == KILN_LAYER_ARGUMENT;
-}
-
-/* The nearest node around it that somebody wrote; for a component, its _target_. */
-static const KilnConfigNode *nearest_written(const KilnConfigNode *node)
-{
-    for (; node != NULL; node = node->parent) {
-        const KilnConfigNode *target = kiln_node_get(node, "_target_");
-
-        if (target != NULL && is_written(target))
-            return target;
-        if (is_written(node))
-            return node;
-    }
-    return NULL;
-}
-
-/* The removal that left only a default at this key; NULL: none. */
-static const KilnRemoved *find_removal(const KilnConfig *config, const KilnConfigNode *node)
-{
-    const char *path = kiln_node_path(config, node);
-
-    for (size_t i = config->n_removed; i-- > 0;)
-        if (strcmp(config->removed[i].path, path) == 0)
-            return &config->removed[i];
-    return NULL;
-}
-
-KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
-                            const KilnConfigNode *value, KilnError *err)
-{
-    const KilnConfigNode *at = value != NULL ? value : node;
-    const KilnRemoved *removed = at != NULL && !is_written(at) ? find_removal(config, at) : NULL;
-    KilnOrigin origin = err->origin;
-    KilnText text = { 0 };
-
-    if (at != NULL && !is_written(at))
-        at = nearest_written(node != NULL && is_written(node) ? node : at);
-    kiln_text_append(&text, err->text);
-    if (value != NULL)
-        append_parts(config, node, value, &text);
-    append_hops(config, node, value, "\n  through ", "\n  and ", &text);
-    if (removed != NULL)
-        kiln_text_printf(&text, "\n  removed by %s", removed->origin.source);
-    else if (at != value && value != NULL && value->kind == KILN_NODE_SCALAR &&
-             value->origin.source != NULL)
-        kiln_text_printf(&text, "\n  from %s", value->origin.source);
-    kiln_error_set(err, err->status, "%s", text.data != NULL ? text.data : "out of memory");
-    kiln_text_release(&text);
-    if (origin.source != NULL)
-        err->origin = origin;
-    else if (removed != NULL)
-        err->origin = removed->origin;
-    else if (at != NULL)
-        err->origin = at->origin;
-    return err->status;
-}
-
-KilnStatus kiln_error_placed(KilnError *err, const char *path)
-{
-    if (kiln_origin_prefix(err->text, &err->origin) > 0)
-        return err->status;
-    kiln_error_prefix(err, "%s%s", path, path[0] != '\0' ? ": " : "");
-    return kiln_error_at(err, &err->origin);
 }

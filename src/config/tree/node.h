@@ -83,33 +83,4 @@ const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)
 /* Parse YAML text (an option's default); every node gets the origin `source`. */
 KILN_NODISCARD KilnStatus kiln_node_parse(KilnArena *arena, const char *yaml, const char *source,
                                           KilnConfigNode **ret, KilnError *err);
-/* "from conf/x.yaml:3:5", "from argument 2 `lr=fast`, through ${lr} in conf/opt.yaml:3:5": the
- * origin of `node` (as written), whose resolved value is `value`. */
-void kiln_node_where(const KilnConfig *config, const KilnConfigNode *node,
-                     const KilnConfigNode *value, char *buf, size_t size);
-
-/* Complete a message about `node` (as written; NULL: about nothing with an origin), whose resolved
- * value is `value` (NULL: none): set err->origin to the origin of the value, and append
- * "through ${lr} in conf/x.yaml:3:5". For a default, which nobody wrote, use the nearest parent
- * that somebody did write. Returns err->status. */
-KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
-                            const KilnConfigNode *value, KilnError *err);
-/* Prefix a message with "ORIGIN: PATH: ", unless it begins with its origin (err->origin) already.
- * Returns err->status. */
-KilnStatus kiln_error_placed(KilnError *err, const char *path);
-
-/* Report what resolving values warned of since the last call (oc.deprecated). */
-void kiln_config_warnings(const KilnConfig *config, KilnErrors *errors);
-/* How many of the messages are errors, not warnings. */
-size_t kiln_errors_failures(const KilnErrors *errors);
-/* Add all of `from`, which may be NULL. */
-void kiln_errors_append(KilnErrors *errors, const KilnErrors *from);
-/* Sort the messages by origin, stable. Files come in the order in which `config` read them, which
- * is remembered; NULL: in the remembered order. */
-void kiln_errors_sort(KilnErrors *errors, const KilnConfig *config);
-/* Add a message, with a copy of its origin. Returns err->status. */
-KilnStatus kiln_errors_add(KilnErrors *errors, const KilnError *err);
-/* Add a warning: it makes nothing fail. */
-void kiln_errors_warn(KilnErrors *errors, const KilnError *err);
-
 #endif

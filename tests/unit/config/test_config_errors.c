@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "config/composed.h"
 #include "config/override/token.h"
+#include "config/provenance/error_list.h"
 #include "config/provenance/origin.h"
 #include "config/provenance/source_snippet.h"
 #include "tests/support/cmocka.h"

@@ -4,6 +4,7 @@
 
 #include "config/compose.h"
 #include "config/defaults/group_files.h"
+#include "config/provenance/error_list.h"
 #include "config/provenance/origins_file.h"
 #include "config/yaml/output.h"
 #include "config/tree/tree.h"

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/provenance/error_list.h"
+#include "config/provenance/error_origin.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/config_tree.h"
 
