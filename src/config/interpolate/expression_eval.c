@@ -11,7 +11,7 @@ typedef struct Evaluator {
     KilnExprSource source;
     KilnResolution *resolution;
     const KilnConfigNode *node;    /* whose text holds the expression */
-    const KilnValueText *around;   /* that text */
+    const KilnValueParser *around; /* that text */
     const KilnConfigNode *missing; /* a reference gave ???, so the result is ??? too */
 } Evaluator;
 
@@ -61,13 +61,13 @@ static KilnConfigNode *value_to_node(const KilnMaker *maker, const KilnExprValue
 
 static KilnStatus evaluate_reference(Evaluator *evaluator, KilnExpr *expr)
 {
-    KilnValueText value = *evaluator->around;
+    KilnValueParser parser = *evaluator->around;
     const KilnConfigNode *node = NULL;
     KilnStatus status;
 
-    value.text = evaluator->source.text;
-    value.at = expr->at;
-    status = kiln_resolve_interpolation(evaluator->resolution, evaluator->node, &value, &node);
+    parser.text = evaluator->source.text;
+    parser.at = expr->at;
+    status = kiln_resolve_interpolation(evaluator->resolution, evaluator->node, &parser, &node);
     if (status < 0)
         return status;
     if (is_missing(node)) {
@@ -192,33 +192,33 @@ static const char *unquote(char *text)
     return text;
 }
 
-static const char *take_expression(KilnResolution *resolution, KilnValueText *value, size_t end)
+static const char *take_expression(KilnResolution *resolution, KilnValueParser *parser, size_t end)
 {
     KilnArena *arena = resolution->config->arena;
-    size_t start = value->at + 1; /* after the colon */
+    size_t start = parser->at + 1; /* after the colon */
     char *text;
 
-    value->at = end--; /* of the brace */
-    while (start < end && strchr(" \t\r\n", value->text[start]) != NULL)
+    parser->at = end--; /* of the brace */
+    while (start < end && strchr(" \t\r\n", parser->text[start]) != NULL)
         start++;
-    while (end > start && strchr(" \t\r\n", value->text[end - 1]) != NULL)
+    while (end > start && strchr(" \t\r\n", parser->text[end - 1]) != NULL)
         end--;
-    text = kiln_arena_strndup(arena, value->text + start, end - start);
+    text = kiln_arena_strndup(arena, parser->text + start, end - start);
     return text != NULL ? unquote(text) : NULL;
 }
 
 KilnStatus kiln_eval_call(KilnResolution *resolution, const KilnConfigNode *node,
-                          KilnValueText *value, size_t start, const KilnConfigNode **ret)
+                          KilnValueParser *parser, size_t start, const KilnConfigNode **ret)
 {
     KilnMaker maker = { resolution->config->arena, node->origin, node->layer };
-    Evaluator evaluator = { .resolution = resolution, .node = node, .around = value };
-    size_t end = kiln_value_skip_interpolation(value->text, start);
+    Evaluator evaluator = { .resolution = resolution, .node = node, .around = parser };
+    size_t end = kiln_value_skip_interpolation(parser->text, start);
     KilnExpr *expr = NULL;
     KilnConfigNode *result;
 
     if (end == 0)
-        return kiln_value_fail(value, start, resolution->err, "'${' is not closed by '}'");
-    evaluator.source = (KilnExprSource) { take_expression(resolution, value, end),
+        return kiln_value_fail(parser, start, "'${' is not closed by '}'");
+    evaluator.source = (KilnExprSource) { take_expression(resolution, parser, end),
                                           resolution->err };
     if (evaluator.source.text == NULL)
         return kiln_error_nomem(resolution->err, end - start);

@@ -1,4 +1,5 @@
-/* Resolves interpolations. What resolvers do is resolvers.c's. */
+/* Resolves interpolations: ${a.b}, ${.x}, and text with them. Resolvers such as ${oc.env:X} are
+ * in resolvers.c, ${eval:...} in expression_eval.c. */
 #include "config/interpolate/interpolate.h"
 
 #include <string.h>
@@ -7,20 +8,21 @@
 #include "config/yaml/scalar.h"
 #include "config/composed.h"
 
-enum { LONGEST_NAME = 1024 }; /* "a.b.c" of ${a.b.c} */
-
-/* A chain of nodes counts too. */
-enum { MOST_NESTING = 2 * KILN_INTERPOLATION_DEPTH };
+enum {
+    LONGEST_NAME = 1024,                        /* "a.b.c" of ${a.b.c} */
+    MOST_NESTING = 2 * KILN_INTERPOLATION_DEPTH /* counts a chain of nodes too */
+};
 
 typedef struct KilnActive {
     const KilnConfigNode *node;
     const struct KilnActive *before;
 } KilnActive;
 
-typedef struct Place {
+/* The text that is being resolved. */
+typedef struct TextContext {
     KilnResolution *resolution;
-    const KilnConfigNode *node; /* the text that is being resolved */
-} Place;
+    const KilnConfigNode *node;
+} TextContext;
 
 static KilnMaker maker_at(const KilnResolution *resolution, const KilnConfigNode *node)
 {
@@ -52,8 +54,8 @@ static const KilnConfigNode *skip_dots(const KilnResolution *resolution, const K
     return base;
 }
 
-/* kiln_resolve_path; a value on the way that is missing (???) comes back in
- * *ret_missing, for what lies below it is missing too. */
+/* As kiln_resolve_path; *ret_missing is a value on the path that is missing (???), so that
+ * everything below it is missing too. */
 static KilnStatus follow(KilnResolution *resolution, const KilnConfigNode *base, const char *path,
                          const KilnConfigNode **ret, const KilnConfigNode **ret_missing)
 {
@@ -104,7 +106,7 @@ KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, Ki
     char part[KILN_PATH_PART] = "";
     const KilnEntry *entry;
 
-    /* As far as the path leads as it is written. */
+    /* Follow the path as far as it exists. */
     if (has_long_part(path))
         return kiln_error_set(err, KILN_E_KEY,
                               "'%.60s...': a name in it is longer than %d characters, which can't "
@@ -127,53 +129,52 @@ KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, Ki
 
 /* ---- ${...} ------------------------------------------------------------------- */
 
-static KilnStatus interpolate(void *ctx, KilnValueText *value, const KilnConfigNode **ret,
-                              KilnError *err)
+static KilnStatus interpolate(void *ctx, KilnValueParser *parser, const KilnConfigNode **ret)
 {
-    Place *place = ctx;
+    const TextContext *context = ctx;
 
-    (void)err; /* the same as resolution->err */
-    return kiln_resolve_interpolation(place->resolution, place->node, value, ret);
+    return kiln_resolve_interpolation(context->resolution, context->node, parser, ret);
 }
 
-/* The name in front of ':' or the path in front of '}'; nested ${...} are put in.
- * One of those that is missing (???) comes back in *ret_missing. */
+/* Reads the name before ':' or the path before '}', and resolves nested ${...} in it;
+ * *ret_missing is one of those that is missing (???). */
 static KilnStatus read_key(KilnResolution *resolution, const KilnConfigNode *node,
-                           KilnValueText *value, KilnText *key, const KilnConfigNode **ret_missing)
+                           KilnValueParser *parser, KilnText *key,
+                           const KilnConfigNode **ret_missing)
 {
     for (;;) {
-        const char *p = value->text + value->at;
+        const char *p = parser->text + parser->at;
 
         if (*p == '\0' || *p == '}' || *p == ':' || *p == ' ' || *p == '\t')
             return KILN_OK;
         if (*p == '$' && p[1] == '{') {
             const KilnConfigNode *part = NULL;
-            KilnStatus status = kiln_resolve_interpolation(resolution, node, value, &part);
+            KilnStatus status = kiln_resolve_interpolation(resolution, node, parser, &part);
 
             if (status < 0)
                 return status;
             if (part->kind != KILN_NODE_SCALAR)
-                return kiln_value_fail(value, value->at, resolution->err,
-                                       "%s can't be part of a name", kiln_node_kind_name(part));
+                return kiln_value_fail(parser, parser->at, "%s can't be part of a name",
+                                       kiln_node_kind_name(part));
             if (is_missing(part))
                 *ret_missing = part;
             kiln_text_append(key, part->text);
             continue;
         }
         if (strchr("\\{()'\",", *p) != NULL)
-            return kiln_value_fail(value, value->at, resolution->err,
-                                   "'%c' can't stand in the name of an interpolation", *p);
+            return kiln_value_fail(parser, parser->at,
+                                   "'%c' is not allowed in the name of an interpolation", *p);
         if (key->length >= LONGEST_NAME)
-            return kiln_value_fail(value, value->at, resolution->err,
+            return kiln_value_fail(parser, parser->at,
                                    "the name in an interpolation is longer than %d characters",
                                    LONGEST_NAME);
         kiln_text_char(key, *p);
-        value->at++;
+        parser->at++;
     }
 }
 
-/* An escaped \${x} is text where it stands, but who refers to it gets what it
- * means: that is Hydra's order, which resolves values in place one by one. */
+/* An escaped \${x} is plain text itself, but a reference to it is resolved: Hydra resolves
+ * values in place, one by one. */
 static bool is_unescaped(const KilnConfigNode *node)
 {
     return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_STR && !node->quoted &&
@@ -191,21 +192,21 @@ static KilnStatus resolve_again(KilnResolution *resolution, const KilnConfigNode
     return kiln_resolve_node(resolution, again, ret);
 }
 
-/* "; argument 2 `~model` took it away" */
-static void say_removed(const KilnResolution *resolution, const char *path)
+/* Append "; argument 2 `~model` removed it" to the error. */
+static void append_removal(const KilnResolution *resolution, const char *path)
 {
     const KilnConfig *config = resolution->config;
     KilnError err = *resolution->err;
 
     for (size_t i = config->n_removed; i-- > 0;) {
-        KilnText place = { 0 };
+        KilnText where = { 0 };
 
         if (strcmp(config->removed[i].path, path) != 0)
             continue;
-        kiln_origin_write(&place, &config->removed[i].origin);
-        kiln_error_set(resolution->err, err.status, "%s; %s took it away", err.text,
-                       place.data != NULL ? place.data : "");
-        kiln_text_release(&place);
+        kiln_origin_write(&where, &config->removed[i].origin);
+        kiln_error_set(resolution->err, err.status, "%s; %s removed it", err.text,
+                       where.data != NULL ? where.data : "");
+        kiln_text_release(&where);
         return;
     }
 }
@@ -228,12 +229,13 @@ static KilnStatus look_up(KilnResolution *resolution, const KilnConfigNode *node
         return kiln_error_set(resolution->err, KILN_E_KEY,
                               "${%s}: the dots lead above the top of the config", path);
     kiln_resolve_missing(base, rest, resolution->err);
-    say_removed(resolution, rest);
+    append_removal(resolution, rest);
     return kiln_error_prefix(resolution->err, "${%s}: ", path);
 }
 
-static KilnStatus call(KilnResolution *resolution, const KilnConfigNode *node, KilnValueText *value,
-                       const char *name, const KilnConfigNode *missing, const KilnConfigNode **ret)
+static KilnStatus call(KilnResolution *resolution, const KilnConfigNode *node,
+                       KilnValueParser *parser, const char *name, const KilnConfigNode *missing,
+                       const KilnConfigNode **ret)
 {
     KilnMaker maker = maker_at(resolution, node);
     KilnConfigNode *arguments = kiln_node_new(&maker, KILN_NODE_LIST);
@@ -241,11 +243,11 @@ static KilnStatus call(KilnResolution *resolution, const KilnConfigNode *node, K
 
     if (arguments == NULL)
         return kiln_error_nomem(resolution->err, sizeof(*arguments));
-    value->at++; /* the colon */
-    status = kiln_value_sequence(value, '}', true, arguments, resolution->err);
+    parser->at++; /* the colon */
+    status = kiln_value_sequence(parser, '}', true, arguments);
     if (status < 0)
         return status;
-    /* What needs a value that is missing is missing itself. */
+    /* The result is missing when an argument is. */
     for (size_t i = 0; missing == NULL && i < arguments->count; i++)
         if (is_missing(arguments->entries[i].value))
             missing = arguments->entries[i].value;
@@ -257,34 +259,34 @@ static KilnStatus call(KilnResolution *resolution, const KilnConfigNode *node, K
 }
 
 static KilnStatus after_key(KilnResolution *resolution, const KilnConfigNode *node,
-                            KilnValueText *value, size_t start, KilnText *key,
+                            KilnValueParser *parser, size_t start, KilnText *key,
                             const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
     const char *name;
 
-    kiln_value_skip_blanks(value);
+    kiln_value_skip_blanks(parser);
     if (key->failed)
         return kiln_error_nomem(resolution->err, 1);
     if (key->length == 0)
-        return kiln_value_fail(value, start, resolution->err, "an interpolation without a name");
+        return kiln_value_fail(parser, start, "an interpolation without a name");
     name = kiln_arena_strdup(resolution->config->arena, key->data);
     if (name == NULL)
         return kiln_error_nomem(resolution->err, key->length);
-    if (value->text[value->at] == ':' && strcmp(name, "eval") == 0)
-        return kiln_eval_call(resolution, node, value, start, ret);
-    if (value->text[value->at] == ':')
-        return call(resolution, node, value, name, missing, ret);
-    if (value->text[value->at] != '}')
-        return kiln_value_fail(value, start, resolution->err, "'${' is not closed by '}'");
-    value->at++;
+    if (parser->text[parser->at] == ':' && strcmp(name, "eval") == 0)
+        return kiln_eval_call(resolution, node, parser, start, ret);
+    if (parser->text[parser->at] == ':')
+        return call(resolution, node, parser, name, missing, ret);
+    if (parser->text[parser->at] != '}')
+        return kiln_value_fail(parser, start, "'${' is not closed by '}'");
+    parser->at++;
     *ret = missing;
     return missing != NULL ? KILN_OK : look_up(resolution, node, name, ret);
 }
 
 KilnStatus kiln_resolve_interpolation(KilnResolution *resolution, const KilnConfigNode *node,
-                                      KilnValueText *value, const KilnConfigNode **ret)
+                                      KilnValueParser *parser, const KilnConfigNode **ret)
 {
-    size_t start = value->at;
+    size_t start = parser->at;
     const KilnConfigNode *missing = NULL;
     KilnText key = { 0 };
     KilnStatus status;
@@ -292,18 +294,17 @@ KilnStatus kiln_resolve_interpolation(KilnResolution *resolution, const KilnConf
     if (++resolution->steps > KILN_INTERPOLATION_STEPS)
         return kiln_error_set(
             resolution->err, KILN_E_RANGE,
-            "more than %d interpolations for one value: it grows without end; write parts of "
-            "it out",
+            "more than %d interpolations for one value: it grows without end; write "
+            "parts of it out",
             KILN_INTERPOLATION_STEPS);
     if (resolution->nesting >= MOST_NESTING)
-        return kiln_value_fail(value, start, resolution->err, "nested deeper than %d levels",
-                               MOST_NESTING);
+        return kiln_value_fail(parser, start, "nested deeper than %d levels", MOST_NESTING);
     resolution->nesting++;
-    value->at += 2;
-    kiln_value_skip_blanks(value);
-    status = read_key(resolution, node, value, &key, &missing);
+    parser->at += 2;
+    kiln_value_skip_blanks(parser);
+    status = read_key(resolution, node, parser, &key, &missing);
     if (status >= 0)
-        status = after_key(resolution, node, value, start, &key, missing, ret);
+        status = after_key(resolution, node, parser, start, &key, missing, ret);
     kiln_text_release(&key);
     resolution->nesting--;
     return status;
@@ -311,7 +312,7 @@ KilnStatus kiln_resolve_interpolation(KilnResolution *resolution, const KilnConf
 
 /* ---- Text ---------------------------------------------------------------------- */
 
-/* A copy of a list or mapping with everything in it resolved. */
+/* A copy of a list or mapping with all its values resolved. */
 static KilnStatus resolve_all(KilnResolution *resolution, const KilnConfigNode *node,
                               const KilnConfigNode **ret)
 {
@@ -352,14 +353,14 @@ KilnStatus kiln_resolve_text(KilnResolution *resolution, const KilnConfigNode *n
     return status;
 }
 
-/* Text and interpolations in turn. Backslashes in front of ${ count in pairs; an
- * odd one makes it text. */
-static KilnStatus resolve_text(KilnResolution *resolution, KilnValueText *value, KilnText *text,
+/* Appends text and resolved interpolations. Two backslashes before ${ stand for one, and an odd
+ * one makes the ${ plain text. *ret is the value of an interpolation that is the whole text. */
+static KilnStatus resolve_text(KilnResolution *resolution, KilnValueParser *parser, KilnText *text,
                                const KilnConfigNode *node, const KilnConfigNode **ret,
                                bool *ret_escaped)
 {
-    while (value->text[value->at] != '\0') {
-        const char *p = value->text + value->at;
+    while (parser->text[parser->at] != '\0') {
+        const char *p = parser->text + parser->at;
         size_t n = strspn(p, "\\");
         bool here = p[n] == '$' && p[n + 1] == '{';
         const KilnConfigNode *part = NULL;
@@ -367,18 +368,18 @@ static KilnStatus resolve_text(KilnResolution *resolution, KilnValueText *value,
         KilnStatus status;
 
         kiln_text_append_n(text, p, here ? n / 2 : n);
-        value->at += n;
+        parser->at += n;
         if (!here || n % 2 == 1) {
             *ret_escaped |= here;
             if (p[n] != '\0')
-                kiln_text_char(text, value->text[value->at++]);
+                kiln_text_char(text, parser->text[parser->at++]);
             continue;
         }
-        whole = value->at == 0;
-        status = kiln_resolve_interpolation(resolution, node, value, &part);
+        whole = parser->at == 0;
+        status = kiln_resolve_interpolation(resolution, node, parser, &part);
         if (status < 0)
             return status;
-        if (is_missing(part) || (whole && value->text[value->at] == '\0')) {
+        if (is_missing(part) || (whole && parser->text[parser->at] == '\0')) {
             *ret = part;
             return KILN_OK;
         }
@@ -396,28 +397,27 @@ static KilnStatus resolve_text(KilnResolution *resolution, KilnValueText *value,
 static KilnStatus resolve_scalar(KilnResolution *resolution, const KilnConfigNode *node,
                                  const KilnConfigNode **ret)
 {
-    KilnMaker maker = maker_at(resolution, node);
-    Place place = { .resolution = resolution, .node = node };
-    KilnValueText value = {
-        .maker = maker, .text = node->text, .interpolate = interpolate, .ctx = &place
-    };
+    TextContext context = { resolution, node };
+    KilnValueParser parser = { .maker = maker_at(resolution, node),
+                               .text = node->text,
+                               .err = resolution->err,
+                               .interpolate = interpolate,
+                               .ctx = &context };
     KilnText text = { 0 };
     const KilnConfigNode *whole = NULL;
     bool escaped = false;
-    KilnStatus status = resolve_text(resolution, &value, &text, node, &whole, &escaped);
+    KilnStatus status = resolve_text(resolution, &parser, &text, node, &whole, &escaped);
 
     if (status >= 0 && whole == NULL) {
-        KilnConfigNode *made = kiln_node_string(&maker, text.data != NULL ? text.data : "");
+        const char *copy = kiln_text_to_arena(&text, parser.maker.arena);
+        KilnConfigNode *made = copy != NULL ? kiln_node_scalar(&parser.maker, KILN_SCALAR_STR, copy)
+                                            : NULL;
 
-        if (made == NULL || text.failed)
-            status = kiln_error_nomem(resolution->err, text.length);
-        else
-            made->scalar = KILN_SCALAR_STR; /* a ${ that is left is text */
+        if (made == NULL)
+            return kiln_error_nomem(resolution->err, sizeof(*made));
+        made->parent = node->parent;
+        made->quoted = !escaped;
         whole = made;
-        if (made != NULL) {
-            made->parent = node->parent;
-            made->quoted = !escaped;
-        }
     }
     kiln_text_release(&text);
     if (status >= 0)
@@ -425,7 +425,8 @@ static KilnStatus resolve_scalar(KilnResolution *resolution, const KilnConfigNod
     return status;
 }
 
-static KilnStatus told_where(KilnResolution *resolution, const KilnConfigNode *node)
+/* Add the path of the node, or for a node on the way "through ...", to the error. */
+static KilnStatus add_location(KilnResolution *resolution, const KilnConfigNode *node)
 {
     const KilnOrigin *origin = &node->origin;
     const char *path = kiln_node_path(resolution->config, node);
@@ -468,7 +469,7 @@ KilnStatus kiln_resolve_node(KilnResolution *resolution, const KilnConfigNode *n
     status = resolve_scalar(resolution, node, ret);
     resolution->depth--;
     resolution->active = active.before;
-    return status >= 0 ? status : told_where(resolution, node);
+    return status >= 0 ? status : add_location(resolution, node);
 }
 
 KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *node,
@@ -486,8 +487,8 @@ KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *n
     return kiln_resolve_node(&resolution, node, ret);
 }
 
-/* The node at `path` as written, or the reference on the way that leads on. */
-static const KilnConfigNode *next_stop(const KilnConfigNode *node, const char *path)
+/* The node at `path`, or the first interpolation on the path. */
+static const KilnConfigNode *follow_path(const KilnConfigNode *node, const char *path)
 {
     char part[KILN_PATH_PART];
 
@@ -517,5 +518,5 @@ const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
     memcpy(path, node->text + 2, n);
     path[n] = '\0';
     base = skip_dots(&resolution, node->parent, &p);
-    return next_stop(base, p);
+    return follow_path(base, p);
 }

@@ -1,4 +1,7 @@
-/* Resolvers: ${oc.env:X}, ${oc.select:key,default}, ${now:%Y}, ${kiln:run.dir}. */
+/* The resolvers: ${oc.env:X}, ${oc.select:key,default}, ${oc.decode:text}, ${oc.create:[1,2]},
+ * ${oc.deprecated:key}, ${oc.dict.keys:key}, ${oc.dict.values:key}, ${now:%Y}, ${kiln:run.dir}.
+ * Their table is at the end; to add a resolver, add a function and a row. ${eval:...} is in
+ * expression_eval.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,15 +13,16 @@
 
 typedef struct Call {
     KilnResolution *resolution;
-    const KilnConfigNode *node; /* in whose text the call stands */
+    KilnError *err;
+    const KilnConfigNode *node; /* whose text has the call */
     const char *name;
     const KilnConfigNode *arguments;
-    KilnMaker maker; /* of new nodes: they come from where the text is */
+    KilnMaker maker; /* of new nodes, with the origin of the text */
 } Call;
 
 typedef struct Resolver {
     const char *name;
-    size_t least, most; /* arguments */
+    size_t min_args, max_args;
     const char *usage;
     KilnStatus (*run)(const Call *call, const KilnConfigNode **ret);
 } Resolver;
@@ -33,11 +37,11 @@ static bool is_null(const KilnConfigNode *node)
     return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL;
 }
 
-/* A new node below the parent of the text, so that relative paths work in it. */
+/* Return a new node, below the parent of the text so that relative paths work in it. */
 static KilnStatus give(const Call *call, KilnConfigNode *node, const KilnConfigNode **ret)
 {
     if (node == NULL)
-        return kiln_error_nomem(call->resolution->err, sizeof(*node));
+        return kiln_error_nomem(call->err, sizeof(*node));
     node->parent = call->node->parent;
     *ret = node;
     return KILN_OK;
@@ -48,37 +52,51 @@ static KilnStatus give_text(const Call *call, const char *text, const KilnConfig
     KilnConfigNode *node = kiln_node_string(&call->maker, text);
 
     if (node != NULL && node->scalar == KILN_SCALAR_INTERPOLATION)
-        node->scalar = KILN_SCALAR_STR; /* what comes from outside is not resolved again */
+        node->scalar = KILN_SCALAR_STR; /* text from outside is not resolved again */
     return give(call, node, ret);
 }
 
-/* Argument `i` as the text of a key or name; NULL, with the error set, when it is
- * no scalar. */
-static const char *name_argument(const Call *call, size_t i)
+/* The first argument as text: a key or name. */
+static KilnStatus get_name(const Call *call, const char **ret)
 {
-    const KilnConfigNode *node = argument(call, i);
+    const KilnConfigNode *node = argument(call, 0);
 
-    if (node->kind == KILN_NODE_SCALAR && !is_null(node))
-        return node->text;
-    kiln_error_set(call->resolution->err, KILN_E_TYPE, "%s: argument %zu must be text, not %s",
-                   call->name, i + 1, kiln_node_kind_name(node));
-    return NULL;
+    if (node->kind != KILN_NODE_SCALAR || is_null(node))
+        return kiln_error_set(call->err, KILN_E_TYPE, "%s: argument 1 must be text, not %s",
+                              call->name, kiln_node_kind_name(node));
+    *ret = node->text;
+    return KILN_OK;
+}
+
+/* The node whose key is the first argument; *ret is NULL when there is none. */
+static KilnStatus get_node(const Call *call, const char **ret_key, const KilnConfigNode **ret)
+{
+    KilnStatus status = get_name(call, ret_key);
+
+    if (status < 0)
+        return status;
+    return kiln_resolve_path(call->resolution, call->node->parent, *ret_key, ret);
+}
+
+static KilnStatus no_key(const Call *call, const char *key)
+{
+    return kiln_error_set(call->err, KILN_E_KEY, "%s: there is no key '%s'", call->name, key);
 }
 
 static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
 {
-    const char *name = name_argument(call, 0), *value;
     const KilnConfigNode *other = argument(call, 1);
+    const char *name = NULL, *value;
     KilnText text = { 0 };
-    KilnStatus status;
+    KilnStatus status = get_name(call, &name);
 
-    if (name == NULL)
-        return KILN_E_TYPE;
+    if (status < 0)
+        return status;
     value = getenv(name);
     if (value != NULL)
         return give_text(call, value, ret);
     if (other == NULL)
-        return kiln_error_set(call->resolution->err, KILN_E_KEY,
+        return kiln_error_set(call->err, KILN_E_KEY,
                               "the environment variable %s is not set; set it, or give a default: "
                               "${oc.env:%s,default}",
                               name, name);
@@ -86,40 +104,32 @@ static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
         *ret = other;
         return KILN_OK;
     }
-    status = kiln_resolve_text(call->resolution, other, &text); /* as a variable's value is */
-    if (status >= 0)
-        status = text.failed ? kiln_error_nomem(call->resolution->err, 1)
-                             : give_text(call, text.data != NULL ? text.data : "", ret);
-    kiln_text_release(&text);
-    return status;
+    status = kiln_resolve_text(call->resolution, other, &text); /* text, like a variable's value */
+    value = kiln_text_to_arena(&text, call->maker.arena);
+    if (status < 0)
+        return status;
+    return value != NULL ? give_text(call, value, ret) : kiln_error_nomem(call->err, 1);
 }
 
 static KilnStatus run_select(const Call *call, const KilnConfigNode **ret)
 {
-    const char *path = name_argument(call, 0);
-    KilnStatus status;
+    const char *key = NULL;
+    KilnStatus status = get_node(call, &key, ret);
 
-    if (path == NULL)
-        return KILN_E_TYPE;
-    status = kiln_resolve_path(call->resolution, call->node->parent, path, ret);
-    if (status < 0)
+    if (status < 0 || (*ret != NULL && !((*ret)->kind == KILN_NODE_SCALAR &&
+                                         (*ret)->scalar == KILN_SCALAR_MISSING)))
         return status;
-    if (*ret != NULL &&
-        !((*ret)->kind == KILN_NODE_SCALAR && (*ret)->scalar == KILN_SCALAR_MISSING))
-        return KILN_OK;
     if (argument(call, 1) == NULL)
         return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
     *ret = argument(call, 1);
     return KILN_OK;
 }
 
-static KilnStatus nested(void *ctx, KilnValueText *value, const KilnConfigNode **ret,
-                         KilnError *err)
+static KilnStatus interpolate(void *ctx, KilnValueParser *parser, const KilnConfigNode **ret)
 {
     const Call *call = ctx;
 
-    (void)err; /* the same as resolution->err */
-    return kiln_resolve_interpolation(call->resolution, call->node, value, ret);
+    return kiln_resolve_interpolation(call->resolution, call->node, parser, ret);
 }
 
 static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
@@ -133,18 +143,19 @@ static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
         return KILN_OK;
     }
     if (from->kind != KILN_NODE_SCALAR || from->scalar != KILN_SCALAR_STR)
-        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
-                              "oc.decode: expected text or null, got %s",
+        return kiln_error_set(call->err, KILN_E_TYPE, "oc.decode: expected text or null, got %s",
                               kiln_node_kind_name(from));
-    KilnValueText value = {
-        .maker = call->maker, .text = from->text, .interpolate = nested, .ctx = (void *)call
-    };
-    kiln_value_skip_blanks(&value);
-    status = kiln_value_element(&value, &node, call->resolution->err);
-    if (status >= 0 && value.text[value.at] != '\0')
-        status = kiln_value_fail(&value, value.at, call->resolution->err, "one value was expected");
+    KilnValueParser parser = { .maker = call->maker,
+                               .text = from->text,
+                               .err = call->err,
+                               .interpolate = interpolate,
+                               .ctx = (void *)call };
+    kiln_value_skip_blanks(&parser);
+    status = kiln_value_element(&parser, &node);
+    if (status >= 0 && parser.text[parser.at] != '\0')
+        status = kiln_value_fail(&parser, parser.at, "expected a single value");
     if (status < 0)
-        return kiln_error_prefix(call->resolution->err, "oc.decode: in '%s': ", from->text);
+        return kiln_error_prefix(call->err, "oc.decode: in '%s': ", from->text);
     if (node->parent == NULL)
         node->parent = call->node->parent;
     *ret = node;
@@ -162,17 +173,17 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
         return KILN_OK;
     }
     if (from->scalar != KILN_SCALAR_STR && !is_null(from))
-        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
+        return kiln_error_set(call->err, KILN_E_TYPE,
                               "oc.create: expected a list, a mapping or YAML text, got %s",
                               kiln_node_kind_name(from));
-    /* Text is read as YAML; a word alone is a key without a value. */
+    /* Text is YAML; a single word is a key with the value null. */
     status = kiln_node_parse(call->maker.arena, from->text, call->maker.origin.source, &made,
-                             call->resolution->err);
+                             call->err);
     if (status < 0)
         return status;
     if (made->kind == KILN_NODE_SCALAR && made->scalar != KILN_SCALAR_STR &&
         made->scalar != KILN_SCALAR_INTERPOLATION && !is_null(made))
-        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
+        return kiln_error_set(call->err, KILN_E_TYPE,
                               "oc.create: expected a list, a mapping or YAML text of one, got '%s'",
                               from->text);
     if (made->kind == KILN_NODE_SCALAR && !is_null(from)) {
@@ -182,17 +193,17 @@ static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
         if (map == NULL || null == NULL ||
             (!is_null(made) && kiln_node_append(call->maker.arena, map, made->text,
                                                 call->maker.origin, null) == NULL))
-            return kiln_error_nomem(call->resolution->err, sizeof(*map));
+            return kiln_error_nomem(call->err, sizeof(*map));
         made = map;
     }
     return give(call, made, ret);
 }
 
-/* The message with $OLD_KEY and $NEW_KEY put in. */
+/* The message, with $OLD_KEY and $NEW_KEY replaced. */
 static const char *deprecation_text(const Call *call, const char *new_key)
 {
-    static const char usual[] = "'$OLD_KEY' is deprecated; use '$NEW_KEY'";
-    const char *p = argument(call, 1) != NULL ? argument(call, 1)->text : usual, *copy;
+    static const char standard[] = "'$OLD_KEY' is deprecated; use '$NEW_KEY'";
+    const char *p = argument(call, 1) != NULL ? argument(call, 1)->text : standard;
     KilnText text = { 0 };
 
     while (*p != '\0') {
@@ -204,13 +215,10 @@ static const char *deprecation_text(const Call *call, const char *new_key)
             kiln_text_char(&text, *p);
         p += kiln_starts_with(p, "$OLD_KEY") || kiln_starts_with(p, "$NEW_KEY") ? 8 : 1;
     }
-    copy = text.failed ? NULL
-                       : kiln_arena_strdup(call->maker.arena, text.data != NULL ? text.data : "");
-    kiln_text_release(&text);
-    return copy;
+    return kiln_text_to_arena(&text, call->maker.arena);
 }
 
-/* Once for each place that says so. */
+/* Warns once for each origin. */
 static KilnStatus warn_deprecated(const Call *call, const char *new_key)
 {
     KilnWarning **end = call->resolution->config->warnings, *warning;
@@ -224,7 +232,7 @@ static KilnStatus warn_deprecated(const Call *call, const char *new_key)
     warning = kiln_arena_alloc(call->maker.arena, sizeof(*warning));
     text = deprecation_text(call, new_key);
     if (warning == NULL || text == NULL)
-        return kiln_error_nomem(call->resolution->err, sizeof(*warning));
+        return kiln_error_nomem(call->err, sizeof(*warning));
     *warning = (KilnWarning) { .text = text, .origin = *at };
     *end = warning;
     return KILN_OK;
@@ -232,120 +240,110 @@ static KilnStatus warn_deprecated(const Call *call, const char *new_key)
 
 static KilnStatus run_deprecated(const Call *call, const KilnConfigNode **ret)
 {
-    const char *path = name_argument(call, 0);
     const KilnConfigNode *message = argument(call, 1);
+    const char *key = NULL;
     KilnStatus status;
 
-    if (path == NULL)
-        return KILN_E_TYPE;
     if (message != NULL &&
         (message->kind != KILN_NODE_SCALAR || message->scalar != KILN_SCALAR_STR))
-        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
+        return kiln_error_set(call->err, KILN_E_TYPE,
                               "oc.deprecated: the message must be text, not %s",
                               kiln_node_kind_name(message));
-    status = kiln_resolve_path(call->resolution, call->node->parent, path, ret);
+    status = get_node(call, &key, ret);
     if (status >= 0 && *ret == NULL)
-        return kiln_error_set(call->resolution->err, KILN_E_KEY,
-                              "oc.deprecated: there is no key '%s'", path);
-    if (status >= 0)
-        status = warn_deprecated(call, path);
-    return status;
+        return no_key(call, key);
+    return status >= 0 ? warn_deprecated(call, key) : status;
 }
 
-static KilnStatus select_map(const Call *call, const KilnConfigNode **ret)
+static KilnStatus get_map(const Call *call, const KilnConfigNode **ret)
 {
-    const char *path = name_argument(call, 0);
-    KilnStatus status;
+    const char *key = NULL;
+    KilnStatus status = get_node(call, &key, ret);
 
-    if (path == NULL)
-        return KILN_E_TYPE;
-    status = kiln_resolve_path(call->resolution, call->node->parent, path, ret);
     if (status < 0)
         return status;
     if (*ret == NULL)
-        return kiln_error_set(call->resolution->err, KILN_E_KEY, "%s: there is no key '%s'",
-                              call->name, path);
+        return no_key(call, key);
     if ((*ret)->kind != KILN_NODE_MAP)
-        return kiln_error_set(call->resolution->err, KILN_E_TYPE,
-                              "%s: '%s' must be a mapping, but is %s", call->name, path,
-                              kiln_node_kind_name(*ret));
+        return kiln_error_set(call->err, KILN_E_TYPE, "%s: '%s' must be a mapping, but is %s",
+                              call->name, key, kiln_node_kind_name(*ret));
     return KILN_OK;
 }
 
-static KilnStatus list_map(const Call *call, bool keys, const KilnConfigNode **ret)
+/* A key of a mapping as a new node, with its type. */
+static KilnConfigNode *key_node(const Call *call, const KilnEntry *entry)
+{
+    KilnConfigNode *node;
+
+    if (!entry->key_typed)
+        return kiln_node_string(&call->maker, entry->key);
+    node = kiln_node_scalar(&call->maker, KILN_SCALAR_STR, entry->key);
+    if (node != NULL)
+        node->scalar = kiln_scalar_yaml(call->maker.arena, node->text, &node->text);
+    return node;
+}
+
+/* oc.dict.keys and oc.dict.values */
+static KilnStatus run_dict(const Call *call, const KilnConfigNode **ret)
 {
     const KilnConfigNode *map = NULL;
+    bool keys = strcmp(call->name, "oc.dict.keys") == 0;
     KilnConfigNode *list = kiln_node_new(&call->maker, KILN_NODE_LIST);
-    KilnStatus status = select_map(call, &map);
+    KilnStatus status = get_map(call, &map);
 
     for (size_t i = 0; list != NULL && status >= 0 && i < map->count; i++) {
-        KilnConfigNode *item = map->entries[i].value;
-        KilnConfigNode *parent = item->parent;
+        const KilnEntry *entry = &map->entries[i];
+        KilnConfigNode *item = keys ? key_node(call, entry) : entry->value;
+        KilnConfigNode *parent = entry->value->parent;
 
-        if (map->parent == NULL && kiln_config_hides(call->resolution->config, map->entries[i].key))
+        if (map->parent == NULL && kiln_config_hides(call->resolution->config, entry->key))
             continue;
-        if (keys)
-            item = map->entries[i].key_typed
-                       ? kiln_node_scalar(&call->maker, KILN_SCALAR_STR, map->entries[i].key)
-                       : kiln_node_string(&call->maker, map->entries[i].key);
-        if (keys && item != NULL && map->entries[i].key_typed)
-            item->scalar = kiln_scalar_yaml(call->maker.arena, item->text, &item->text);
         if (kiln_node_append(call->maker.arena, list, NULL, call->maker.origin, item) == NULL)
-            return kiln_error_nomem(call->resolution->err, sizeof(*item));
-        if (!keys)
-            item->parent = parent; /* it is still the mapping's */
+            return kiln_error_nomem(call->err, sizeof(*item));
+        entry->value->parent = parent; /* values stay in the mapping */
     }
     return status >= 0 ? give(call, list, ret) : status;
-}
-
-static KilnStatus run_keys(const Call *call, const KilnConfigNode **ret)
-{
-    return list_map(call, true, ret);
-}
-
-static KilnStatus run_values(const Call *call, const KilnConfigNode **ret)
-{
-    return list_map(call, false, ret);
 }
 
 static KilnStatus run_now(const Call *call, const KilnConfigNode **ret)
 {
     const struct tm *started = &call->resolution->config->started;
-    const char *format = call->arguments->count > 0 ? name_argument(call, 0) : "%Y-%m-%d_%H-%M-%S";
-    char text[256];
+    const char *format = "%Y-%m-%d_%H-%M-%S";
+    char text[256] = "";
+    KilnStatus status = call->arguments->count > 0 ? get_name(call, &format) : KILN_OK;
 
-    if (format == NULL)
-        return KILN_E_TYPE;
+    if (status < 0)
+        return status;
     if (*format != '\0' && strftime(text, sizeof(text), format, started) == 0)
-        return kiln_error_set(call->resolution->err, KILN_E_RANGE,
+        return kiln_error_set(call->err, KILN_E_RANGE,
                               "now: '%s' makes a text that is empty or too long", format);
-    return give_text(call, *format != '\0' ? text : "", ret);
+    return give_text(call, text, ret);
 }
 
-static KilnStatus run_own(const Call *call, const KilnConfigNode **ret)
+/* ${kiln:run.dir} is ${kiln.run.dir}. */
+static KilnStatus run_kiln(const Call *call, const KilnConfigNode **ret)
 {
-    const char *path = name_argument(call, 0);
-    const KilnConfigNode *own;
-    KilnStatus status;
+    const KilnConfigNode *kiln = kiln_node_get(call->resolution->config->root, "kiln");
+    const char *key = NULL, *path;
+    KilnStatus status = get_name(call, &key);
 
+    if (status < 0)
+        return status;
+    if (kiln == NULL)
+        return kiln_error_set(call->err, KILN_E_KEY, "there is no node 'kiln' yet");
+    path = kiln_arena_printf(call->maker.arena, ".%s", key);
     if (path == NULL)
-        return KILN_E_TYPE;
-    own = kiln_node_get(call->resolution->config->root, "kiln");
-    if (own == NULL)
-        return kiln_error_set(call->resolution->err, KILN_E_KEY, "there is no node 'kiln' yet");
-    path = kiln_arena_printf(call->maker.arena, ".%s", path);
-    if (path == NULL)
-        return kiln_error_nomem(call->resolution->err, 1);
-    status = kiln_resolve_path(call->resolution, own, path, ret);
-    /* A group that is not chosen has no choice. */
-    if (status >= 0 && *ret == NULL && kiln_starts_with(path, ".runtime.choices."))
+        return kiln_error_nomem(call->err, 1);
+    status = kiln_resolve_path(call->resolution, kiln, path, ret);
+    if (status < 0 || *ret != NULL)
+        return status;
+    if (kiln_starts_with(key, "runtime.choices.")) /* null for a group without a selection */
         return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
-    if (status >= 0 && *ret == NULL) {
-        kiln_resolve_missing(own, path + 1, call->resolution->err);
-        return kiln_error_prefix(call->resolution->err, "${%s:%s}: ", call->name, path + 1);
-    }
-    return status;
+    kiln_resolve_missing(kiln, key, call->err);
+    return kiln_error_prefix(call->err, "${%s:%s}: ", call->name, key);
 }
+
+/* ---- The table ------------------------------------------------------------------------- */
 
 static const Resolver resolvers[] = {
     { "oc.env", 1, 2, "${oc.env:NAME} or ${oc.env:NAME,default}", run_env },
@@ -354,26 +352,27 @@ static const Resolver resolvers[] = {
     { "oc.create", 1, 1, "${oc.create:[1,2]}", run_create },
     { "oc.deprecated", 1, 2, "${oc.deprecated:new_key} or ${oc.deprecated:new_key,message}",
       run_deprecated },
-    { "oc.dict.keys", 1, 1, "${oc.dict.keys:key}", run_keys },
-    { "oc.dict.values", 1, 1, "${oc.dict.values:key}", run_values },
+    { "oc.dict.keys", 1, 1, "${oc.dict.keys:key}", run_dict },
+    { "oc.dict.values", 1, 1, "${oc.dict.values:key}", run_dict },
     { "now", 0, 1, "${now:%Y-%m-%d}", run_now },
-    { "kiln", 1, 1, "${kiln:run.dir}", run_own },
-    { "hydra", 1, 1, "${hydra:run.dir}", run_own },
+    { "kiln", 1, 1, "${kiln:run.dir}", run_kiln },
+    { "hydra", 1, 1, "${hydra:run.dir}", run_kiln },
 };
 
-static KilnStatus unknown(KilnResolution *resolution, const char *name)
+static KilnStatus unknown(const Call *call)
 {
     const char *names[KILN_COUNT(resolvers)], *near;
+    KilnText text = { 0 };
 
     for (size_t i = 0; i < KILN_COUNT(resolvers); i++)
         names[i] = resolvers[i].name;
-    near = kiln_nearest(name, names, KILN_COUNT(names));
-    return kiln_error_set(resolution->err, KILN_E_KEY,
-                          "there is no resolver '%s'%s%s%s; there are oc.env, oc.select, "
-                          "oc.decode, oc.create, oc.deprecated, oc.dict.keys, oc.dict.values, "
-                          "now, kiln",
-                          name, near != NULL ? " (did you mean " : "", near != NULL ? near : "",
-                          near != NULL ? "?)" : "");
+    near = kiln_nearest(call->name, names, KILN_COUNT(names));
+    kiln_text_printf(&text, "there is no resolver '%s'", call->name);
+    if (near != NULL)
+        kiln_text_printf(&text, " (did you mean %s?)", near);
+    for (size_t i = 0; i < KILN_COUNT(names); i++)
+        kiln_text_printf(&text, "%s%s", i > 0 ? ", " : "; there are ", names[i]);
+    return kiln_text_to_error(&text, KILN_E_KEY, call->err);
 }
 
 KilnStatus kiln_resolver_call(KilnResolution *resolution, const KilnConfigNode *node,
@@ -381,22 +380,21 @@ KilnStatus kiln_resolver_call(KilnResolution *resolution, const KilnConfigNode *
                               const KilnConfigNode **ret)
 {
     Call call = { .resolution = resolution,
+                  .err = resolution->err,
                   .node = node,
                   .name = name,
                   .arguments = arguments,
-                  .maker = { .arena = resolution->config->arena,
-                             .origin = node->origin,
-                             .layer = node->layer } };
+                  .maker = { resolution->config->arena, node->origin, node->layer } };
 
     for (size_t i = 0; i < KILN_COUNT(resolvers); i++) {
         const Resolver *resolver = &resolvers[i];
 
         if (strcmp(resolver->name, name) != 0)
             continue;
-        if (arguments->count < resolver->least || arguments->count > resolver->most)
-            return kiln_error_set(resolution->err, KILN_E_USAGE, "%s got %zu arguments; write %s",
-                                  name, arguments->count, resolver->usage);
+        if (arguments->count < resolver->min_args || arguments->count > resolver->max_args)
+            return kiln_error_set(call.err, KILN_E_USAGE, "%s got %zu arguments; write %s", name,
+                                  arguments->count, resolver->usage);
         return resolver->run(&call, ret);
     }
-    return unknown(resolution, name);
+    return unknown(&call);
 }

@@ -1,46 +1,39 @@
-/* Calls of functions in the override grammar. */
+/* Functions of the override grammar: choice(1,2), int(x), sort([3,1]). functions.c has their
+ * table and binds arguments to parameters, casts.c and sweep/sweep_functions.c run them. */
 #ifndef KILN_CONFIG_OVERRIDE_FUNCTIONS_H
 #define KILN_CONFIG_OVERRIDE_FUNCTIONS_H
 
 #include "config/sweep/sweep_value.h"
 
-#define KILN_CALL_NAMED 3
+#define KILN_FUNCTION_PARAMETERS 3
 
-/* A call with its arguments sorted out. */
+/* A call with its arguments bound. */
 typedef struct KilnFunctionCall {
-    KilnValueText *value;
+    KilnValueParser *parser;
     const char *name;
-    size_t at;                              /* of the name, for messages */
-    KilnConfigNode *places;                 /* arguments without a name, a list; of a function
-                                             * with fixed parameters: none */
-    KilnConfigNode *named[KILN_CALL_NAMED]; /* in the order of the function's parameters */
+    size_t at;                                       /* of the name, for messages */
+    KilnConfigNode *args;                            /* of a variadic function: a list */
+    KilnConfigNode *named[KILN_FUNCTION_PARAMETERS]; /* by parameter; NULL: not given */
 } KilnFunctionCall;
 
-/* One function; *ret is a value, or stands for a sweep. */
-typedef KilnStatus (*KilnFunction)(const KilnFunctionCall *call, KilnConfigNode **ret,
-                                   KilnError *err);
+/* Runs a call; *ret is a value, or the items of a new sweep (kiln_sweep_value_of). */
+typedef KilnStatus KilnFunction(const KilnFunctionCall *call, KilnConfigNode **ret);
+
+KilnFunction kiln_function_cast; /* bool float int json_str str */
+KilnFunction kiln_function_choice;
+KilnFunction kiln_function_extend_list;
+KilnFunction kiln_function_glob;
+KilnFunction kiln_function_interval;
+KilnFunction kiln_function_range;
+KilnFunction kiln_function_shuffle;
+KilnFunction kiln_function_sort;
+KilnFunction kiln_function_tag;
+KilnFunction kiln_function_zip;
 
 /* "column 3: sort(): ..." */
-KilnStatus kiln_call_fail(const KilnFunctionCall *call, KilnError *err, const char *format, ...)
-    KILN_PRINTF(3, 4);
-
-/* Casts: (value...), value= */
-KilnStatus kiln_call_bool(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_float(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_int(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_json_str(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_str(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-/* Appending to a list, as Hydra 1.4 has it. */
-KilnStatus kiln_call_extend_list(const KilnFunctionCall *call, KilnConfigNode **ret,
-                                 KilnError *err);
-/* Sweeps. */
-KilnStatus kiln_call_choice(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_glob(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_interval(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_range(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_shuffle(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_sort(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_tag(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
-KilnStatus kiln_call_zip(const KilnFunctionCall *call, KilnConfigNode **ret, KilnError *err);
+KilnStatus kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)
+    KILN_PRINTF(2, 3);
+/* An error when one of the arguments is a sweep. */
+KilnStatus kiln_function_refuse_sweeps(const KilnFunctionCall *call);
 
 #endif

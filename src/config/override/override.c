@@ -1,4 +1,4 @@
-/* Parses overrides: sign, key, package; values are value.c's. */
+/* Parses overrides: sign, key, package. value.c parses their values. */
 #include "config/override/override.h"
 
 #include <string.h>
@@ -158,91 +158,91 @@ static const char *copy_key(KilnArena *arena, const char *p, size_t n)
     return key != NULL ? kiln_own_path(arena, key) : NULL;
 }
 
-/* The elements behind the first one and its comma; with it they are a sweep. */
-static KilnStatus read_more(KilnValueText *value, KilnConfigNode *first, KilnError *err)
+/* Parse the elements after the first one and its comma; together they are a sweep. */
+static KilnStatus read_more(KilnValueParser *parser, KilnConfigNode *first)
 {
-    KilnConfigNode *items = kiln_node_new(&value->maker, KILN_NODE_LIST), *item = first;
-    size_t start = value->at;
+    KilnConfigNode *items = kiln_node_new(&parser->maker, KILN_NODE_LIST), *item = first;
+    size_t start = parser->at;
     KilnStatus status = KILN_OK;
 
     if (items == NULL)
-        return kiln_error_nomem(err, sizeof(*items));
+        return kiln_error_nomem(parser->err, sizeof(*items));
     for (;;) {
-        if (kiln_sweep_value_of(value, item) != NULL)
-            return kiln_value_fail(value, start, err,
+        if (kiln_sweep_value_of(parser, item) != NULL)
+            return kiln_value_fail(parser, start,
                                    "a function with several values among others; write them all "
                                    "with commas, or all as its arguments");
-        if (kiln_node_append(value->maker.arena, items, NULL, value->maker.origin, item) == NULL)
-            return kiln_error_nomem(err, sizeof(*item));
-        kiln_value_skip_blanks(value);
-        if (value->text[value->at] != ',')
+        status = kiln_value_append(parser, items, NULL, item);
+        kiln_value_skip_blanks(parser);
+        if (status < 0 || parser->text[parser->at] != ',')
             break;
-        value->at++;
-        kiln_value_skip_blanks(value);
-        start = value->at;
-        status = kiln_value_element(value, &item, err);
+        parser->at++;
+        kiln_value_skip_blanks(parser);
+        start = parser->at;
+        status = kiln_value_element(parser, &item);
         if (status < 0)
             return status;
     }
-    KilnSweepValue *sweep = kiln_sweep_value_new(value, KILN_SWEEP_CHOICE, items);
+    KilnSweepValue *sweep = kiln_sweep_value_new(parser, KILN_SWEEP_CHOICE, items);
     if (sweep == NULL)
-        return kiln_error_nomem(err, sizeof(*sweep));
+        return kiln_error_nomem(parser->err, sizeof(*sweep));
     sweep->simple = true;
     return status;
 }
 
-/* key=extend_list(a,b) is Hydra's way to say key+=[a,b]. */
-static KilnStatus read_extension(const KilnValueText *value, const KilnConfigNode *node,
-                                 KilnOverride *override, KilnError *err)
+/* key=extend_list(a,b) is Hydra's way to write key+=[a,b]. */
+static KilnStatus read_extension(const KilnValueParser *parser, const KilnConfigNode *node,
+                                 KilnOverride *override)
 {
     size_t start = (size_t)(override->value_text - override->text);
 
-    if (node != value->extension)
-        return kiln_value_fail(value, start, err,
+    if (node != parser->extension)
+        return kiln_value_fail(parser, start,
                                "extend_list() must be the whole value; a sweep appends with "
                                "%s+=a,b",
                                override->key);
     if (override->kind != KILN_OVERRIDE_SET)
-        return kiln_value_fail(value, start, err,
-                               "extend_list() appends to the list that is there: write %s=..., "
-                               "without another sign",
+        return kiln_value_fail(parser, start,
+                               "extend_list() appends to the list: write %s=..., without another "
+                               "sign",
                                override->key);
     override->kind = KILN_OVERRIDE_APPEND;
     return KILN_OK;
 }
 
-static KilnStatus read_value(KilnArena *arena, const char *p, KilnOverride *override,
-                             KilnError *err)
+static KilnStatus read_value(KilnArena *arena, KilnOverride *override, KilnError *err)
 {
-    KilnMaker maker = { .arena = arena, .origin = override->origin, .layer = KILN_LAYER_ARGUMENT };
-    KilnValueText value = { .maker = maker, .text = override->text, .functions = true };
+    KilnValueParser parser = { .maker = { arena, override->origin, KILN_LAYER_ARGUMENT },
+                               .text = override->text,
+                               .at = (size_t)(override->value_text - override->text),
+                               .functions = true,
+                               .err = err };
     KilnConfigNode *node = NULL;
     KilnStatus status;
 
-    value.at = (size_t)(p - override->text);
-    kiln_value_skip_blanks(&value);
-    if (value.text[value.at] == '\0') {
-        if (maker.origin.line == 0)
-            maker.origin.column = (int)value.at + 1;
-        override->value = kiln_node_string(&maker, "");
+    kiln_value_skip_blanks(&parser);
+    if (parser.text[parser.at] == '\0') {
+        if (parser.maker.origin.line == 0)
+            parser.maker.origin.column = (int)parser.at + 1;
+        override->value = kiln_node_string(&parser.maker, "");
         return override->value != NULL ? KILN_OK : kiln_error_nomem(err, 1);
     }
-    status = kiln_value_element(&value, &node, err);
-    kiln_value_skip_blanks(&value);
-    if (status >= 0 && value.text[value.at] == ',') {
-        status = read_more(&value, node, err);
+    status = kiln_value_element(&parser, &node);
+    kiln_value_skip_blanks(&parser);
+    if (status >= 0 && parser.text[parser.at] == ',') {
+        status = read_more(&parser, node);
         if (status >= 0)
-            node = value.sweeps->items;
+            node = parser.sweeps->items;
     }
-    if (status >= 0 && value.text[value.at] != '\0')
-        status = kiln_value_fail(&value, value.at, err,
+    if (status >= 0 && parser.text[parser.at] != '\0')
+        status = kiln_value_fail(&parser, parser.at,
                                  "'%c' closes nothing; quote the value if it is text",
-                                 value.text[value.at]);
-    if (status >= 0 && value.extension != NULL)
-        status = read_extension(&value, node, override, err);
+                                 parser.text[parser.at]);
+    if (status >= 0 && parser.extension != NULL)
+        status = read_extension(&parser, node, override);
     if (status < 0)
         return kiln_error_at(err, &override->origin);
-    override->sweep = kiln_sweep_value_of(&value, node);
+    override->sweep = kiln_sweep_value_of(&parser, node);
     override->value = override->sweep != NULL && node->count > 0 ? node->entries[0].value : node;
     return KILN_OK;
 }
@@ -302,7 +302,7 @@ static KilnStatus read_override(KilnArena *arena, const char *text, const KilnOr
     if (*p != '=')
         return bad_key(&override, p, err);
     override.value_text = p + 1;
-    KilnStatus status = read_value(arena, p + 1, &override, &problem);
+    KilnStatus status = read_value(arena, &override, &problem);
     if (status < 0)
         status = keep_problem(arena, &problem, &override, err);
     if (status >= 0)

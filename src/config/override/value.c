@@ -9,27 +9,25 @@
 
 enum { MOST_LEVELS = 64 };
 
-void kiln_value_point(const KilnValueText *value, size_t at, KilnError *err)
+void kiln_value_set_origin(const KilnValueParser *parser, size_t at)
 {
-    const KilnOrigin *origin = &value->maker.origin;
+    const KilnOrigin *origin = &parser->maker.origin;
 
-    if (err == NULL || !value->functions || origin->line > 0)
-        return;
-    err->origin = (KilnOrigin) { .source = origin->source, .column = (int)at + 1 };
+    if (parser->err != NULL && parser->functions && origin->line == 0)
+        parser->err->origin = (KilnOrigin) { .source = origin->source, .column = (int)at + 1 };
 }
 
-KilnStatus kiln_value_fail(const KilnValueText *value, size_t at, KilnError *err,
-                           const char *format, ...)
+KilnStatus kiln_value_fail(const KilnValueParser *parser, size_t at, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    kiln_error_vset(err, KILN_E_SYNTAX, format, args);
+    kiln_error_vset(parser->err, KILN_E_SYNTAX, format, args);
     va_end(args);
-    kiln_value_point(value, at, err);
-    if (value->text[at] == '\0')
-        return kiln_error_prefix(err, "at the end: ");
-    return kiln_error_prefix(err, "column %zu: ", at + 1);
+    kiln_value_set_origin(parser, at);
+    if (parser->text[at] == '\0')
+        return kiln_error_prefix(parser->err, "at the end: ");
+    return kiln_error_prefix(parser->err, "column %zu: ", at + 1);
 }
 
 static bool is_blank(char c)
@@ -37,10 +35,10 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-void kiln_value_skip_blanks(KilnValueText *value)
+void kiln_value_skip_blanks(KilnValueParser *parser)
 {
-    while (is_blank(value->text[value->at]))
-        value->at++;
+    while (is_blank(parser->text[parser->at]))
+        parser->at++;
 }
 
 static bool is_word(char c)
@@ -86,25 +84,25 @@ typedef struct Piece {
     bool escaped, mixed;
 } Piece;
 
-static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnError *err)
+static KilnStatus add_interpolation(KilnValueParser *parser, Piece *piece)
 {
     const KilnConfigNode *node = NULL;
-    size_t start = value->at;
+    size_t start = parser->at;
     KilnStatus status;
 
-    if (value->interpolate == NULL) {
-        size_t end = kiln_value_skip_interpolation(value->text, start);
+    if (parser->interpolate == NULL) {
+        size_t end = kiln_value_skip_interpolation(parser->text, start);
 
         if (end == 0)
-            return kiln_value_fail(value, start, err, "'${' is not closed by '}'");
+            return kiln_value_fail(parser, start, "'${' is not closed by '}'");
         if (end - start == strlen("${}"))
-            return kiln_value_fail(value, start, err, "${} names nothing; write ${key}");
-        kiln_text_append_n(&piece->text, value->text + start, end - start);
+            return kiln_value_fail(parser, start, "${} names nothing; write ${key}");
+        kiln_text_append_n(&piece->text, parser->text + start, end - start);
         piece->mixed = true;
-        value->at = end;
+        parser->at = end;
         return KILN_OK;
     }
-    status = value->interpolate(value->ctx, value, &node, err);
+    status = parser->interpolate(parser->ctx, parser, &node);
     if (status < 0)
         return status;
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
@@ -116,59 +114,59 @@ static KilnStatus add_interpolation(KilnValueText *value, Piece *piece, KilnErro
 }
 
 /* Blanks at the end of an element, or in front of a key's colon, are not part of it. */
-static bool only_blanks_left(const KilnValueText *value, bool key)
+static bool only_blanks_left(const KilnValueParser *parser, bool key)
 {
-    size_t at = value->at;
+    size_t at = parser->at;
 
-    while (is_blank(value->text[at]))
+    while (is_blank(parser->text[at]))
         at++;
-    return is_end(value->text[at]) || (key && value->text[at] == ':');
+    return is_end(parser->text[at]) || (key && parser->text[at] == ':');
 }
 
-static KilnStatus odd_character(KilnValueText *value, KilnError *err)
+static KilnStatus odd_character(KilnValueParser *parser)
 {
-    char c = value->text[value->at];
+    char c = parser->text[parser->at];
 
     if (c == '\'' || c == '"')
-        return kiln_value_fail(value, value->at, err,
+        return kiln_value_fail(parser, parser->at,
                                "a quote in the middle of a value; quote the whole value, or write "
                                "it without");
     if (c == '=')
-        return kiln_value_fail(value, value->at, err,
+        return kiln_value_fail(parser, parser->at,
                                "'=' in a value must be quoted ('a=b') or escaped (a\\=b)");
-    return kiln_value_fail(value, value->at, err,
+    return kiln_value_fail(parser, parser->at,
                            "'%c' can't stand in an unquoted value; quote the value: "
                            "key='value' (and once more for the shell: \"key='value'\")",
                            c);
 }
 
-static KilnStatus read_pieces(KilnValueText *value, bool key, Piece *piece, KilnError *err)
+static KilnStatus read_pieces(KilnValueParser *parser, bool key, Piece *piece)
 {
     KilnStatus status = KILN_OK;
 
     while (status >= 0) {
-        const char *p = value->text + value->at;
+        const char *p = parser->text + parser->at;
 
         if (is_end(*p) || (key && *p == ':'))
             break;
-        if (is_blank(*p) && only_blanks_left(value, key)) {
-            kiln_value_skip_blanks(value);
+        if (is_blank(*p) && only_blanks_left(parser, key)) {
+            kiln_value_skip_blanks(parser);
             break;
         }
         if (*p == '$' && p[1] == '{' && !key) {
-            status = add_interpolation(value, piece, err);
+            status = add_interpolation(parser, piece);
             continue;
         }
         if (*p == '\\' && p[1] != '\0' && strchr("\\()[]{}:=, \t", p[1]) != NULL) {
             kiln_text_char(&piece->text, p[1]);
             piece->escaped = true;
-            value->at += 2;
+            parser->at += 2;
         } else if (is_word(*p) || is_blank(*p) || strchr("/\\+.$%*@?|:", *p) != NULL ||
                    (unsigned char)*p >= 0x80) {
             kiln_text_char(&piece->text, *p);
-            value->at++;
+            parser->at++;
         } else {
-            return odd_character(value, err);
+            return odd_character(parser);
         }
         piece->only = NULL;
     }
@@ -176,250 +174,314 @@ static KilnStatus read_pieces(KilnValueText *value, bool key, Piece *piece, Kiln
 }
 
 /* The scalar that the pieces make. */
-static KilnConfigNode *from_pieces(KilnValueText *value, const Piece *piece)
+static KilnConfigNode *from_pieces(KilnValueParser *parser, const Piece *piece)
 {
     const char *text = kiln_arena_strndup(
-        value->maker.arena, piece->text.data != NULL ? piece->text.data : "", piece->text.length);
+        parser->maker.arena, piece->text.data != NULL ? piece->text.data : "", piece->text.length);
     KilnScalar type;
 
     if (text == NULL)
         return NULL;
-    if (value->interpolate != NULL && piece->mixed)
+    if (parser->interpolate != NULL && piece->mixed)
         type = KILN_SCALAR_STR;
     else if (piece->escaped || piece->mixed)
         type = kiln_scalar_text(text);
     else
-        type = kiln_scalar_value(value->maker.arena, text, &text);
-    return kiln_node_scalar(&value->maker, type, text);
+        type = kiln_scalar_value(parser->maker.arena, text, &text);
+    return kiln_node_scalar(&parser->maker, type, text);
 }
 
-static KilnStatus read_unquoted(KilnValueText *value, bool key, KilnConfigNode **ret,
-                                KilnError *err)
+static KilnStatus read_unquoted(KilnValueParser *parser, bool key, KilnConfigNode **ret)
 {
     Piece piece = { 0 };
-    size_t start = value->at;
-    KilnStatus status = read_pieces(value, key, &piece, err);
+    size_t start = parser->at;
+    KilnStatus status = read_pieces(parser, key, &piece);
     const KilnConfigNode *whole = piece.missing != NULL ? piece.missing : piece.only;
 
     if (status >= 0 && piece.text.failed)
-        status = kiln_error_nomem(err, 1);
+        status = kiln_error_nomem(parser->err, 1);
     if (status >= 0 && whole == NULL && piece.text.length == 0 && !piece.mixed)
-        status = kiln_value_fail(value, start, err, "a value is missing here");
+        status = kiln_value_fail(parser, start, "a value is missing here");
     if (status >= 0) {
         /* An interpolation's value is shared, not copied: nobody changes it. */
-        *ret = whole != NULL ? (KilnConfigNode *)whole : from_pieces(value, &piece);
+        *ret = whole != NULL ? (KilnConfigNode *)whole : from_pieces(parser, &piece);
         if (*ret == NULL)
-            status = kiln_error_nomem(err, sizeof(**ret));
+            status = kiln_error_nomem(parser->err, sizeof(**ret));
     }
     kiln_text_release(&piece.text);
     return status;
 }
 
+/* ---- Quoted text ------------------------------------------------------------- */
+
+/* Backslashes escape only before the quote, and before ${ where it is resolved: two stand for
+ * one, and an odd one makes the quote or the ${ plain text. */
+static KilnStatus read_quoted_text(KilnValueParser *parser, char quote, KilnText *text,
+                                   const KilnConfigNode **ret_missing)
+{
+    size_t start = parser->at++;
+
+    for (;;) {
+        const char *p = parser->text + parser->at;
+        size_t n = strspn(p, "\\");
+        bool at_quote = p[n] == quote;
+        bool at_dollar = parser->interpolate != NULL && p[n] == '$' && p[n + 1] == '{';
+
+        if (p[n] == '\0')
+            return kiln_value_fail(parser, start, "the quote %c is not closed", quote);
+        kiln_text_append_n(text, p, at_quote || at_dollar ? n / 2 : n);
+        parser->at += n;
+        if (at_quote && n % 2 == 0) {
+            parser->at++;
+            return KILN_OK;
+        }
+        if (at_dollar && n % 2 == 0) {
+            const KilnConfigNode *node = NULL;
+            KilnStatus status = parser->interpolate(parser->ctx, parser, &node);
+
+            if (status < 0)
+                return status;
+            if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
+                *ret_missing = node;
+            kiln_value_text(node, text);
+            continue;
+        }
+        kiln_text_char(text, p[n]);
+        parser->at++;
+    }
+}
+
+static KilnStatus read_quoted(KilnValueParser *parser, KilnConfigNode **ret)
+{
+    const KilnConfigNode *missing = NULL;
+    KilnText text = { 0 };
+    KilnConfigNode *node;
+    char quote = parser->text[parser->at], c;
+    KilnStatus status = read_quoted_text(parser, quote, &text, &missing);
+
+    if (status < 0) {
+        kiln_text_release(&text);
+        return status;
+    }
+    node = text.failed ? NULL
+                       : kiln_node_string(&parser->maker, text.data != NULL ? text.data : "");
+    kiln_text_release(&text);
+    if (node == NULL)
+        return kiln_error_nomem(parser->err, sizeof(*node));
+    node->quote = quote;
+    if (parser->interpolate != NULL && node->scalar == KILN_SCALAR_INTERPOLATION)
+        node->scalar = KILN_SCALAR_STR; /* resolved: a ${ that is left is text */
+    kiln_value_skip_blanks(parser);
+    c = parser->text[parser->at];
+    if (c != '\0' && strchr(",]})", c) == NULL)
+        return kiln_value_fail(parser, parser->at,
+                               "'%c' after quoted text; put the quotes around the whole value", c);
+    *ret = missing != NULL ? (KilnConfigNode *)missing : node;
+    return KILN_OK;
+}
+
 /* ---- Lists, mappings, calls --------------------------------------------------- */
 
-static KilnStatus append(KilnValueText *value, KilnConfigNode *node, const char *key,
-                         KilnConfigNode *child, KilnError *err)
+KilnStatus kiln_value_append(KilnValueParser *parser, KilnConfigNode *node, const char *key,
+                             KilnConfigNode *item)
 {
-    const KilnConfigNode *parent = child->parent;
+    KilnConfigNode *parent = item != NULL ? item->parent : NULL;
 
-    if (kiln_node_append(value->maker.arena, node, key, value->maker.origin, child) == NULL)
-        return kiln_error_nomem(err, sizeof(KilnEntry));
-    if (parent != NULL) /* a value of the tree stays where it is */
-        child->parent = (KilnConfigNode *)parent;
+    if (kiln_node_append(parser->maker.arena, node, key, parser->maker.origin, item) == NULL)
+        return kiln_error_nomem(parser->err, sizeof(KilnEntry));
+    if (parent != NULL)
+        item->parent = parent;
     return KILN_OK;
 }
 
 /* choice(1,2) and the like are whole values. */
-static KilnStatus refuse_sweep(const KilnValueText *value, size_t at, const KilnConfigNode *item,
-                               KilnError *err)
+static KilnStatus refuse_sweep(const KilnValueParser *parser, size_t at, const KilnConfigNode *item)
 {
-    if (kiln_sweep_value_of(value, item) == NULL)
+    if (kiln_sweep_value_of(parser, item) == NULL)
         return KILN_OK;
-    return kiln_value_fail(value, at, err,
+    return kiln_value_fail(parser, at,
                            "several values can't stand inside [...] or {...}; write the whole "
                            "lists: key=[1,x],[2,x]");
 }
 
 /* name= in front of an argument; the name, in the arena, or NULL. */
-static const char *argument_name(KilnValueText *value)
+static const char *argument_name(KilnValueParser *parser)
 {
-    size_t at = value->at, n = 0;
+    size_t at = parser->at, n = 0;
 
-    while (is_word(value->text[at + n]))
+    while (is_word(parser->text[at + n]))
         n++;
-    for (at += n; is_blank(value->text[at]);)
+    for (at += n; is_blank(parser->text[at]);)
         at++;
-    if (n == 0 || value->text[at] != '=')
+    if (n == 0 || parser->text[at] != '=')
         return NULL;
-    const char *name = kiln_arena_strndup(value->maker.arena, value->text + value->at, n);
-    value->at = at + 1;
-    kiln_value_skip_blanks(value);
+    const char *name = kiln_arena_strndup(parser->maker.arena, parser->text + parser->at, n);
+    parser->at = at + 1;
+    kiln_value_skip_blanks(parser);
     return name;
 }
 
-KilnStatus kiln_value_sequence(KilnValueText *value, char close, bool gaps, KilnConfigNode *list,
-                               KilnError *err)
+KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps, KilnConfigNode *list)
 {
-    kiln_value_skip_blanks(value);
-    if (value->text[value->at] == close) {
-        value->at++;
+    kiln_value_skip_blanks(parser);
+    if (parser->text[parser->at] == close) {
+        parser->at++;
         return KILN_OK;
     }
     for (;;) {
-        const char *name = close == ')' ? argument_name(value) : NULL;
+        const char *name = close == ')' ? argument_name(parser) : NULL;
         KilnConfigNode *item = NULL;
-        size_t start = value->at;
+        size_t start = parser->at;
         KilnStatus status;
-        char c = value->text[start];
+        char c = parser->text[start];
 
         if (gaps && (c == ',' || c == close))
-            item = kiln_node_string(&value->maker, "");
-        status = item != NULL ? KILN_OK : kiln_value_element(value, &item, err);
+            item = kiln_node_string(&parser->maker, "");
+        status = item != NULL ? KILN_OK : kiln_value_element(parser, &item);
         if (status >= 0)
-            status = append(value, list, name, item, err);
+            status = kiln_value_append(parser, list, name, item);
         if (status >= 0 && close != ')')
-            status = refuse_sweep(value, start, item, err);
+            status = refuse_sweep(parser, start, item);
         if (status < 0)
             return status;
-        kiln_value_skip_blanks(value);
-        c = value->text[value->at];
+        kiln_value_skip_blanks(parser);
+        c = parser->text[parser->at];
         if (c == '\0')
-            return kiln_value_fail(value, value->at, err, "'%c' is missing at the end", close);
+            return kiln_value_fail(parser, parser->at, "'%c' is missing at the end", close);
         if (c != ',' && c != close)
-            return kiln_value_fail(value, value->at, err, "expected ',' or '%c', got '%c'", close,
-                                   c);
-        value->at++;
+            return kiln_value_fail(parser, parser->at, "expected ',' or '%c', got '%c'", close, c);
+        parser->at++;
         if (c == close)
             return KILN_OK;
-        kiln_value_skip_blanks(value);
+        kiln_value_skip_blanks(parser);
     }
 }
 
-static KilnStatus read_pair(KilnValueText *value, KilnConfigNode *map, KilnError *err)
+static KilnStatus read_pair(KilnValueParser *parser, KilnConfigNode *map)
 {
     KilnConfigNode *key = NULL, *item = NULL;
-    size_t start = value->at;
+    size_t start = parser->at;
     KilnEntry *other;
     KilnStatus status;
 
-    if (value->text[start] == '\'' || value->text[start] == '"')
-        return kiln_value_fail(value, start, err, "keys in {...} are written without quotes");
-    status = read_unquoted(value, true, &key, err);
+    if (parser->text[start] == '\'' || parser->text[start] == '"')
+        return kiln_value_fail(parser, start, "keys in {...} are written without quotes");
+    status = read_unquoted(parser, true, &key);
     if (status < 0)
         return status;
-    if (value->text[value->at] != ':')
-        return kiln_value_fail(value, value->at, err,
+    if (parser->text[parser->at] != ':')
+        return kiln_value_fail(parser, parser->at,
                                "expected ':' after the key '%s'; text with braces is quoted twice, "
                                "for the shell and for kiln: 'key=\"{%s}\"'",
                                key->text, key->text);
     if (key->scalar == KILN_SCALAR_NULL)
-        return kiln_value_fail(value, start, err, "a key must not be null");
-    value->at++;
-    kiln_value_skip_blanks(value);
-    start = value->at;
-    status = kiln_value_element(value, &item, err);
+        return kiln_value_fail(parser, start, "a key must not be null");
+    parser->at++;
+    kiln_value_skip_blanks(parser);
+    start = parser->at;
+    status = kiln_value_element(parser, &item);
     if (status >= 0)
-        status = refuse_sweep(value, start, item, err);
+        status = refuse_sweep(parser, start, item);
     if (status < 0)
         return status;
     /* The last of two equal keys wins, as in Python's dict. */
     other = kiln_node_entry(map, key->text);
     if (other != NULL)
         kiln_node_remove(map, other);
-    status = append(value, map, key->text, item, err);
+    status = kiln_value_append(parser, map, key->text, item);
     if (status >= 0)
         map->entries[map->count - 1].key_typed = key->scalar != KILN_SCALAR_STR &&
                                                  key->scalar != KILN_SCALAR_MISSING;
     return status;
 }
 
-static KilnStatus read_map(KilnValueText *value, KilnConfigNode *map, KilnError *err)
+static KilnStatus read_map(KilnValueParser *parser, KilnConfigNode *map)
 {
-    kiln_value_skip_blanks(value);
-    if (value->text[value->at] == '}') {
-        value->at++;
+    kiln_value_skip_blanks(parser);
+    if (parser->text[parser->at] == '}') {
+        parser->at++;
         return KILN_OK;
     }
     for (;;) {
-        KilnStatus status = read_pair(value, map, err);
+        KilnStatus status = read_pair(parser, map);
         char c;
 
         if (status < 0)
             return status;
-        kiln_value_skip_blanks(value);
-        c = value->text[value->at];
+        kiln_value_skip_blanks(parser);
+        c = parser->text[parser->at];
         if (c != ',' && c != '}')
-            return kiln_value_fail(value, value->at, err, "expected ',' or '}' in {...}");
-        value->at++;
-        kiln_value_skip_blanks(value);
+            return kiln_value_fail(parser, parser->at, "expected ',' or '}' in {...}");
+        parser->at++;
+        kiln_value_skip_blanks(parser);
         if (c == '}')
             return KILN_OK;
     }
 }
 
 /* Length of the name of a call `name(`, or 0. */
-static size_t call_name(const KilnValueText *value, size_t *ret_open)
+static size_t call_name(const KilnValueParser *parser, size_t *ret_open)
 {
-    const char *p = value->text + value->at;
+    const char *p = parser->text + parser->at;
     size_t n = 0, open;
 
-    if (!value->functions || (*p >= '0' && *p <= '9') || *p == '-')
+    if (!parser->functions || (*p >= '0' && *p <= '9') || *p == '-')
         return 0;
     while (is_word(p[n]))
         n++;
     for (open = n; is_blank(p[open]);)
         open++;
-    *ret_open = value->at + open;
+    *ret_open = parser->at + open;
     return p[open] == '(' ? n : 0;
 }
 
-static KilnStatus read_call(KilnValueText *value, size_t length, size_t open, KilnConfigNode **ret,
-                            KilnError *err)
+static KilnStatus read_call(KilnValueParser *parser, size_t length, size_t open,
+                            KilnConfigNode **ret)
 {
-    const char *name = kiln_arena_strndup(value->maker.arena, value->text + value->at, length);
-    KilnConfigNode *arguments = kiln_node_new(&value->maker, KILN_NODE_LIST);
-    size_t at = value->at;
+    const char *name = kiln_arena_strndup(parser->maker.arena, parser->text + parser->at, length);
+    KilnConfigNode *arguments = kiln_node_new(&parser->maker, KILN_NODE_LIST);
+    size_t at = parser->at;
     KilnStatus status;
 
     if (name == NULL || arguments == NULL)
-        return kiln_error_nomem(err, length);
-    value->at = open + 1;
-    status = kiln_value_sequence(value, ')', false, arguments, err);
+        return kiln_error_nomem(parser->err, length);
+    parser->at = open + 1;
+    status = kiln_value_sequence(parser, ')', false, arguments);
     if (status < 0)
         return status;
-    return kiln_function_call(value, name, at, arguments, ret, err);
+    return kiln_function_call(parser, name, at, arguments, ret);
 }
 
-KilnStatus kiln_value_element(KilnValueText *value, KilnConfigNode **ret, KilnError *err)
+KilnStatus kiln_value_element(KilnValueParser *parser, KilnConfigNode **ret)
 {
-    char c = value->text[value->at];
+    char c = parser->text[parser->at];
     size_t open = 0, length;
     KilnStatus status;
 
-    if (value->functions && value->maker.origin.line == 0) /* of an argument */
-        value->maker.origin.column = (int)value->at + 1;
-    if (value->depth >= MOST_LEVELS)
-        return kiln_value_fail(value, value->at, err, "nested deeper than %d levels", MOST_LEVELS);
+    if (parser->functions && parser->maker.origin.line == 0) /* of an argument */
+        parser->maker.origin.column = (int)parser->at + 1;
+    if (parser->depth >= MOST_LEVELS)
+        return kiln_value_fail(parser, parser->at, "nested deeper than %d levels", MOST_LEVELS);
     if (c == '\'' || c == '"')
-        return kiln_value_quoted(value, ret, err);
-    length = call_name(value, &open);
+        return read_quoted(parser, ret);
+    length = call_name(parser, &open);
     if (length == 0 && c != '[' && c != '{')
-        return read_unquoted(value, false, ret, err);
-    value->depth++;
+        return read_unquoted(parser, false, ret);
+    parser->depth++;
     if (length > 0) {
-        status = read_call(value, length, open, ret, err);
+        status = read_call(parser, length, open, ret);
     } else {
-        KilnConfigNode *node = kiln_node_new(&value->maker,
+        KilnConfigNode *node = kiln_node_new(&parser->maker,
                                              c == '[' ? KILN_NODE_LIST : KILN_NODE_MAP);
 
-        value->at++;
+        parser->at++;
         if (node == NULL)
-            status = kiln_error_nomem(err, sizeof(*node));
+            status = kiln_error_nomem(parser->err, sizeof(*node));
         else
-            status = c == '[' ? kiln_value_sequence(value, ']', !value->functions, node, err)
-                              : read_map(value, node, err);
+            status = c == '[' ? kiln_value_sequence(parser, ']', !parser->functions, node)
+                              : read_map(parser, node);
         *ret = node;
     }
-    value->depth--;
+    parser->depth--;
     return status;
 }

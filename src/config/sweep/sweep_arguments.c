@@ -242,9 +242,9 @@ static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *ov
                              KilnError *err)
 {
     KilnMaker maker = { .arena = splitter->arena, .origin = override->origin };
-    KilnValueText value = { .maker = maker };
+    KilnValueParser parser = { .maker = maker };
     const char *target = kiln_override_target(splitter->arena, override), *p = override->value_text;
-    KilnSweepValue *sweep = kiln_sweep_value_new(&value, KILN_SWEEP_CHOICE, NULL);
+    KilnSweepValue *sweep = kiln_sweep_value_new(&parser, KILN_SWEEP_CHOICE, NULL);
     KilnStatus status = KILN_OK;
 
     while (status >= 0 && target != NULL && sweep != NULL) {

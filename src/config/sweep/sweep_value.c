@@ -12,25 +12,25 @@
 
 /* More in one axis is a mistake, and would fill the memory. */
 
-KilnSweepValue *kiln_sweep_value_new(KilnValueText *value, KilnSweepKind kind,
+KilnSweepValue *kiln_sweep_value_new(KilnValueParser *parser, KilnSweepKind kind,
                                      KilnConfigNode *items)
 {
-    KilnSweepValue *sweep = kiln_arena_alloc(value->maker.arena, sizeof(*sweep));
+    KilnSweepValue *sweep = kiln_arena_alloc(parser->maker.arena, sizeof(*sweep));
 
     if (sweep == NULL)
         return NULL;
     sweep->kind = kind;
-    sweep->items = items != NULL ? items : kiln_node_new(&value->maker, KILN_NODE_LIST);
-    sweep->next = value->sweeps;
+    sweep->items = items != NULL ? items : kiln_node_new(&parser->maker, KILN_NODE_LIST);
+    sweep->next = parser->sweeps;
     if (sweep->items == NULL)
         return NULL;
-    value->sweeps = sweep;
+    parser->sweeps = sweep;
     return sweep;
 }
 
-KilnSweepValue *kiln_sweep_value_of(const KilnValueText *value, const KilnConfigNode *node)
+KilnSweepValue *kiln_sweep_value_of(const KilnValueParser *parser, const KilnConfigNode *node)
 {
-    for (KilnSweepValue *sweep = value->sweeps; sweep != NULL; sweep = sweep->next)
+    for (KilnSweepValue *sweep = parser->sweeps; sweep != NULL; sweep = sweep->next)
         if (sweep->items == node)
             return sweep;
     return NULL;

@@ -34,10 +34,10 @@ struct KilnSweepValue {
 
 /* A new one that `value` knows. `items` may be NULL (an empty list) or an argument
  * list of a call. NULL when memory is out. */
-KilnSweepValue *kiln_sweep_value_new(KilnValueText *value, KilnSweepKind kind,
+KilnSweepValue *kiln_sweep_value_new(KilnValueParser *parser, KilnSweepKind kind,
                                      KilnConfigNode *items);
 /* The sweep that the node stands for; NULL when it is a value. */
-KilnSweepValue *kiln_sweep_value_of(const KilnValueText *value, const KilnConfigNode *node);
+KilnSweepValue *kiln_sweep_value_of(const KilnValueParser *parser, const KilnConfigNode *node);
 /* The values in order, a list in the arena. `options`: names in the group, for GLOB.
  * KILN_E_RANGE when there is no end of them. */
 KILN_NODISCARD KilnStatus kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,

@@ -139,10 +139,10 @@ static void test_plain_text(void **unused)
         { "root=${lr}/x=1", "root: 0.1/x=1\n" },
         { "root=a\\=b", "root: a=b\n" }, /* one value, which is read */
         { "++root=a=b", "root: a=b\n" },
-        { "root='a'=b", "'=' behind quoted text" },
+        { "root='a'=b", "'=' after quoted text" },
         { "root=[a=b]", "column 8: '=' in a value must be quoted" },
         { "root=choice(a,b)", "root has several values" },
-        { "root=int(x)", "'x' is no int" },
+        { "root=int(x)", "'x' is not a valid int" },
         { "free=a=b", "argument 1 `free=a=b`: column 7: '=' in a value must be quoted" },
         { "free=a,b", "free has several values" },
         { "model=a=b", "argument 1 `model=a=b`: column 8: '=' in a value must be quoted" },
