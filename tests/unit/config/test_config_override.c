@@ -204,7 +204,7 @@ static void test_errors(void **unused)
         { "a.-x=1", "column 2: '.' can't stand there in a key" },
         { "-a=1", "column 1: '-' can't stand there in a key" },
         { "+a+=1", "column 3: '+' can't stand there in a key" },
-        { "+a=extend_list(1)", "column 4: extend_list() appends to the list that is there" },
+        { "+a=extend_list(1)", "column 4: extend_list() appends to the list: write" },
         { "a=[extend_list(1)]", "extend_list() must be the whole value" },
         { "a=extend_list()", "column 3: extend_list(): it needs values" },
         { "a=json_str(range(3))", "a range can be cast to int and float only" },
