@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "graph/plan/plan_report.h"
 #include "train/optim/averaged_weights.h"
-#include "train/optim/learning_rates.h"
+#include "train/optim/lr_scales.h"
 #include "train/trainer.h"
 
 /* Runs of all kinds of networks took 1 to 8 MiB that nothing else accounts for: pages of code that
@@ -159,7 +159,7 @@ void kiln_memory_estimate_complete(KilnTrainer *trainer)
         const int64_t bytes = kiln_shape_count(kiln_param_shape(param)) * size;
 
         /* What is never trained has a place for these, which is not touched. */
-        if (!kiln_param_trained(param) || !kiln_learning_rates_trained(trainer, param))
+        if (!kiln_param_trained(param) || !kiln_lr_scales_trained(trainer, param))
             continue;
         memory->gradients += bytes;
         memory->optimizer += kiln_optimizers_slots(trainer, param) * bytes;

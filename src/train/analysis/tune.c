@@ -13,7 +13,7 @@
 #include "train/assemble.h"
 #include "train/checkpoint/component_state.h"
 #include "train/checkpoint/initial_weights.h"
-#include "train/optim/learning_rates.h"
+#include "train/optim/lr_scales.h"
 
 struct KilnTune {
     KilnConfig *config;
@@ -213,7 +213,7 @@ static KilnStatus next_batch(KilnTrainer *trainer, KilnLoader *loader, KilnBatch
         return status;
     trainer->at.epoch++;
     trainer->at.batch = trainer->at.in_group = 0;
-    status = kiln_learning_rates_apply(trainer, trainer->at.epoch, err);
+    status = kiln_lr_scales_apply(trainer, trainer->at.epoch, err);
     if (status >= 0)
         status = kiln_loader_start(loader, trainer->at.epoch, 0, err);
     if (status >= 0)

@@ -7,7 +7,7 @@
 
 #include "base/system/file.h"
 #include "train/loader/bottleneck.h"
-#include "train/optim/learning_rates.h"
+#include "train/optim/lr_scales.h"
 #include "train/optim/lr_schedules.h"
 #include "train/run/run_journal.h"
 #include "train/trainer.h"
@@ -188,7 +188,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
 static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
 {
     KilnTiming *timing = &trainer->timing;
-    KilnStatus status = kiln_learning_rates_apply(trainer, trainer->at.epoch, err);
+    KilnStatus status = kiln_lr_scales_apply(trainer, trainer->at.epoch, err);
 
     timing->phase_start = kiln_clock();
     timing->phase_samples = 0;

@@ -106,7 +106,7 @@ static KilnStatus loss_not_finite(KilnTrainer *trainer, double loss, KilnError *
                           (long long)trainer->at.step + 1, kiln_trainer_learning_rate(trainer));
 }
 
-/* Put the position of training in front of an error of a step. */
+/* Prefix the error of a step with the position of training. */
 static KilnStatus prefix_position(const KilnTrainer *trainer, KilnError *err)
 {
     return kiln_error_prefix(

@@ -1,11 +1,11 @@
 /* Records every kind of step of a run on batches without data, and plans those of training. Errors
- * of shapes are found here, and the plans tell how much memory the steps take. */
+ * of shapes are found here, and the plans give the memory that the steps take. */
 #include "train/loop/plan_steps.h"
 
 #include "graph/graph.h"
 #include "train/analysis/model_layers.h"
 #include "train/loop/manual.h"
-#include "train/optim/learning_rates.h"
+#include "train/optim/lr_scales.h"
 #include "train/optim/lr_schedules.h"
 #include "train/trainer.h"
 
@@ -108,13 +108,13 @@ static KilnStatus record_epochs(KilnTrainer *trainer, const KilnBatch *batch, Ki
     KilnStatus status = KILN_OK;
 
     for (int64_t epoch = 0; epoch >= 0 && status >= 0;
-         epoch = kiln_learning_rates_next(trainer, epoch)) {
-        status = kiln_learning_rates_apply(trainer, epoch, err);
+         epoch = kiln_lr_scales_next(trainer, epoch)) {
+        status = kiln_lr_scales_apply(trainer, epoch, err);
         if (status >= 0)
             status = manual ? kiln_manual_plan(trainer, batch, err)
                             : record_batches(trainer, batch, err);
     }
-    return status >= 0 ? kiln_learning_rates_apply(trainer, 0, err) : status;
+    return status >= 0 ? kiln_lr_scales_apply(trainer, 0, err) : status;
 }
 
 /* Refuse options that have no effect on a module that drives its own steps. */

@@ -72,10 +72,10 @@ static const char *suggest_metric(const KilnTrainer *trainer, const char *name)
     return nearest != NULL ? nearest : n > 0 ? names[0] : NULL;
 }
 
-KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnInstance *who,
+KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnInstance *component,
                                         const char *name, KilnError *err)
 {
-    const char *path = kiln_instance_path(who), *suggestion = suggest_metric(trainer, name);
+    const char *path = kiln_instance_path(component), *suggestion = suggest_metric(trainer, name);
     KilnError why = { 0 };
 
     (void)kiln_trainer_unknown_metric(trainer, "monitor", name, &why);
@@ -84,11 +84,12 @@ KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnIn
     return kiln_error_set(err, KILN_E_KEY, "%s\n  try %s.monitor=%s", why.text, path, suggestion);
 }
 
-KilnStatus kiln_trainer_mode(const KilnTrainer *trainer, const KilnInstance *who, const char *name,
-                             int64_t mode, bool *ret_higher_is_better, KilnError *err)
+KilnStatus kiln_trainer_mode(const KilnTrainer *trainer, const KilnInstance *component,
+                             const char *name, int64_t mode, bool *ret_higher_is_better,
+                             KilnError *err)
 {
     const KilnMode declared = kiln_metrics_mode(trainer->metrics, name);
-    const char *path = kiln_instance_path(who);
+    const char *path = kiln_instance_path(component);
 
     if (mode == KILN_MODE_AUTO && declared == KILN_MODE_AUTO)
         return kiln_error_set(err, KILN_E_RANGE,

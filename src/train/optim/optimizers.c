@@ -8,7 +8,7 @@
 
 #include "base/call.h"
 #include "base/system/zeros.h"
-#include "train/optim/learning_rates.h"
+#include "train/optim/lr_scales.h"
 #include "train/optim/lr_schedules.h"
 #include "train/trainer.h"
 
@@ -87,7 +87,7 @@ static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, 
     optimizer->use = *use;
     const KilnOptimizerOps *ops = ops_of(optimizer);
     const KilnOptimizerCommon common = kiln_optimizer_common(optimizer);
-    const bool vary = kiln_learning_rates_vary(trainer);
+    const bool vary = kiln_lr_scales_vary(trainer);
     KilnStatus status = kiln_segments_new(trainer->params, use->params, &common,
                                           ops->per_parameter || vary, &optimizer->segments, err);
     if (status < 0) {

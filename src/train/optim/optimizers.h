@@ -15,7 +15,7 @@ typedef struct KilnOptimizerState {
     size_t n_slots;
     float hyper[KILN_MAX_HYPER];
     KilnSegments segments;
-    float *scales;        /* rates of the segments before callbacks scale them (learning_rates.c);
+    float *scales;        /* rates of the segments before callbacks scale them (lr_scales.c);
                            * NULL: none does */
     int64_t updates;      /* made since the start */
     double rate;          /* of the last one */

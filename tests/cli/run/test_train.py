@@ -230,7 +230,7 @@ class Precision(Case):
             for precision in ["32-true", "bf16-mixed", "bf16-true"]:
                 _, err = self.run_kiln("eval", f"ckpt_path={run}", f"trainer.precision={precision}",
                                        f"kiln.run.dir={run}-{precision}", program="kiln")
-                self.assertEqual("weights are f32 in the checkpoint and rounded to bf16" in err,
+                self.assertEqual("the checkpoint's f32 weights are rounded to bf16" in err,
                                  run == "wide" and precision == "bf16-true", f"{run}, {precision}: {err}")
 
     def test_bf16_is_bf16_mixed(self):

@@ -1,6 +1,6 @@
 /* Learning rates of single parameters that callbacks scale or freeze by epoch (finetuning). The
  * optimizer's own rate and its schedule are in train/optim/optimize.c. */
-#include "train/optim/learning_rates.h"
+#include "train/optim/lr_scales.h"
 
 #include "base/call.h"
 #include "train/trainer.h"
@@ -10,7 +10,7 @@ static const KilnCallbackOps *ops_of(const KilnTrainer *trainer, size_t i)
     return kiln_instance_component(trainer->callbacks[i])->ops.callback;
 }
 
-bool kiln_learning_rates_vary(const KilnTrainer *trainer)
+bool kiln_lr_scales_vary(const KilnTrainer *trainer)
 {
     for (size_t i = 0; i < trainer->n_callbacks; i++)
         if (ops_of(trainer, i)->lr_scale != NULL)
@@ -54,9 +54,9 @@ static bool scale_segments(const KilnTrainer *trainer, KilnOptimizerState *optim
     return trains;
 }
 
-KilnStatus kiln_learning_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err)
+KilnStatus kiln_lr_scales_apply(KilnTrainer *trainer, int64_t epoch, KilnError *err)
 {
-    if (!kiln_learning_rates_vary(trainer))
+    if (!kiln_lr_scales_vary(trainer))
         return KILN_OK;
     for (size_t i = 0; i < trainer->n_optimizers; i++)
         if (!scale_segments(trainer, &trainer->optimizers[i], epoch))
@@ -75,7 +75,7 @@ KilnStatus kiln_learning_rates_apply(KilnTrainer *trainer, int64_t epoch, KilnEr
     return KILN_OK;
 }
 
-int64_t kiln_learning_rates_next(const KilnTrainer *trainer, int64_t epoch)
+int64_t kiln_lr_scales_next(const KilnTrainer *trainer, int64_t epoch)
 {
     const int64_t end = kiln_loop_total_epochs(&trainer->schedule);
     int64_t next = -1;
@@ -94,7 +94,7 @@ int64_t kiln_learning_rates_next(const KilnTrainer *trainer, int64_t epoch)
     return next;
 }
 
-bool kiln_learning_rates_trained(const KilnTrainer *trainer, const KilnParam *param)
+bool kiln_lr_scales_trained(const KilnTrainer *trainer, const KilnParam *param)
 {
     size_t segment = 0;
 
@@ -108,7 +108,7 @@ bool kiln_learning_rates_trained(const KilnTrainer *trainer, const KilnParam *pa
         if (optimizer->scales == NULL) /* neighbours share a segment */
             return true;
         for (int64_t epoch = 0; epoch >= 0 && optimizer->scales[segment] > 0.0f;
-             epoch = kiln_learning_rates_next(trainer, epoch))
+             epoch = kiln_lr_scales_next(trainer, epoch))
             if (scale_of(trainer, param, epoch) > 0.0)
                 return true;
     }
