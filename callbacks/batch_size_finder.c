@@ -1,6 +1,6 @@
-/* Finds the largest batch that memory allows before training begins. Lightning's BatchSizeFinder
- * lets runs die of it; here the forecast of a run says what fits, and what was found is tried in
- * a few steps. Smaller batches are timed, too: the largest is not always the fastest. */
+/* Finds the largest batch that fits the memory, before training begins. Lightning's BatchSizeFinder
+ * runs out of memory to find it; here the memory estimate says what fits, and a few steps confirm
+ * it. Smaller batches are timed, too, since the largest is not always the fastest. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -31,16 +31,16 @@ static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, mode, "power", modes,
                     "power: double the size as long as it fits; binsearch: then halve the steps, "
                     "to the last sample that fits"),
-    KILN_FIELD_I64(Opts, steps_per_trial, "3", 1, 100000, "steps that a size is tried for"),
+    KILN_FIELD_I64(Opts, steps_per_trial, "3", 1, 100000, "steps to train with each size"),
     KILN_FIELD_I64(Opts, init_val, "2", 1, 1000000, "size to begin with"),
-    KILN_FIELD_I64(Opts, max_trials, "25", 1, 1000, "sizes that are looked at, at most"),
+    KILN_FIELD_I64(Opts, max_trials, "25", 1, 1000, "maximum number of sizes to try"),
     KILN_FIELD_STR_OPT(Opts, batch_arg_name, "null",
-                       "key that the size is written to; null: datamodule.batch_size"),
+                       "key of the batch size; null: datamodule.batch_size"),
     KILN_FIELD_F64(Opts, margin, "0.05", 0.0, 0.99,
-                   "binsearch: by what share the size that is found is lowered"),
-    KILN_FIELD_I64(Opts, max_val, "8192", 1, 1000000000, "no size above this is looked at"),
+                   "binsearch: reduce the result by this fraction"),
+    KILN_FIELD_I64(Opts, max_val, "8192", 1, 1000000000, "largest size to try"),
     KILN_FIELD_ENUM(Opts, prefer, "largest", prefers,
-                    "the size to train with: the largest, or the one with most samples a second"),
+                    "train with the largest size, or the one with the most samples per second"),
     KILN_FIELD_END,
 };
 
@@ -49,13 +49,13 @@ enum { TEXT = 32 };
 typedef struct State {
     KilnTune *tune;
     const Opts *opts;
-    const char *key;  /* of the option that is set, */
-    char value[TEXT]; /* and to what */
+    const char *key;  /* the option to set */
+    char value[TEXT]; /* its value */
     int64_t trials;
     int64_t largest, fastest; /* sizes */
-    double rate;              /* samples a second of the fastest */
+    double rate;              /* samples per second of the fastest */
     KilnTuneNeeds needs;      /* of the largest */
-    bool searched;            /* when the run began: it goes on from a checkpoint */
+    bool searched;            /* found when the run began; this is a resumed run */
 } State;
 
 static KilnStatus check(const void *opts, const char **ret_option, KilnError *err)
@@ -92,14 +92,15 @@ static KilnStatus nothing_fits(const State *state, const KilnTuneNeeds *needs, K
     const double mib = 1 << 20;
 
     return kiln_error_set(err, KILN_E_NOMEM,
-                          "a batch of init_val=%lld samples needs %.0f MiB more than there is: "
-                          "%.0f MiB can be had; lower init_val, or take a smaller network",
+                          "a batch of init_val=%lld samples needs %.0f MiB more memory than the "
+                          "%.0f MiB available; lower "
+                          "init_val, or use a smaller network",
                           (long long)state->opts->init_val,
                           ((double)needs->needed - (double)needs->available) / mib,
                           (double)needs->available / mib);
 }
 
-/* A size that the run refuses is not one to go on with; the first is the user's own. */
+/* Stop at a size that the run refuses; the first size is the user's own. */
 static bool fits(State *state, int64_t size, KilnTuneNeeds *ret)
 {
     KilnTuneNeeds needs;
@@ -118,8 +119,8 @@ static int64_t least(int64_t a, int64_t b)
 static KilnStatus no_size(const State *state, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_RANGE,
-                          "batch_arg_name=%s: the run needs the same memory whatever it is, so it "
-                          "is not the size of batches",
+                          "batch_arg_name=%s does not change the memory that the run needs, so it "
+                          "is not the batch size",
                           state->key);
 }
 
@@ -174,7 +175,7 @@ static void lower(State *state)
 
 /* ---- Trying -------------------------------------------------------------------------------- */
 
-/* Train a few steps; the first batch is not timed, hence one more. */
+/* Train a few steps, plus one, since the first batch is not timed. */
 static KilnStatus try_size(State *state, int64_t size, double *ret_rate, KilnError *err)
 {
     char text[TEXT];
@@ -188,7 +189,7 @@ static KilnStatus try_size(State *state, int64_t size, double *ret_rate, KilnErr
     return status;
 }
 
-/* The forecast is no promise: another program may have taken the memory meanwhile. */
+/* The estimate is no guarantee: another program may have taken the memory. */
 static KilnStatus try_largest(State *state, double *ret_rate, KilnError *err)
 {
     KilnStatus status = try_size(state, state->largest, ret_rate, err);
@@ -208,7 +209,7 @@ static void take_faster(State *state, int64_t size, double rate)
     }
 }
 
-/* Doubling, smaller sizes are timed as long as they gain. */
+/* Time smaller sizes by halving, as long as they get faster. */
 static KilnStatus find_fastest(State *state, KilnError *err)
 {
     int slower = 0;
@@ -253,7 +254,7 @@ static void tell(const State *state)
     char memory[96] = "";
 
     if (state->needs.available < INT64_MAX)
-        snprintf(memory, sizeof(memory), " (%.0f of the %.0f MiB that can be had)",
+        snprintf(memory, sizeof(memory), " (%.0f of %.0f MiB available)",
                  (double)state->needs.needed / mib, (double)state->needs.available / mib);
     kiln_tune_print(state->tune,
                     "%s=%s; the largest is %lld%s, the fastest %lld with %.4g samples/s",
@@ -282,7 +283,7 @@ static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
     return kiln_tune_set(tune, (KilnTuneOption) { state->key, state->value }, err);
 }
 
-/* ---- State: nothing that was measured ------------------------------------------------------- */
+/* ---- State, without measurements --------------------------------------------------------- */
 
 static void state_dict(KilnInstance *self, KilnState *out)
 {

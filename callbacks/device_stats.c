@@ -1,8 +1,8 @@
-/* Logs what the run uses of the machine: processors, memory, disks. */
+/* Logs the processors, memory and disk traffic that the run uses. */
 #include "kiln.h"
 
 typedef struct State {
-    KilnUsage last; /* look; rates are since then */
+    KilnUsage last; /* previous reading; rates are since then */
 } State;
 
 static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -21,7 +21,7 @@ static void log_value(KilnTrainer *trainer, const char *name, double value, bool
         kiln_trainer_log(trainer, name, value, KILN_LOG_STEP | KILN_LOG_MEASURED);
 }
 
-/* A process cannot use more than its processors; clocks of different grain may say so. */
+/* Clocks of different resolution may show more than all processors; cap it. */
 static double percent(double part, double whole)
 {
     return part < whole ? 100.0 * part / whole : 100.0;
@@ -72,7 +72,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_device_stats = {
     .kind = KILN_KIND_CALLBACK,
     .name = "device_stats",
-    .summary = "Log processors, memory and disk traffic in use",
+    .summary = "Log the processors, memory and disk traffic in use",
     .state_size = sizeof(State),
     .ops.callback = &ops,
 };

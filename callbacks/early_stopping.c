@@ -1,5 +1,5 @@
-/* Stops training when a metric no longer gets better, or is good or bad enough. Lightning's
- * options; what it does otherwise is in docs/lightning.md. */
+/* Stops training when a metric no longer improves or crosses a threshold. Lightning's options;
+ * docs/lightning.md lists the differences. */
 #include "kiln.h"
 
 #include <math.h>
@@ -17,27 +17,28 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, monitor, "val/loss", "metric to watch"),
     KILN_FIELD_F64(Opts, min_delta, "0.0", 0.0, INFINITY,
-                   "a change must be larger than this to count as progress"),
-    KILN_FIELD_I64(Opts, patience, "3", 0, 1e9, "checks without progress before training stops"),
+                   "smallest change that counts as an improvement"),
+    KILN_FIELD_I64(Opts, patience, "3", 0, 1e9, "checks without improvement before training stops"),
     KILN_FIELD_MODE(Opts),
     KILN_FIELD_BOOL(Opts, strict, "true",
-                    "refuse a metric that this run does not log; false: warn, and don't watch"),
+                    "refuse a metric that this run does not log; false: warn only"),
     KILN_FIELD_BOOL(Opts, check_finite, "true", "stop when the metric is NaN or infinite"),
     KILN_FIELD_F64_OPT(Opts, stopping_threshold, "null", -INFINITY, INFINITY,
                        "stop when the metric is better than this; null: never"),
     KILN_FIELD_F64_OPT(Opts, divergence_threshold, "null", -INFINITY, INFINITY,
                        "stop when the metric is worse than this; null: never"),
-    KILN_FIELD_BOOL_OPT(Opts, check_on_train_epoch_end, "null",
-                        "true: check at the end of an epoch; false: behind validation; null: where "
-                        "the metric has a new value"),
-    KILN_FIELD_BOOL(Opts, verbose, "false", "say of each check how it went"),
+    KILN_FIELD_BOOL_OPT(
+        Opts, check_on_train_epoch_end, "null",
+        "true: check at the end of an epoch; false: after validation; null: when the metric has a "
+        "new value"),
+    KILN_FIELD_BOOL(Opts, verbose, "false", "print the result of each check"),
     KILN_FIELD_END,
 };
 
 typedef struct State {
-    bool watches; /* there is such a metric */
+    bool watches; /* the run logs the metric */
     bool higher;  /* values of it are better */
-    bool started; /* best is a value that was seen */
+    bool started; /* best has a value */
     double best;
     int64_t waited;       /* checks since then */
     int64_t checked_step; /* of the last check */
@@ -69,7 +70,7 @@ static bool better(const State *state, double a, double b)
     return state->higher ? a > b : a < b;
 }
 
-/* Take a value in; true when it is progress. */
+/* Add a value; true if it is an improvement. */
 static bool improve(const Opts *opts, State *state, double value)
 {
     const double least = state->higher ? value - opts->min_delta : value + opts->min_delta;
@@ -84,7 +85,7 @@ static bool improve(const Opts *opts, State *state, double value)
     return true;
 }
 
-/* Why training is to stop with this value; "" when it goes on. */
+/* Why training stops at this value; "": it continues. */
 static void judge(const Opts *opts, const State *state, double value, char *reason, size_t size)
 {
     const double *enough = opts->stopping_threshold, *hopeless = opts->divergence_threshold;
@@ -99,7 +100,7 @@ static void judge(const Opts *opts, const State *state, double value, char *reas
         snprintf(reason, size, "%s is %.6g, worse than divergence_threshold=%g", opts->monitor,
                  value, *hopeless);
     else if (state->waited > 0 && state->waited >= opts->patience)
-        snprintf(reason, size, "%s did not get better than %.6g in %lld check%s", opts->monitor,
+        snprintf(reason, size, "%s has not improved on %.6g for %lld check%s", opts->monitor,
                  state->best, (long long)state->waited, state->waited == 1 ? "" : "s");
 }
 
@@ -117,8 +118,7 @@ static void tell(const Opts *opts, const State *state, KilnTrainer *trainer, dou
             opts->monitor, value, state->best, (long long)state->waited, (long long)opts->patience);
 }
 
-/* A value is checked once, and only at the step that it is of: epochs without validation don't
- * count. */
+/* Check each value once, at its own step; epochs without validation do not count. */
 static void check(KilnInstance *self, KilnTrainer *trainer)
 {
     const Opts *opts = kiln_opts(self);
@@ -200,7 +200,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_early_stopping = {
     .kind = KILN_KIND_CALLBACK,
     .name = "early_stopping",
-    .summary = "Stop training when a metric no longer gets better",
+    .summary = "Stop training when a metric no longer improves",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

@@ -1,6 +1,6 @@
-/* Keeps an exponential moving average of the weights and buffers (Polyak and
- * Juditsky 1992), with which validation and test run and which checkpoints hold as
- * the model; timm's ModelEmaV3. The first update copies the weights. */
+/* Keeps an exponential moving average of weights and buffers (Polyak and Juditsky 1992; timm's
+ * ModelEmaV3). Validation and test use the average, and checkpoints store it as the model. The
+ * first update copies the weights. */
 #include "kiln.h"
 
 #include <math.h>
@@ -13,21 +13,22 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_F64(Opts, decay, "0.9998", 0.0, 1.0, "share of the average that each step keeps"),
-    KILN_FIELD_BOOL(Opts, warmup, "false",
-                    "keep less in the beginning: 1 - (1 + t/warmup_gamma)^-warmup_power, at most "
-                    "decay"),
-    KILN_FIELD_F64(Opts, warmup_gamma, "1.0", 1e-6, 1e9, "steps by which the warmup is stretched"),
+    KILN_FIELD_F64(Opts, decay, "0.9998", 0.0, 1.0,
+                   "fraction of the average that each update keeps"),
+    KILN_FIELD_BOOL(
+        Opts, warmup, "false",
+        "start with a smaller decay: 1 - (1 + t/warmup_gamma)^-warmup_power, at most decay"),
+    KILN_FIELD_F64(Opts, warmup_gamma, "1.0", 1e-6, 1e9, "time scale of the warmup, in updates"),
     KILN_FIELD_F64(Opts, warmup_power, "0.6667", 0.0, 10.0,
-                   "how fast it rises: 2/3 for long runs, 3/4 for short ones"),
+                   "how fast the decay rises: 2/3 for long runs, 3/4 for short ones"),
     KILN_FIELD_I64(Opts, update_every_n_steps, "1", 1, 1e9,
-                   "optimizer steps between two updates of the average"),
-    KILN_FIELD_I64(Opts, update_starting_at_step, "0", 0, 1e15,
-                   "optimizer steps before the first update; until then the weights are validated "
-                   "and saved as they are"),
+                   "optimizer steps between updates of the average"),
+    KILN_FIELD_I64(
+        Opts, update_starting_at_step, "0", 0, 1e15,
+        "optimizer steps before the first update; until then the weights themselves are validated "
+        "and saved"),
     KILN_FIELD_I64(Opts, update_starting_at_epoch, "0", 0, 1e9, "epochs before it, likewise"),
-    KILN_FIELD_BOOL(Opts, use_buffers, "true",
-                    "average running statistics, too; false: take them as they are"),
+    KILN_FIELD_BOOL(Opts, use_buffers, "true", "also average running statistics; false: copy them"),
     KILN_FIELD_END,
 };
 
@@ -36,7 +37,7 @@ typedef struct State {
     float weight;                  /* of the step that is recorded now */
     float buffers;                 /* of running statistics */
     int64_t updates;               /* done so far */
-    bool counted;                  /* by the checkpoint that the run goes on from */
+    bool counted;                  /* by the checkpoint that the run resumes from */
 } State;
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -59,7 +60,7 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     return KILN_OK;
 }
 
-/* What update number `t`, from 0, keeps of the average. */
+/* The decay of update number `t`, from 0. */
 static double decay(const Opts *opts, int64_t t)
 {
     if (t == 0)
@@ -69,7 +70,7 @@ static double decay(const Opts *opts, int64_t t)
     return fmin(1.0 - pow(1.0 + (double)t / opts->warmup_gamma, -opts->warmup_power), opts->decay);
 }
 
-/* Before it begins the average is a copy of the weights. */
+/* Before the first update the average is a copy of the weights. */
 static bool has_begun(const Opts *opts, const KilnTrainer *trainer)
 {
     return kiln_trainer_global_step(trainer) >= opts->update_starting_at_step &&

@@ -1,5 +1,5 @@
-/* Freezes parts of the network at first and lets them train, at growing rates, from some epoch on.
- * Lightning's BackboneFinetuning, for any number of parts, which are named by patterns. */
+/* Freezes parts of the network and unfreezes them later, with growing learning rates. Lightning's
+ * BackboneFinetuning for any number of phases, selected by patterns. */
 #include "kiln.h"
 
 #include <fnmatch.h>
@@ -28,24 +28,23 @@ typedef struct Opts {
 
 static const KilnField phase_fields[] = {
     KILN_FIELD_STR_LIST(Phase, params, NULL,
-                        "patterns over parameter names, such as ['conv1.*', 'layer?.*']"),
+                        "patterns of parameter names, such as ['conv1.*', 'layer?.*']"),
     KILN_FIELD_I64_OPT(Phase, unfreeze_at_epoch, "10", 0, 1000000000,
-                       "the first epoch, from 0, in which they are trained; null: never"),
+                       "the first epoch, from 0, in which they train; null: never"),
     KILN_FIELD_F64(Phase, initial_ratio_lr, "0.1", 1e-12, 1e6,
-                   "what multiplies their learning rate in that epoch"),
-    KILN_FIELD_F64(Phase, growth, "2.0", 1e-6, 1e6,
-                   "what that is multiplied by in each epoch behind it"),
-    KILN_FIELD_BOOL(Phase, should_align, "true", "it grows up to 1 and no further"),
+                   "factor on their learning rate in that epoch"),
+    KILN_FIELD_F64(Phase, growth, "2.0", 1e-6, 1e6, "growth of that factor in each later epoch"),
+    KILN_FIELD_BOOL(Phase, should_align, "true", "limit the factor to 1"),
     KILN_FIELD_END,
 };
 
 static const KilnField fields[] = {
     KILN_FIELD_STRUCT_MAP(Opts, phases, NamedPhase, phase_fields, "{}",
-                          "what is frozen, by names for the parts; a parameter is in the first "
-                          "that fits"),
+                          "named phases; a parameter is in the first phase that matches"),
     KILN_FIELD_BOOL(Opts, train_bn, "true",
-                    "batch normalization in frozen parts is trained and counts its statistics; "
-                    "false: it is frozen, too, and uses those that it has"),
+                    "train batch normalization in frozen parts and update its statistics; false: "
+                    "freeze it, too, "
+                    "and use its statistics"),
     KILN_FIELD_END,
 };
 
@@ -56,14 +55,14 @@ static KilnStatus check(const void *opts, const char **ret_option, KilnError *er
     *ret_option = "phases";
     if (all->phases_count == 0)
         return kiln_error_set(err, KILN_E_MISSING,
-                              "names nothing to freeze: write {backbone: {params: [...]}}");
+                              "nothing to freeze; write {backbone: {params: [...]}}");
     for (size_t i = 0; i < all->phases_count; i++)
         if (all->phases[i].value.params_count == 0)
             return kiln_error_set(err, KILN_E_MISSING, "%s.params is empty", all->phases[i].key);
     return KILN_OK;
 }
 
-/* ---- Which -------------------------------------------------------------------------------- */
+/* ---- Which parameters -------------------------------------------------------------------- */
 
 static bool fits(const Phase *phase, const char *name)
 {
@@ -73,7 +72,7 @@ static bool fits(const Phase *phase, const char *name)
     return false;
 }
 
-/* NULL: it is trained as ever. */
+/* NULL: it trains as usual. */
 static const Phase *phase_of(const Opts *opts, const KilnParam *param)
 {
     for (size_t i = 0; i < opts->phases_count; i++)
@@ -94,7 +93,8 @@ static bool of_batch_norm(const KilnParams *params, const KilnParam *param)
     return kiln_params_find(params, sibling) != NULL;
 }
 
-/* ---- When ----------------------------------------------------------------------------------- */
+/* ---- Which epochs -----------------------------------------------------------------------------
+ */
 
 static bool is_frozen(const Phase *phase, int64_t epoch)
 {
@@ -162,7 +162,7 @@ static KilnStatus no_such_parameter(const NamedPhase *phase, const char *pattern
                                      n++ > 0 ? ", " : "", kiln_param_name(param));
     }
     return kiln_error_set(err, KILN_E_KEY,
-                          "phases.%s.params: \"%s\" fits no trained parameter; there are %s%s",
+                          "phases.%s.params: \"%s\" matches no trained parameter; there are %s%s",
                           phase->key, pattern, names, n == 8 ? ", ..." : "");
 }
 
@@ -191,7 +191,8 @@ static void tell(KilnTrainer *trainer, const Opts *opts, const NamedPhase *phase
     const long long n = (long long)count(opts, value, kiln_trainer_params(trainer));
 
     if (!is_frozen(value, epoch))
-        kiln_trainer_print(trainer, "finetuning: %s (%lld values) is trained at %g of the rate",
+        kiln_trainer_print(trainer,
+                           "finetuning: %s (%lld values) trains at %g of the learning rate",
                            phase->key, n, value->initial_ratio_lr);
     else if (value->unfreeze_at_epoch == NULL)
         kiln_trainer_print(trainer, "finetuning: %s (%lld values) is frozen", phase->key, n);
@@ -225,7 +226,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_finetuning = {
     .kind = KILN_KIND_CALLBACK,
     .name = "finetuning",
-    .summary = "Freeze parts of the network, and train them later at rates of their own",
+    .summary = "Freeze parts of the network, and train them later at their own rates",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

@@ -1,5 +1,5 @@
-/* Keeps the last training batches in a flight record, for `kiln replay`. Writes to memory that
- * is mapped from the file: it is there after a crash and after kill -9. */
+/* Records the last training batches for `kiln replay`. The record is a memory-mapped file, so it
+ * survives a crash and kill -9. */
 #include "kiln.h"
 
 #include <math.h>
@@ -14,11 +14,10 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, batches, "64", 1, 1000000,
-                   "training batches that are kept, the last ones"),
+    KILN_FIELD_I64(Opts, batches, "64", 1, 1000000, "number of last training batches to keep"),
     KILN_FIELD_I64(Opts, samples, "1024", 0, 1000000,
-                   "samples of each batch whose numbers are kept"),
-    KILN_FIELD_BOOL(Opts, keep, "false", "keep flight.kiln of a run that ended well, too"),
+                   "number of samples per batch whose numbers are kept"),
+    KILN_FIELD_BOOL(Opts, keep, "false", "keep flight.kiln even if the run ends well"),
     KILN_FIELD_END,
 };
 
@@ -30,7 +29,7 @@ typedef struct State {
     bool failed;
 } State;
 
-/* Names of the parameters that gradients are computed of, in kiln_trainer_gradient_norms' order. */
+/* Names of the trained parameters, in the order of kiln_trainer_gradient_norms. */
 static const char **names_of(KilnTrainer *trainer, size_t *ret_n)
 {
     KilnParams *params = kiln_trainer_params(trainer);
@@ -62,7 +61,7 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
     form.names = names;
     snprintf(state->path, sizeof(state->path), "%s/flight.kiln", kiln_trainer_run_dir(trainer));
     snprintf(before, sizeof(before), "%s/flight.before.kiln", kiln_trainer_run_dir(trainer));
-    (void)!rename(state->path, before); /* of the session that ended badly; mostly there is none */
+    (void)!rename(state->path, before); /* of a session that ended badly, if any */
     KilnStatus status = kiln_flight_create(state->path, &form, &state->flight, err);
     free(names);
     return status;
@@ -115,7 +114,7 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
     return KILN_OK;
 }
 
-/* A batch whose loss was no number has no end of its own. */
+/* A batch with a non-finite loss gets no on_train_batch_end. */
 static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnError *why)
 {
     State *state = kiln_state(self);

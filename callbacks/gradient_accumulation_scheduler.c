@@ -1,4 +1,4 @@
-/* Change, epoch by epoch, how many batches make an optimizer step. */
+/* Changes the number of batches per optimizer step by epoch. */
 #include "kiln.h"
 
 #include <stdlib.h>
@@ -15,14 +15,14 @@ typedef struct State {
 
 static const KilnField fields[] = {
     KILN_FIELD_I64_MAP(Opts, scheduling, NULL, 1, 1000000,
-                       "from which epoch (counted from 0) on how many batches make a step: "
-                       "{0: 8, 4: 4, 8: 1}; before the first of them it is one"),
+                       "batches per optimizer step from an epoch (from 0) on: {0: 8, 4: 4, 8: 1}; "
+                       "1 before the first"),
     KILN_FIELD_END,
 };
 
 enum { LARGEST_EPOCH = 1000000000 };
 
-/* A whole number in decimal; -1: it is none. */
+/* A decimal integer; -1: it is not one. */
 static int64_t epoch_of(const char *text)
 {
     int64_t epoch = text[0] != '\0' ? 0 : -1;
@@ -49,7 +49,7 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
                                   key);
         for (size_t k = 0; k < i; k++)
             if (epoch_of(opts->scheduling[k].key) == epoch_of(key))
-                return kiln_error_set(err, KILN_E_KEY, "epoch %s is there twice", key);
+                return kiln_error_set(err, KILN_E_KEY, "duplicate epoch %s", key);
     }
     return KILN_OK;
 }
@@ -99,7 +99,7 @@ static const KilnCallbackOps ops = { .accumulation = accumulation };
 const KilnComponent kiln_callback_gradient_accumulation_scheduler = {
     .kind = KILN_KIND_CALLBACK,
     .name = "gradient_accumulation_scheduler",
-    .summary = "Change from epoch to epoch how many batches make an optimizer step",
+    .summary = "Change the number of batches per optimizer step by epoch",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

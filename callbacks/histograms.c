@@ -1,4 +1,4 @@
-/* Hands histograms of parameters and gradients to the loggers that take them. */
+/* Logs histograms of parameters and gradients to the loggers that accept them. */
 #include "kiln.h"
 
 #include <math.h>
@@ -20,11 +20,10 @@ typedef struct State {
 } State;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, every_n_steps, "100", 1, 1e15,
-                   "optimizer steps from one histogram to the next"),
-    KILN_FIELD_I64(Opts, bins, "64", 1, 4096, "bins of equal width of each histogram"),
+    KILN_FIELD_I64(Opts, every_n_steps, "100", 1, 1e15, "optimizer steps between histograms"),
+    KILN_FIELD_I64(Opts, bins, "64", 1, 4096, "bins per histogram, of equal width"),
     KILN_FIELD_BOOL(Opts, gradients, "true",
-                    "of gradients too, as the optimizer gets them (clipped)"),
+                    "also log gradients, as the optimizer receives them (clipped)"),
     KILN_FIELD_END,
 };
 
@@ -54,7 +53,7 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     if (strcmp(kiln_trainer_phase(trainer), "fit") == 0 &&
         !kiln_trainer_takes(trainer, KILN_LOG_HISTOGRAMS))
         return kiln_error_set(err, KILN_E_MISSING,
-                              "no logger of this run takes histograms: add logger=tensorboard");
+                              "no logger of this run accepts histograms; add logger=tensorboard");
     return KILN_OK;
 }
 

@@ -1,5 +1,5 @@
-/* Logs the learning rates of all optimizers and their groups, and what else they are trained
- * with. */
+/* Logs learning rates, and optionally momentum and weight decay, of all optimizers and their
+ * groups. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -17,9 +17,10 @@ static const KilnChoice intervals[] = { { "step", EACH_STEP },
 
 static const KilnField fields[] = {
     KILN_FIELD_ENUM_OPT(Opts, logging_interval, "null", intervals,
-                        "how often they are logged; null: at each epoch's end where a schedule "
-                        "changes with epochs alone, else at each step"),
-    KILN_FIELD_BOOL(Opts, log_momentum, "false", "log momentum, or the first of betas, too"),
+                        "when to log; null: at the end of each epoch if the schedule changes only "
+                        "with epochs, else at "
+                        "each step"),
+    KILN_FIELD_BOOL(Opts, log_momentum, "false", "also log momentum, or the first of betas"),
     KILN_FIELD_BOOL(Opts, log_weight_decay, "false", "log weight decay, too"),
     KILN_FIELD_END,
 };

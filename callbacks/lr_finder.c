@@ -14,11 +14,11 @@
 #include <string.h>
 
 enum { MODE_EXPONENTIAL, MODE_LINEAR };
-/* The average of the first losses is of few batches, and so often the least by chance. */
+/* The average of the first losses is over few batches, and so often the smallest by chance. */
 enum { WARM_UP = 10, FEWEST_STEPS = 20 };
 /* Of the average of losses; fastai's and Lightning's 0.98 sees the least loss too late. */
 static const double smoothing = 0.9;
-static const double margin = 10.0; /* the suggestion is so many times less than that rate */
+static const double margin = 10.0; /* the suggestion is that rate divided by this */
 
 typedef struct Opts {
     double min_lr, max_lr;
@@ -37,14 +37,14 @@ static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, min_lr, "1e-7", 1e-300, 1e6, "learning rate of the first step"),
     KILN_FIELD_F64(Opts, max_lr, "10.0", 1e-300, 1e6, "learning rate of the last step"),
     KILN_FIELD_I64(Opts, num_training_steps, "100", 2, 1000000, "steps that are tried"),
-    KILN_FIELD_ENUM(Opts, mode, "exponential", modes, "how the rate grows from step to step"),
-    KILN_FIELD_F64_OPT(Opts, early_stop_threshold, "4.0", 1.0, 1e9,
-                       "stop when the smoothed loss is more than so many times the best; null: "
-                       "never"),
+    KILN_FIELD_ENUM(Opts, mode, "exponential", modes, "how the rate grows per step"),
+    KILN_FIELD_F64_OPT(
+        Opts, early_stop_threshold, "4.0", 1.0, 1e9,
+        "stop when the smoothed loss exceeds this multiple of the best; null: never"),
     KILN_FIELD_BOOL(Opts, update_attr, "true",
-                    "train with the rate that is found; false: only tell it"),
+                    "train with the rate that is found; false: only report it"),
     KILN_FIELD_STR_OPT(Opts, attr_name, "null",
-                       "key that the rate is written to; null: the optimizer's lr"),
+                       "key of the learning rate; null: the optimizer's lr"),
     KILN_FIELD_END,
 };
 
@@ -86,7 +86,7 @@ static void release(KilnInstance *self)
 
 /* ---- The steps ------------------------------------------------------------------------ */
 
-/* The rate of step i: the first has the least, and from the second on the steps count from 1. */
+/* The rate of step i: the smallest for the first; from the second on, steps count from 1. */
 static double rate(void *ctx, int64_t i)
 {
     const Opts *opts = ((State *)ctx)->opts;
@@ -202,7 +202,7 @@ static KilnStatus search(State *state, KilnError *err)
     if (status < 0)
         return status;
     suggest(state);
-    if (state->found >= 0) /* more digits would say nothing */
+    if (state->found >= 0) /* more digits would be noise */
         snprintf(state->value, sizeof(state->value), "%.2g", state->lr[state->found]);
     return KILN_OK;
 }
@@ -237,13 +237,14 @@ static void tell_missing(const State *state)
 {
     if (state->opts->num_training_steps < FEWEST_STEPS)
         kiln_tune_print(state->tune,
-                        "num_training_steps=%lld are too few to suggest a learning rate: it "
-                        "stays as it is; at least %d are needed",
+                        "num_training_steps=%lld is too small to suggest a learning rate, which "
+                        "stays unchanged; use at least %d",
                         (long long)state->opts->num_training_steps, FEWEST_STEPS);
     else
         kiln_tune_print(state->tune,
                         "the loss does not fall from min_lr=%g on, so no learning rate is "
-                        "suggested: it stays as it is; try a lower callbacks.lr_finder.min_lr",
+                        "suggested, and it stays unchanged; "
+                        "try a lower callbacks.lr_finder.min_lr",
                         state->opts->min_lr);
 }
 
@@ -266,7 +267,7 @@ static void tell_found(const State *state)
                         state->opts->max_lr);
 }
 
-/* Before the search: does the run take a rate there? */
+/* Before the search: check that the run has this key. */
 static KilnStatus check_key(const State *state, KilnError *err)
 {
     char value[32];
@@ -302,7 +303,7 @@ static KilnStatus tune(KilnInstance *self, KilnTune *tune, KilnError *err)
     return kiln_tune_set(tune, (KilnTuneOption) { state->key, state->value }, err);
 }
 
-/* ---- What is known of it in the run ---------------------------------------------------------- */
+/* ---- In the run ----------------------------------------------------------------------------- */
 
 static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {

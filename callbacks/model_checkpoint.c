@@ -1,5 +1,6 @@
-/* Saves checkpoints: the best ones by a metric, and the newest. Lightning's options; what it does
- * otherwise is in docs/lightning.md. */
+/* Saves the best checkpoints by a metric, and the newest. Lightning's options; docs/lightning.md
+ * lists the differences. It makes requests; src/train/checkpoint/save_requests.c carries them out.
+ */
 #include "kiln.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A file system takes 255 bytes; room is left for "-v12". */
+/* File systems allow 255 bytes; "-v12" must fit, too. */
 enum { NAME_SIZE = 240, VERSION_SIZE = 16 };
 
 typedef struct Opts {
@@ -23,35 +24,35 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_STR_OPT(Opts, monitor, "null",
-                       "metric that says which checkpoints are the best; null: the newest are"),
+                       "metric that ranks checkpoints; null: the newest is the best"),
     KILN_FIELD_MODE(Opts),
-    KILN_FIELD_I64(Opts, save_top_k, "1", -1, 1e6, "how many of the best are kept; -1: all"),
-    KILN_FIELD_BOOL(Opts, save_last, "true",
-                    "save whenever it is time, whether or not it is among the best, and keep the "
-                    "newest of these"),
+    KILN_FIELD_I64(Opts, save_top_k, "1", -1, 1e6, "number of best checkpoints to keep; -1: all"),
+    KILN_FIELD_BOOL(Opts, save_last, "true", "also keep the newest checkpoint, whatever its rank"),
     KILN_FIELD_I64_OPT(Opts, every_n_epochs, "null", 0, 1e9,
-                       "epochs between two; null: 1, or none when steps or a time are given"),
+                       "epochs between checkpoints; null: 1, or none if steps or a time are set"),
     KILN_FIELD_I64_OPT(Opts, every_n_train_steps, "null", 0, 1e15,
-                       "optimizer steps between two; null: not by steps"),
+                       "optimizer steps between checkpoints; null: not by steps"),
     KILN_FIELD_DURATION_OPT(Opts, train_time_interval, "null", 0, 1e9,
-                            "time of training between two: 30m; null: not by time"),
+                            "training time between checkpoints: 30m; null: not by time"),
     KILN_FIELD_BOOL_OPT(Opts, save_on_train_epoch_end, "null",
-                        "with every_n_epochs: true: at the end of the epoch; false: behind each of "
-                        "its validations; null: true where these are one and the same"),
-    KILN_FIELD_STR(Opts, filename, "'{epoch:03d}-{step}'",
-                   "name of a checkpoint; {KEY} or {KEY:FORMAT} stands for epoch, step, monitor or "
-                   "a metric: {epoch}-{val/loss:.3f}"),
+                        "with every_n_epochs: true: save at the end of the epoch; false: after "
+                        "each of its validations; "
+                        "null: true if these coincide"),
+    KILN_FIELD_STR(
+        Opts, filename, "'{epoch:03d}-{step}'",
+        "name of a checkpoint; {KEY} or {KEY:FORMAT} inserts epoch, step, monitor or a metric: "
+        "{epoch}-{val/loss:.3f}"),
     KILN_FIELD_BOOL(Opts, auto_insert_metric_name, "true",
-                    "put KEY= in front of each value: epoch=3-val_loss=0.123"),
+                    "write KEY= before each value: epoch=3-val_loss=0.123"),
     KILN_FIELD_BOOL(Opts, enable_version_counter, "true",
-                    "-v1 behind a name that another kept checkpoint has; false: replace that"),
+                    "append -v1 if another kept checkpoint has the name; false: replace that one"),
     KILN_FIELD_BOOL(Opts, save_weights_only, "false",
-                    "leave out what resuming needs: optimizer state and the like"),
-    KILN_FIELD_BOOL(
-        Opts, save_on_exception, "false",
-        "save when the run ends by an error or an interrupt, as long as the weights are "
-        "good; the run itself leaves checkpoints/last then, in any case"),
-    KILN_FIELD_BOOL(Opts, verbose, "false", "say of each checkpoint why it is kept or not"),
+                    "leave out what only resuming needs, such as the optimizer's state"),
+    KILN_FIELD_BOOL(Opts, save_on_exception, "false",
+                    "also save under this callback's name if the run fails or is interrupted with "
+                    "valid weights; the "
+                    "run itself always saves checkpoints/last then"),
+    KILN_FIELD_BOOL(Opts, verbose, "false", "print why each checkpoint is kept or not"),
     KILN_FIELD_END,
 };
 
@@ -63,12 +64,12 @@ typedef struct Entry {
 
 typedef struct State {
     bool higher;    /* scores are better */
-    Entry *entries; /* the best ones, worst last; of equals the older is better */
+    Entry *entries; /* the best, worst last; of equal ones the older is better */
     size_t count, capacity;
     int64_t last_step; /* of the newest checkpoint; 0: there is none */
-    int64_t due_step;  /* when every_n_train_steps was due last */
-    bool waits;        /* it was time, but the metric has no value yet */
-    double checked;    /* when train_time_interval began */
+    int64_t due_step;  /* step of the last save by every_n_train_steps */
+    bool waits;        /* a save is due, but the metric has no value yet */
+    double checked;    /* start of train_time_interval */
 } State;
 
 static double now(void)
@@ -81,7 +82,7 @@ static double now(void)
 
 /* ---- The best ones -------------------------------------------------------------------- */
 
-/* What is not a number is worse than everything. */
+/* NaN is worse than any number. */
 static bool better(const State *state, double a, double b)
 {
     if (isnan(a) || isnan(b))
@@ -99,7 +100,7 @@ static Entry drop(State *state, size_t i)
     return dropped;
 }
 
-/* The place of that name; count when there is none. */
+/* The index of that name; count if there is none. */
 static size_t find(const State *state, const char *name)
 {
     size_t i = 0;
@@ -132,7 +133,7 @@ static KilnStatus reserve(State *state, KilnError *err)
     return KILN_OK;
 }
 
-/* Put `entry` in its place among the best, of which there is room for one more. */
+/* Insert `entry` among the best, which have room for one more. */
 static void insert(State *state, const Entry *entry)
 {
     size_t at = state->count++;
@@ -152,7 +153,7 @@ static bool is_among_best(const Opts *opts, const State *state, double score)
            better(state, score, state->entries[state->count - 1].score);
 }
 
-/* The monitored value, if it is of this very step: one of another step would rank other weights. */
+/* The monitored value, only if it is of this step: another step's would rank other weights. */
 static bool has_score(const Opts *opts, const KilnTrainer *trainer, double *ret)
 {
     *ret = (double)kiln_trainer_global_step(trainer);
@@ -170,7 +171,7 @@ static KilnNameFormat format_of(const Opts *opts)
     };
 }
 
-/* Another checkpoint that stays has that name, of this callback or of another of its kind. */
+/* Whether another kept checkpoint has that name, of this callback or another model_checkpoint. */
 static bool is_taken(KilnInstance *self, const KilnTrainer *trainer, const char *name,
                      const Entry *evicted)
 {
@@ -207,11 +208,11 @@ static KilnStatus link_best(const State *state, KilnTrainer *trainer, KilnError 
 typedef struct Change {
     Entry entry;            /* what is saved */
     bool kept;              /* among the best */
-    Entry evicted, earlier; /* the worst of the best until now, and one of this very step: they
-                             * go. Name "": none */
+    Entry evicted, earlier; /* to delete: the worst of the previous best, and one of this step. Name
+                               "": none */
 } Change;
 
-/* Bring the list up to date. */
+/* Update the list. */
 static void rank(KilnInstance *self, const KilnTrainer *trainer, bool ranked, Change *change)
 {
     const Opts *opts = kiln_opts(self);
@@ -233,7 +234,7 @@ static void rank(KilnInstance *self, const KilnTrainer *trainer, bool ranked, Ch
     state->last_step = change->entry.step;
 }
 
-/* Keep it no more, unless its name was given to another. */
+/* Stop keeping it, unless another checkpoint has its name now. */
 static KilnStatus let_go(KilnInstance *self, KilnTrainer *trainer, const char *name, KilnError *err)
 {
     const State *state = kiln_state(self);
@@ -267,7 +268,7 @@ static void tell(const Opts *opts, const State *state, KilnTrainer *trainer, con
             among, change->entry.name[0] != '\0' ? ": saved as last, " : "", change->entry.name);
 }
 
-/* A checkpoint that is only the newest has no owner: it goes when the link moves on. */
+/* A checkpoint that is only the newest has no owner: it is deleted when the link moves. */
 static KilnStatus save(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -337,8 +338,8 @@ static bool time_is_due(const Opts *opts, State *state)
     return true;
 }
 
-/* A metric of validation has no value at most steps: then the next checkpoint that can be ranked
- * is the one behind the next validation. */
+/* A validation metric has no value at most steps: the next checkpoint that can be ranked is then
+ * the one after the next validation. */
 static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -383,7 +384,7 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
                    err);
 }
 
-/* The weights are those of the last whole step, unless the error is about them. */
+/* The weights are those of the last complete step, unless the error is about them. */
 static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnError *why)
 {
     const Opts *opts = kiln_opts(self);
@@ -394,10 +395,10 @@ static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnErr
         kiln_trainer_global_step(trainer) == state->last_step)
         return;
     if (save(self, trainer, &err) < 0)
-        kiln_trainer_print(trainer, "warning: the run failed, and so did saving a checkpoint: %s",
-                           err.text);
+        kiln_trainer_print(
+            trainer, "warning: the run failed, and saving a checkpoint failed, too: %s", err.text);
     else
-        kiln_trainer_print(trainer, "the run failed; a checkpoint is saved");
+        kiln_trainer_print(trainer, "the run failed; saved a checkpoint");
 }
 
 /* ---- Beginning and end ------------------------------------------------------------------- */
@@ -413,8 +414,8 @@ static KilnStatus check_name(const Opts *opts, const KilnTrainer *trainer, KilnE
     kiln_trainer_format(trainer, &format, name, sizeof(name));
     if (name[0] == '\0' || name[0] == '.' || strcmp(name, "best") == 0 || strcmp(name, "last") == 0)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "filename=%s: a name is needed that does not begin with a dot and is "
-                              "neither best nor last, which are links to checkpoints",
+                              "filename=%s: the name must not begin with a dot, and must not be "
+                              "best or last, which are links",
                               opts->filename);
     return KILN_OK;
 }
@@ -432,8 +433,8 @@ static KilnStatus setup_monitor(KilnInstance *self, KilnTrainer *trainer, KilnEr
     if (kiln_trainer_validates(trainer))
         return kiln_trainer_unknown_monitor(trainer, self, opts->monitor, err);
     kiln_trainer_print(trainer,
-                       "warning: this run does not validate, so there is no %s to choose the "
-                       "best checkpoint by; only the last is kept",
+                       "warning: this run does not validate, so there is no %s to rank "
+                       "checkpoints; only the last is kept",
                        opts->monitor);
     return KILN_OK;
 }
@@ -448,7 +449,7 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     return status >= 0 ? check_name(opts, trainer, err) : status;
 }
 
-/* After a resume: those that were the best until now. */
+/* After a resume: the best so far. */
 static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -514,7 +515,7 @@ static KilnStatus load_entry(State *state, const KilnState *saved, size_t i, Kil
         return status;
     if (!get_name(saved, numbered(key, "name", i), entry.name, sizeof(entry.name)) ||
         !kiln_state_get_f64(saved, numbered(key, "score", i), &entry.score))
-        return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state has no whole %s", key);
+        return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint's state has no complete %s", key);
     (void)kiln_state_get_i64(saved, numbered(key, "step", i), &entry.step);
     insert(state, &entry);
     return KILN_OK;
@@ -527,7 +528,7 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, Ki
     KilnStatus status = KILN_OK;
 
     (void)kiln_state_get_i64(saved, "count", &count);
-    /* Checkpoints of formats 1 and 2 don't know of these. */
+    /* Not in checkpoints of formats 1 and 2. */
     (void)kiln_state_get_i64(saved, "last_step", &state->last_step);
     (void)kiln_state_get_i64(saved, "due_step", &state->due_step);
     (void)kiln_state_get_i64(saved, "waits", &waits);
@@ -560,7 +561,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_model_checkpoint = {
     .kind = KILN_KIND_CALLBACK,
     .name = "model_checkpoint",
-    .summary = "Save the best checkpoints by a metric, and the last",
+    .summary = "Save the best checkpoints by a metric, and the newest",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

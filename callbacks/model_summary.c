@@ -1,4 +1,4 @@
-/* Prints the network as a table before training: layers, shapes, parameters, work. */
+/* Prints the network as a table before training: layers, shapes, parameters, FLOPs. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -10,9 +10,9 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, max_depth, "2", -1, 1e6,
-                   "layers deeper than this are summed up in what they are part of; -1: all are "
-                   "shown; 0: totals alone"),
+    KILN_FIELD_I64(
+        Opts, max_depth, "2", -1, 1e6,
+        "layers deeper than this are summed in their parent; -1: show all; 0: totals only"),
     KILN_FIELD_END,
 };
 
@@ -83,7 +83,7 @@ static const KilnCallbackOps ops = { .on_fit_start = on_fit_start, .shows_summar
 const KilnComponent kiln_callback_model_summary = {
     .kind = KILN_KIND_CALLBACK,
     .name = "model_summary",
-    .summary = "Print layers, output shapes, parameters and work before training",
+    .summary = "Print layers, output shapes, parameters and FLOPs before training",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.callback = &ops,

@@ -1,5 +1,5 @@
-/* Draws the curves of metrics.csv as pictures in plots/ when a run ends: one for each kind of
- * metric, in which those of training and validation stand together. */
+/* Draws metrics.csv as pictures in plots/ when a run ends: one for each kind of metric, with the
+ * curves of training and validation. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ typedef struct Table {
     char *text;
     char **names; /* into text */
     size_t n_columns, n_rows;
-    double *cells; /* by column; NAN is an empty cell */
-    bool *test;    /* rows of the closing test */
+    double *cells; /* by column; NAN: empty cell */
+    bool *test;    /* rows of the final test */
 } Table;
 
 /* ---- Reading ------------------------------------------------------------------------------ */
@@ -40,7 +40,7 @@ static void table_release(Table *table)
     free(table->test);
 }
 
-/* NULL: there is none, or nothing in it, or `err` says why it can't be read. */
+/* NULL: the file is missing or empty, or `err` has the reason. */
 static char *read_file(const char *path, KilnError *err)
 {
     FILE *file = fopen(path, "rbe");
@@ -65,7 +65,7 @@ static char *read_file(const char *path, KilnError *err)
     return text;
 }
 
-/* The next cell, unquoted in place; *at moves behind it and its comma or line end. */
+/* The next cell, unquoted in place; *at moves past it and its comma or line end. */
 static char *next_cell(char **at, bool *ends_line)
 {
     char *from = *at, *cell = from, *to = from;
@@ -124,7 +124,7 @@ static bool read_rows(Table *table, char *at)
         while (!last)
             (void)next_cell(&at, &last);
     }
-    /* Columns lie `most` apart; there are as many rows when no line is torn. */
+    /* Columns are `most` apart, the number of rows if no line is torn. */
     return table->n_rows == most;
 }
 
@@ -142,7 +142,7 @@ static bool table_read(const char *path, Table *table, KilnError *err)
 
 /* ---- Drawing -------------------------------------------------------------------------------- */
 
-/* What "train/loss_step" and "val/loss" have in common: "loss". */
+/* The kind of "train/loss_step" and "val/loss": "loss". */
 static void kind_of(const char *name, char kind[NAME])
 {
     const char *slash = strchr(name, '/');
@@ -172,8 +172,8 @@ static size_t points_of(const Table *table, size_t column, size_t step, double *
     return n;
 }
 
-/* Which values of that column are better: 1 higher ones, -1 lower ones; 0: it is not known, or they
- * are of steps or of training. */
+/* Which values of that column are better: 1 higher, -1 lower, 0: unknown, or values of steps or of
+ * training. */
 static int better_of(const KilnTrainer *trainer, const char *name)
 {
     const KilnMetric *metrics;
@@ -188,7 +188,7 @@ static int better_of(const KilnTrainer *trainer, const char *name)
     return 0;
 }
 
-/* Mark the best point, and say in the legend which epoch that is. */
+/* Mark the best point, and name its epoch in the legend. */
 static void mark_best(const Table *table, size_t column, int better, KilnPlotLine *line,
                       char label[NAME])
 {
@@ -234,7 +234,7 @@ static KilnStatus draw(const char *kind, const KilnPlotLine *lines, size_t n, co
     return kiln_plot_chart(path, &chart, err);
 }
 
-/* The picture of all columns of the kind of `first`. */
+/* Draw all columns of the same kind as `first`. */
 static KilnStatus draw_kind(const KilnTrainer *trainer, const Table *table, size_t first,
                             size_t step, const Opts *opts, size_t *drawn, KilnError *err)
 {
@@ -266,7 +266,7 @@ static KilnStatus draw_kind(const KilnTrainer *trainer, const Table *table, size
     return status;
 }
 
-/* A cell of a matrix ("val/confusion/cat/dog"), which is no curve. */
+/* Whether it is a cell of a matrix ("val/confusion/cat/dog"), not a curve. */
 static bool is_cell(const char *name)
 {
     int slashes = 0;
@@ -276,7 +276,7 @@ static bool is_cell(const char *name)
     return slashes >= 3;
 }
 
-/* Was a column of the same kind before? */
+/* Whether an earlier column is of the same kind. */
 static bool drawn_before(const Table *table, size_t from, size_t column)
 {
     char kind[NAME], other[NAME];
@@ -319,7 +319,7 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     return KILN_OK;
 }
 
-/* Whatever keeps a picture from being drawn does not make the run fail. */
+/* A picture that cannot be drawn does not fail the run. */
 static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const char *dir = kiln_trainer_run_dir(trainer);
@@ -339,12 +339,12 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
             why.status = KILN_E_IO;
     }
     if (why.status < 0)
-        kiln_trainer_print(trainer, "warning: plots are not complete: %s", why.text);
+        kiln_trainer_print(trainer, "warning: plots are incomplete: %s", why.text);
     table_release(&table);
     return KILN_OK;
 }
 
-/* Cairo and its fonts, and a picture. */
+/* For cairo, its fonts, and a picture. */
 static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
 {
     const Opts *opts = kiln_opts(self);

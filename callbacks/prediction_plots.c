@@ -1,6 +1,6 @@
-/* Pictures of what a classifier predicts, in plots/ of a run, and of `kiln eval`: for the last
- * validation and the test the confusion matrix, and samples, some that it got right and those that
- * it got wrong worst; and the confusion matrices among its metrics. */
+/* Draws an image classifier's predictions in the last validation and the test, for a run and for
+ * `kiln eval`: confusion matrices, correct samples and the worst misclassified ones; and confusion
+ * matrices among the metrics. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -22,22 +22,22 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_STR(Opts, image, "image", "the feature that is drawn: f32 [height, width, 1 or 3]"),
+    KILN_FIELD_STR(Opts, image, "image", "the feature to draw: f32 [height, width, 1 or 3]"),
     KILN_FIELD_STR(Opts, label, "label", "the feature with the true class: i32"),
-    KILN_FIELD_STR(Opts, output, "logits", "the step's output with a score for each class"),
+    KILN_FIELD_STR(Opts, output, "logits", "the step's output with a score per class"),
     KILN_FIELD_I64(Opts, count, "16", 1, 256, "samples of each kind"),
-    KILN_FIELD_OUTPUT_OPT(
-        Opts, dir, "null",
-        "the folder for the pictures; null: plots/ in the run folder, and none of an "
-        "evaluation (kiln eval plots=DIR)"),
+    KILN_FIELD_OUTPUT_OPT(Opts, dir, "null",
+                          "folder for the pictures; null: plots/ in the run folder, and none for "
+                          "an evaluation (use kiln "
+                          "eval plots=DIR)"),
     KILN_FIELD_END,
 };
 
-/* A sample that may be drawn. */
+/* A candidate for drawing. */
 typedef struct Sample {
     float *data;
     int64_t label, predicted;
-    double share; /* the probability of what was predicted */
+    double share; /* of the predicted class */
     double loss;  /* -log of the probability of the true class */
 } Sample;
 
@@ -46,15 +46,15 @@ typedef struct Samples {
     int64_t n_right, n_wrong;
     int64_t seen;
     double
-        *pairs; /* [classes, classes]: how often each was taken for each; NULL: too many classes */
+        *pairs; /* [classes, classes]: counts of true and predicted class; NULL: too many classes */
     int64_t classes;
 } Samples;
 
 typedef struct State {
-    bool fits;  /* the data are images with classes, */
-    bool draws; /* and this build can draw */
+    bool fits; /* the data are images with classes, and this build can draw */
+    bool draws;
     KilnShape shape;
-    int64_t size; /* floats of an image */
+    int64_t size; /* floats per image */
     Samples val, test;
     bool val_drawn;
 } State;
@@ -94,7 +94,7 @@ static void release_samples(Samples *samples, int64_t count)
     free(samples->pairs);
 }
 
-/* Where among the wrong ones a sample of that loss belongs; `count`: nowhere. */
+/* The index of a misclassified sample with that loss; `count`: none. */
 static int64_t place_of(const Samples *samples, int64_t count, double loss)
 {
     int64_t at = samples->n_wrong;
@@ -249,7 +249,7 @@ static KilnStatus draw_confusion(KilnTrainer *trainer, const char *title, const 
     return kiln_plot_confusion(path, &confusion, err);
 }
 
-/* The matrix whose values are "PREFIX/TRUE/PREDICTED"; false when some are not there. */
+/* The matrix with values "PREFIX/TRUE/PREDICTED"; false if some are missing. */
 static bool read_matrix(KilnTrainer *trainer, const char *prefix, int64_t n, double *values)
 {
     char numbers[2][24], name[2 * NAME];
@@ -280,7 +280,8 @@ static KilnStatus draw_matrix(KilnTrainer *trainer, const char *prefix, const ch
     return draw_confusion(trainer, prefix, values, n, path, err);
 }
 
-/* The matrices of metrics: those that have a value for the first class taken for itself. */
+/* Draw the metrics that are matrices: those with a value for the first class predicted as itself.
+ */
 static KilnStatus draw_matrices(KilnTrainer *trainer, const char *dir, KilnError *err)
 {
     const int64_t n = kiln_trainer_spec(trainer)->n_classes;
@@ -317,16 +318,16 @@ static bool has_pictures(const KilnDataSpec *spec, const Opts *opts)
            label->dtype == KILN_I32 && label->shape.rank == 0;
 }
 
-/* A folder that someone asked for is made, or refused, before anything is computed. */
+/* Make or refuse the requested folder before anything is computed. */
 static KilnStatus open_dir(const KilnDataSpec *spec, const Opts *opts, KilnError *err)
 {
     KilnStatus status = kiln_plot_supported(err);
 
     if (status >= 0 && !has_pictures(spec, opts))
-        status = kiln_error_set(err, KILN_E_SHAPE,
-                                "there are no pictures of these data: they need images \"%s\" and "
-                                "classes \"%s\"",
-                                opts->image, opts->label);
+        status =
+            kiln_error_set(err, KILN_E_SHAPE,
+                           "these data cannot be drawn: they need images \"%s\" and classes \"%s\"",
+                           opts->image, opts->label);
     if (status >= 0 && opts->dir[0] == '\0')
         status = kiln_error_set(err, KILN_E_RANGE, "dir is empty: expected the name of a folder");
     if (status >= 0 && mkdir(opts->dir, 0777) != 0 && errno != EEXIST)
@@ -334,7 +335,7 @@ static KilnStatus open_dir(const KilnDataSpec *spec, const Opts *opts, KilnError
     return status;
 }
 
-/* Of both sets of samples, and of drawing one picture after the other. */
+/* For both sets of samples, and for drawing one picture at a time. */
 static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
 {
     const Opts *opts = kiln_opts(self);
@@ -347,7 +348,7 @@ static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
     return 4 * opts->count * image * (int64_t)sizeof(float) + drawing_bytes + rows * row_bytes;
 }
 
-/* Data of another kind have no such pictures; that is no mistake. */
+/* Other kinds of data have no such pictures, which is not an error. */
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -423,7 +424,7 @@ static KilnStatus on_test_batch_end(KilnInstance *self, KilnTrainer *trainer, Ki
     return KILN_OK;
 }
 
-/* The folder for the pictures; false when there is none. */
+/* The folder for the pictures; false if there is none. */
 static bool folder_of(KilnInstance *self, const KilnTrainer *trainer, char dir[PATH])
 {
     const Opts *opts = kiln_opts(self);
@@ -436,7 +437,7 @@ static bool folder_of(KilnInstance *self, const KilnTrainer *trainer, char dir[P
                     opts->dir != NULL ? "" : "/plots") < PATH;
 }
 
-/* `dir`/SPLIT_samples.png and SPLIT_confusion.png, where there are samples. */
+/* Draw `dir`/SPLIT_samples.png and SPLIT_confusion.png if there are samples. */
 static KilnStatus draw_to(KilnTrainer *trainer, const State *state, const Samples *samples,
                           const char *dir, const char *split, KilnError *err)
 {
@@ -455,13 +456,13 @@ static KilnStatus draw_to(KilnTrainer *trainer, const State *state, const Sample
     return status >= 0 ? draw_samples(trainer, state, samples, path, err) : status;
 }
 
-/* Whatever keeps a picture from being drawn does not make the run fail. */
+/* A picture that cannot be drawn does not fail the run. */
 static void warn(KilnTrainer *trainer, const KilnError *why)
 {
-    kiln_trainer_print(trainer, "warning: plots are not complete: %s", why->text);
+    kiln_trainer_print(trainer, "warning: plots are incomplete: %s", why->text);
 }
 
-/* The picture of the last validation: once, when the run ends, or sooner in on_save_checkpoint. */
+/* Draw the last validation once: when the run ends, or earlier in on_save_checkpoint. */
 static KilnStatus draw_val(KilnTrainer *trainer, State *state, const char *dir, KilnError *err)
 {
     const bool drawn = state->val_drawn;
@@ -470,8 +471,7 @@ static KilnStatus draw_val(KilnTrainer *trainer, State *state, const char *dir, 
     return drawn ? KILN_OK : draw_to(trainer, state, &state->val, dir, "val", err);
 }
 
-/* A run that is resumed from its last checkpoint validates no more: its picture is there before
- * that is. */
+/* A run resumed from its last checkpoint does not validate again, so draw before that is saved. */
 static KilnStatus on_save_checkpoint(KilnInstance *self, KilnTrainer *trainer, const char *folder,
                                      KilnError *err)
 {
@@ -507,7 +507,7 @@ static KilnStatus teardown(KilnInstance *self, KilnTrainer *trainer, KilnError *
         warn(trainer, &why);
     else if (opts->dir != NULL && state->val.seen + state->test.seen == 0)
         kiln_trainer_print(trainer,
-                           "no samples are drawn: the steps of this task put out no \"%s\"",
+                           "no samples are drawn: the steps of this task have no output \"%s\"",
                            opts->output);
     return KILN_OK;
 }

@@ -1,4 +1,4 @@
-/* Writes what is predicted, sample by sample, as JSON lines, CSV or safetensors. */
+/* Writes predictions, a row per sample, as JSON lines, CSV or safetensors. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -26,18 +26,18 @@ static const KilnChoice intervals[] = { { "batch", EACH_BATCH }, { "epoch", AT_E
 
 static const KilnField fields[] = {
     KILN_FIELD_OUTPUT(Opts, path, "'-'",
-                      "file to write (a set's name is put behind the file's); -: the output of the "
-                      "command"),
+                      "file to write (further sets append their name); -: standard output"),
     KILN_FIELD_ENUM_OPT(Opts, format, "null", formats,
-                        "null: as the file's name ends; jsonl for the output of the command"),
+                        "null: by the file's ending; jsonl for standard output"),
     KILN_FIELD_ENUM_OPT(
         Opts, interval, "null", intervals,
-        "batch: write after each batch, of safetensors a file for each (-000001 after the name); "
-        "epoch: all at the end; null: lines after each batch, safetensors at the end"),
+        "batch: write after each batch, safetensors as one file each (-000001 after the name); "
+        "epoch: "
+        "everything at the end; null: lines after each batch, safetensors at the end"),
     KILN_FIELD_END,
 };
 
-/* All rows of an output that wait for the end, for safetensors. */
+/* All rows of an output, kept until the end for safetensors. */
 typedef struct Column {
     char *name;
     KilnShape shape; /* of a row */
@@ -50,12 +50,12 @@ typedef struct State {
     int64_t format;
     int64_t set;     /* which one is written, */
     char path[4096]; /* and where */
-    FILE *file;      /* NULL: lines go to the command's output */
-    char *text;      /* the line that is made, or all that wait for the end */
+    FILE *file;      /* NULL: standard output */
+    char *text;      /* the current line, or all lines until the end */
     size_t length, room;
     bool each_batch;  /* write after each */
     bool has_head;    /* of CSV */
-    int64_t n_values; /* cells after those that all rows have */
+    int64_t n_values; /* cells after the common ones */
     Column columns[KILN_STEP_OUTPUTS];
     size_t n_columns, n_rows;
     int64_t *samples, *labels; /* of these rows; label -1: not known */
@@ -88,7 +88,7 @@ static KilnStatus add(State *state, const char *text, KilnError *err)
     return append(state, text, strlen(text), err);
 }
 
-/* Lines are whole; now they go out. */
+/* Write the complete lines. */
 static KilnStatus flush(State *state, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -105,7 +105,7 @@ static KilnStatus flush(State *state, KilnError *err)
     return status;
 }
 
-/* The name of a row's true class; NULL: it is not known. */
+/* The name of a row's true class; NULL: unknown. */
 static const char *label_of(const State *state, int64_t row)
 {
     const int64_t label = kiln_trainer_row_label(state->trainer, row);
@@ -118,7 +118,7 @@ static int64_t width_of(const KilnOutputView *output)
     return output->shape.dim[0] > 0 ? kiln_shape_count(&output->shape) / output->shape.dim[0] : 0;
 }
 
-/* What a file's name ends in, without the dot; "" where it has no ending. */
+/* A file name's ending without the dot; "" if it has none. */
 static const char *ending_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
@@ -126,7 +126,7 @@ static const char *ending_of(const char *path)
     return dot != NULL && (slash == NULL || dot > slash) ? dot + 1 : "";
 }
 
-/* `path` with -TEXT in front of its ending; without text as it is. */
+/* `path` with -TEXT before its ending; unchanged without text. */
 static void name_behind(const char *path, const char *text, char *buf, size_t size)
 {
     const size_t ending = strlen(ending_of(path));
@@ -136,7 +136,7 @@ static void name_behind(const char *path, const char *text, char *buf, size_t si
              path + stem);
 }
 
-/* The name of the largest of the probabilities; NULL when they are not those of classes. */
+/* The class with the largest probability; NULL if the output is not per class. */
 static const char *class_of(const State *state, const KilnOutputView *output, int64_t row)
 {
     const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
@@ -154,7 +154,7 @@ static const char *class_of(const State *state, const KilnOutputView *output, in
 
 /* ---- JSON lines --------------------------------------------------------------------------- */
 
-/* JSON has no NaN and no infinities: texts that every language reads as numbers. */
+/* JSON has no NaN or infinity: write texts that every language can parse as numbers. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value)
@@ -173,7 +173,7 @@ static KilnStatus put_json(State *state, json_t *line, KilnError *err)
     return status >= 0 ? add(state, "\n", err) : status;
 }
 
-/* Which sample it is. */
+/* The members that identify the sample. */
 static json_t *sample_json(const State *state, int64_t sample)
 {
     const char *name = kiln_trainer_sample_name(state->trainer, sample);
@@ -211,7 +211,7 @@ static json_t *row_json(const State *state, const KilnOutputView *outputs, size_
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
 
-/* A cell with what stands in front of it. */
+/* A cell with its separator. */
 static KilnStatus add_cell(State *state, const char *before, const char *text, KilnError *err)
 {
     const bool quotes = strpbrk(text, ",\"\r\n") != NULL;
@@ -354,8 +354,9 @@ static KilnStatus keep_column(State *state, const KilnOutputView *output, size_t
     for (int axis = 1; axis < column->shape.rank; axis++)
         if (column->shape.dim[axis] != output->shape.dim[axis])
             return kiln_error_set(err, KILN_E_SHAPE,
-                                  "%s has another shape than in the batches before: one tensor "
-                                  "can't hold both; use format=jsonl, or interval=batch",
+                                  "%s has a different shape than in earlier batches, and one "
+                                  "tensor cannot hold both; use "
+                                  "format=jsonl, or interval=batch",
                                   output->name);
     KilnStatus status = grow((void **)&column->data, &column->room, state->n_rows + rows,
                              width * sizeof(float), err);
@@ -447,7 +448,7 @@ static KilnStatus write_columns(State *state, KilnError *err)
 
 /* ---- Hooks -------------------------------------------------------------------------- */
 
-/* -1: the name says nothing of it. */
+/* -1: unknown ending. */
 static int64_t format_of(const Opts *opts)
 {
     const char *ending = ending_of(opts->path);
@@ -469,16 +470,17 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 
     *ret_option = "path";
     if (format_of(opts) < 0)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "%s%s; expected a file that ends in .jsonl, .csv or .safetensors, "
-                              "or give callbacks.prediction_writer.format",
-                              ending[0] != '\0' ? "unknown ending ." : "no ending", ending);
+        return kiln_error_set(
+            err, KILN_E_RANGE,
+            "%s%s; expected a file that ends in .jsonl, .csv or .safetensors, or set "
+            "callbacks.prediction_writer.format",
+            ending[0] != '\0' ? "unknown ending ." : "no ending", ending);
     if (format_of(opts) != SAFETENSORS || strcmp(opts->path, "-") != 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_RANGE, "- is for lines; safetensors need a file");
 }
 
-/* A file for each set; the command's output has all of them. */
+/* A file per set; standard output takes all of them. */
 static KilnStatus begin_set(const Opts *opts, State *state, KilnError *err)
 {
     const bool prints = strcmp(opts->path, "-") == 0;
@@ -495,7 +497,7 @@ static KilnStatus begin_set(const Opts *opts, State *state, KilnError *err)
     return state->file != NULL ? KILN_OK : kiln_error_errno(err, state->path);
 }
 
-/* Samples behind the last batch may have been unreadable, too. */
+/* Samples after the last batch may have been unreadable, too. */
 static KilnStatus end_set(State *state, KilnError *err)
 {
     const KilnUnreadSample *unread;

@@ -1,5 +1,5 @@
-/* Shows progress: on a terminal a line for each loop that runs, redrawn some times a second, and a
- * line that stays for each epoch; elsewhere lines at intervals. */
+/* Shows progress: on a terminal a line per running loop, redrawn several times a second, and a
+ * permanent line per epoch; elsewhere lines at intervals. */
 #include "kiln.h"
 
 #include <math.h>
@@ -16,23 +16,23 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_DURATION(Opts, refresh_s, "0.1", 0.01, 3600, "seconds between two redraws"),
-    KILN_FIELD_DURATION(Opts, plain_s, "30", 0, 1e9,
-                        "seconds between two lines within an epoch where the screen is no "
-                        "terminal; 0: none"),
+    KILN_FIELD_DURATION(
+        Opts, plain_s, "30", 0, 1e9,
+        "seconds between lines within an epoch if the output is not a terminal; 0: none"),
     KILN_FIELD_BOOL(Opts, leave, "true", "keep a line of each epoch on the terminal"),
     KILN_FIELD_END,
 };
 
 typedef struct Loop {
     double start;
-    int64_t first_batch; /* done when it started: not 0 after a resume */
+    int64_t first_batch; /* batches done at its start: not 0 after a resume */
 } Loop;
 
 typedef struct State {
-    Loop train, eval; /* validation may come in the middle of an epoch */
-    double drawn;     /* when the lines were drawn last, or a plain one was printed */
+    Loop train, eval; /* validation may run inside an epoch */
+    double drawn;     /* time of the last redraw or plain line */
     double epoch_start;
-    char train_line[LONGEST]; /* as it was drawn last: it stays above that of a validation */
+    char train_line[LONGEST]; /* the last drawn line: it stays above that of a validation */
 } State;
 
 static double now(void)
@@ -84,7 +84,7 @@ static void format_rate(char *text, size_t size, double rate)
         snprintf(text, size, rate >= 100.0 ? "%.0f/s" : "%.1f/s", rate);
 }
 
-/* Columns of a metric's name, which may be in any language: one for each character. */
+/* Columns of a metric's name, which may be in any language: one per character. */
 static int columns(const char *text)
 {
     int n = 0;
@@ -96,7 +96,7 @@ static int columns(const char *text)
 
 /* ---- A running loop's line ------------------------------------------------------------------ */
 
-/* What a line may hold, the most wanted first; it holds as much as fits. */
+/* The fields of a line, most important first; it shows those that fit. */
 typedef struct Fields {
     char text[FIELDS][FIELD];
     int n;
@@ -114,8 +114,8 @@ KILN_PRINTF(2, 3) static void add(Fields *list, const char *format, ...)
     list->n += list->text[list->n][0] != '\0';
 }
 
-/* Does it want to be seen? Of what has values of steps and of epochs a running loop shows that of
- * the step, the line of an epoch its mean. */
+/* Whether to show a metric. Of a value with both step and epoch, a running loop shows the step's,
+ * the line of an epoch the mean. */
 static bool is_wanted(const KilnMetric *metric, unsigned way)
 {
     const unsigned other = way ^ (KILN_LOG_STEP | KILN_LOG_EPOCH);
@@ -158,8 +158,8 @@ static void append_bar(Line *line, const KilnConsole *console, double share, int
     append(line, "%s", console->colour ? "\033[0m" : "");
 }
 
-/* Label, bar and as many fields as the width has room for; the bar takes what is left. The last
- * column stays free, for a terminal would wrap there, and two for the ^C that it may echo. */
+/* Label, bar and as many fields as fit; the bar takes the rest. The last column stays free, since a
+ * terminal would wrap there, and two more for an echoed ^C. */
 static void lay_out(Line *line, const KilnConsole *console, const char *label, double share,
                     const Fields *list)
 {
@@ -175,7 +175,7 @@ static void lay_out(Line *line, const KilnConsole *console, const char *label, d
         append(line, "  %s", list->text[i]);
 }
 
-/* Of the run while it trains, else of the loop; negative: unknown. */
+/* Time left of the run while it trains, else of the loop; negative: unknown. */
 static double seconds_left(const KilnTrainer *trainer, const Loop *loop, bool trains)
 {
     const int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
@@ -213,7 +213,7 @@ static void draw_loop(Line *line, const KilnTrainer *trainer, const Loop *loop, 
     lay_out(line, console, label, share, &list);
 }
 
-/* Counted from 0, as in the names of checkpoints and in metrics.csv. */
+/* From 0, as in names of checkpoints and in metrics.csv. */
 static void append_epoch(Line *line, const KilnTrainer *trainer)
 {
     append(line, "epoch %lld", (long long)kiln_trainer_epoch(trainer));
@@ -231,7 +231,7 @@ static void draw_training(State *state, KilnTrainer *trainer)
     kiln_trainer_status_line(trainer, line.text);
 }
 
-/* Below that of training, if there is one. */
+/* Below the line of training, if there is one. */
 static void draw_evaluation(State *state, KilnTrainer *trainer, const char *label)
 {
     Line line = { .used = 0 }, both = { .used = 0 };
@@ -276,7 +276,7 @@ static void print_plain(KilnTrainer *trainer, const Loop *loop, const char *labe
 
 /* ---- The line of an epoch ------------------------------------------------------------ */
 
-/* Four decimals or three digits, in VALUE columns wherever that is possible. */
+/* Four decimals or three digits, in VALUE columns if possible. */
 static void format_value(char *text, size_t size, double value)
 {
     const double magnitude = fabs(value);
@@ -288,7 +288,7 @@ static void format_value(char *text, size_t size, double value)
         snprintf(text, size, "%.1e", value);
 }
 
-/* "train/loss 0.5163", whose mean is "train/loss_epoch" everywhere else. */
+/* "train/loss 0.5163": the mean, which is "train/loss_epoch" elsewhere. */
 static void append_mean(Line *line, const KilnMetric *metric)
 {
     const size_t ending = (metric->flags & KILN_LOG_FORKED) != 0 ? strlen("_epoch") : 0;
@@ -308,8 +308,8 @@ static int digits(int64_t number)
     return n;
 }
 
-/* Every value stands below that of the epoch before. Time and speed are there where they fit: a
- * longer line is wrapped by the terminal's output. */
+/* Values are aligned with those of the previous epoch. Time and speed are shown if they fit; the
+ * output wraps longer lines. */
 static void write_epoch(Line *line, const KilnTrainer *trainer, double seconds)
 {
     const KilnConsole *console = kiln_trainer_console(trainer);
@@ -339,7 +339,7 @@ static void write_epoch(Line *line, const KilnTrainer *trainer, double seconds)
 
 /* ---- Hooks -------------------------------------------------------------------------- */
 
-/* Is it time for a redraw, or for a plain line? */
+/* Whether a redraw or a plain line is due. */
 static bool due(const Opts *opts, State *state, const KilnTrainer *trainer)
 {
     const bool terminal = kiln_trainer_console(trainer)->terminal;
@@ -357,7 +357,7 @@ static void start(Loop *loop, const KilnTrainer *trainer)
     loop->first_batch = kiln_trainer_batch(trainer);
 }
 
-/* Also where a run goes on within an epoch, whose start it does not see. */
+/* Also when a run is resumed inside an epoch, whose start it does not see. */
 static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -419,7 +419,7 @@ static KilnStatus on_validation_batch_end(KilnInstance *self, KilnTrainer *train
     return KILN_OK;
 }
 
-/* Back to the line of training alone. */
+/* Only the line of training remains. */
 static KilnStatus on_validation_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const State *state = kiln_state(self);

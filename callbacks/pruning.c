@@ -1,5 +1,5 @@
-/* Sets parameters to zero and keeps them there: torch.nn.utils.prune's methods, at the times of
- * Lightning's ModelPruning. Repeated pruning takes its share of what is left. */
+/* Sets parameters to zero and keeps them zero: the methods of torch.nn.utils.prune at the times of
+ * Lightning's ModelPruning. Repeated pruning applies to the remaining values. */
 #include "kiln.h"
 
 #include <fnmatch.h>
@@ -38,33 +38,35 @@ static const KilnChoice methods[] = {
 
 static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, pruning_fn, NULL, methods,
-                    "unstructured: single values, the smallest or any; structured: whole channels, "
-                    "those of the smallest norm or any"),
+                    "unstructured: single values, the smallest or random ones; structured: whole "
+                    "channels, those with "
+                    "the smallest norm or random ones"),
     KILN_FIELD_STR_LIST(Opts, parameters_to_prune, "['*weight', '*bias']",
                         "patterns over parameter names"),
     KILN_FIELD_BOOL_OPT(Opts, use_global_unstructured, "null",
-                        "take the values of all parameters together, not of each its share; null: "
-                        "where that is possible, which is for single values"),
+                        "choose among the values of all parameters together, not per parameter; "
+                        "null: yes for single "
+                        "values"),
     KILN_FIELD_QUANTITY(
         Opts, amount, "0.5", KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION,
-        "of what is left: how many values or channels, or what share, are pruned at "
-        "a time"),
+        "values or channels to prune each time, or the fraction of the remaining ones"),
     KILN_FIELD_I64_LIST(Opts, epochs, "[]", 0, 1000000000,
-                        "the epochs, from 0, at whose end is pruned; none: all but the last"),
-    KILN_FIELD_BOOL(Opts, use_lottery_ticket_hypothesis, "true",
-                    "put what is left back to the values that the run began with (Frankle and "
-                    "Carbin 2019)"),
-    KILN_FIELD_BOOL(Opts, prune_on_train_epoch_end, "true", "false: at the end of validation"),
+                        "epochs, from 0, at whose end to prune; empty: all but the last"),
+    KILN_FIELD_BOOL(
+        Opts, use_lottery_ticket_hypothesis, "true",
+        "reset the remaining values to those at the start of the run (Frankle and Carbin 2019)"),
+    KILN_FIELD_BOOL(Opts, prune_on_train_epoch_end, "true",
+                    "false: prune at the end of validation"),
     KILN_FIELD_I64_OPT(Opts, pruning_dim, "null", -6, 5, "structured: the axis of the channels"),
     KILN_FIELD_F64_OPT(Opts, pruning_norm, "null", 1e-6, (double)INFINITY,
-                       "ln_structured: which norm of a channel, such as 2"),
+                       "ln_structured: the norm of a channel, such as 2"),
     KILN_FIELD_END,
 };
 
 typedef struct State {
-    uint8_t *pruned; /* by element of the flat parameters: 1 is held at zero */
+    uint8_t *pruned; /* per element of the flat parameters: 1: pruned */
     int64_t size;
-    int64_t round; /* how often was pruned; keys what is drawn */
+    int64_t round; /* number of prunings; keys the random numbers */
 } State;
 
 static bool is_structured(const Opts *opts)
@@ -112,7 +114,7 @@ static void release(KilnInstance *self)
 
 /* ---- Which parameters --------------------------------------------------------------------- */
 
-/* A structured method has nothing to do with one axis. */
+/* Structured methods skip parameters with one axis. */
 static bool is_subject(const Opts *opts, const KilnParam *param)
 {
     if (!kiln_param_trained(param) || (is_structured(opts) && kiln_param_shape(param)->rank < 2))
@@ -135,7 +137,7 @@ static float value_at(KilnParam *param, int64_t i)
     return value;
 }
 
-/* Put zeros where something is pruned. */
+/* Set pruned elements to zero. */
 static void apply(const State *state, KilnParam *param)
 {
     const uint8_t *pruned = state->pruned + kiln_param_offset(param);
@@ -179,8 +181,8 @@ static void start_draw(const Pruning *pruning, const KilnParam *param, KilnRng *
 
 typedef void Visit(void *ctx, uint32_t bits, uint8_t *pruned);
 
-/* Each value of a parameter that is left, with its key: the smallest are pruned. Keys are not
- * negative, so that their bits have their order. */
+/* A remaining value of a parameter with its key; the smallest keys are pruned. Keys are not
+ * negative, so their bits sort like the numbers. */
 static void visit(const Pruning *pruning, KilnParam *param, Visit *then, void *ctx)
 {
     uint8_t *pruned = pruning->state->pruned + kiln_param_offset(param);
@@ -199,7 +201,7 @@ static void visit(const Pruning *pruning, KilnParam *param, Visit *then, void *c
     }
 }
 
-/* The same over one parameter, or (NULL) all that are pruned. */
+/* The same over one parameter, or (NULL) all pruned parameters. */
 static void visit_some(const Pruning *pruning, KilnParam *only, Visit *then, void *ctx)
 {
     for (size_t i = 0; i < kiln_params_count(pruning->params); i++) {
@@ -212,11 +214,11 @@ static void visit_some(const Pruning *pruning, KilnParam *only, Visit *then, voi
 
 /* The k-th smallest key, found eight bits at a time. */
 typedef struct Search {
-    uint32_t prefix, known; /* of the bits, and which of them are known */
+    uint32_t prefix, known; /* known bits of the key, and their mask */
     int shift;
     int64_t counts[256];
-    int64_t left; /* values that are not pruned */
-    int64_t k;    /* of those with the prefix */
+    int64_t left; /* remaining values */
+    int64_t k;    /* among those with the prefix */
 } Search;
 
 static void count_bits(void *ctx, uint32_t bits, uint8_t *pruned)
@@ -304,7 +306,7 @@ static double norm_of(const Opts *opts, KilnParam *param, const Axis *axis, int6
     return isinf(p) ? sum : pow(sum, 1.0 / p);
 }
 
-/* A channel is left while any value of it is. */
+/* A channel remains while any of its values does. */
 static bool channel_left(const uint8_t *pruned, const Axis *axis, int64_t channel)
 {
     for (int64_t o = 0; o < axis->outer; o++)
@@ -422,7 +424,7 @@ static void tell(const Pruning *pruning)
     kiln_trainer_log(pruning->trainer, "sparsity", share, KILN_LOG_EPOCH);
 }
 
-/* Nothing would be trained behind the last epoch, so it prunes only when it is named. */
+/* Nothing would train after the last epoch, so prune there only if `epochs` names it. */
 static bool is_due(const Opts *opts, const KilnTrainer *trainer)
 {
     const int64_t epoch = kiln_trainer_epoch(trainer), last = kiln_trainer_max_epochs(trainer) - 1;
@@ -470,8 +472,7 @@ static void warn_of_epochs(const Opts *opts, KilnTrainer *trainer)
     for (size_t i = 0; i < opts->epochs_count; i++)
         if (last >= 0 && opts->epochs[i] >= last)
             kiln_trainer_print(trainer,
-                               "warning: pruning: there is no epoch %lld, they count from 0 to "
-                               "%lld: it is not pruned then",
+                               "warning: pruning: there is no epoch %lld, only 0 to %lld; ignored",
                                (long long)opts->epochs[i], (long long)last - 1);
 }
 
@@ -487,16 +488,16 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
     for (size_t i = 0; i < kiln_params_count(params); i++)
         any = any || is_subject(opts, kiln_params_at(params, i));
     if (!any)
-        return kiln_error_set(err, KILN_E_KEY,
-                              "parameters_to_prune: no trained parameter%s fits a pattern; the "
-                              "first is %s",
-                              is_structured(opts) ? " of two axes or more" : "",
-                              kiln_param_name(kiln_params_at(params, 0)));
+        return kiln_error_set(
+            err, KILN_E_KEY,
+            "parameters_to_prune: no trained parameter%s matches a pattern; the first is %s",
+            is_structured(opts) ? " of two axes or more" : "",
+            kiln_param_name(kiln_params_at(params, 0)));
     warn_of_epochs(opts, trainer);
     return make_mask(state, trainer) ? KILN_OK : kiln_error_nomem(err, (size_t)state->size);
 }
 
-/* variable := 0 where something is pruned. */
+/* variable := 0 for pruned elements. */
 static void hold(State *state, KilnTensor *variable)
 {
     KilnGraph *graph = kiln_tensor_graph(variable);
@@ -505,7 +506,7 @@ static void hold(State *state, KilnTensor *variable)
     kiln_store(variable, kiln_masked_fill(variable, mask, 0.0));
 }
 
-/* Neither clipping nor the optimizer's averages see gradients of what is pruned. */
+/* Clipping and the optimizer's averages must not see gradients of pruned elements. */
 static void before_step(KilnInstance *self, KilnTrainer *trainer, const KilnRecording *at)
 {
     if (make_mask(kiln_state(self), trainer))
@@ -569,8 +570,7 @@ static KilnStatus load_state_dict(KilnInstance *self, const KilnState *in, KilnE
 
     kiln_state_get_i64(in, "round", &state->round);
     if (state->round > 0 && !kiln_state_get_tensor(in, "pruned", KILN_U8, &shape, state->pruned))
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "the checkpoint lacks what was pruned of this network");
+        return kiln_error_set(err, KILN_E_FORMAT, "the checkpoint lacks the pruning mask");
     return KILN_OK;
 }
 
@@ -591,7 +591,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_pruning = {
     .kind = KILN_KIND_CALLBACK,
     .name = "pruning",
-    .summary = "Set parameters to zero, step by step, and keep them there",
+    .summary = "Set parameters to zero, step by step, and keep them zero",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

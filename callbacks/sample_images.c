@@ -1,4 +1,4 @@
-/* Hands the first validation samples to the loggers that take images, as a grid. */
+/* Logs the first validation samples as a grid to the loggers that accept images. */
 #include "kiln.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_FIELD_STR(Opts, feature, "image", "the datamodule's feature: [height, width, 1 or 3]"),
     KILN_FIELD_I64(Opts, count, "16", 1, 256, "images in the grid, at most a batch"),
-    KILN_FIELD_I64(Opts, every_n_epochs, "1", 1, 1e15, "epochs from one grid to the next"),
+    KILN_FIELD_I64(Opts, every_n_epochs, "1", 1, 1e15, "epochs between grids"),
     KILN_FIELD_END,
 };
 
@@ -26,13 +26,13 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
         return KILN_OK;
     if (!kiln_trainer_takes(trainer, KILN_LOG_IMAGES))
         return kiln_error_set(err, KILN_E_MISSING,
-                              "no logger of this run takes images: add logger=tensorboard");
+                              "no logger of this run accepts images; add logger=tensorboard");
     if (feature == NULL || feature->dtype != KILN_F32 || feature->shape.rank != 3 ||
         (feature->shape.dim[2] != 1 && feature->shape.dim[2] != 3))
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "feature=%s: the datamodule yields no images of that name (f32 "
-                              "[height, width, 1 or 3])",
-                              opts->feature);
+        return kiln_error_set(
+            err, KILN_E_SHAPE,
+            "feature=%s: the datamodule has no images of that name (f32 [height, width, 1 or 3])",
+            opts->feature);
     return KILN_OK;
 }
 
@@ -46,7 +46,7 @@ static int64_t columns_of(int64_t n)
     return columns;
 }
 
-/* Normalized pixels have no known range: the least of all is black, the largest white. */
+/* Normalized pixels have no known range: the smallest is black, the largest white. */
 static void draw(const float *from, int64_t n, const KilnShape *shape, const KilnPixels *grid,
                  uint8_t *to)
 {

@@ -1,5 +1,5 @@
-/* Ends a run whose loss jumps, and leaves the batches that made it jump out when the run goes
- * on from its last checkpoint. */
+/* Ends a run whose loss spikes; when the run resumes from its last checkpoint, skips the batches
+ * that caused the spike. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -24,21 +24,20 @@ static const KilnChoice actions[] = { { "stop", ACTION_STOP },
 
 static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, window, "10", 1, MOST_WINDOW,
-                   "losses whose mean a new one is compared with"),
-    KILN_FIELD_I64(Opts, warmup, "1", 0, 1e15,
-                   "batches from the start of the run that are not checked"),
+                   "number of losses in the mean that a new loss is compared with"),
+    KILN_FIELD_I64(Opts, warmup, "1", 0, 1e15, "batches at the start of the run without checks"),
     KILN_FIELD_F64_OPT(Opts, atol, "null", 0.0, INFINITY,
-                       "a spike is at least so far from the mean; null: any distance"),
+                       "smallest distance from the mean for a spike; null: any"),
     KILN_FIELD_F64_OPT(Opts, rtol, "2.0", 0.0, INFINITY,
-                       "a spike is at least so many times the mean away from it; null: any"),
+                       "smallest distance as a multiple of the mean; null: any"),
     KILN_FIELD_BOOL(Opts, finite_only, "true", "a loss that is NaN or infinite is a spike"),
-    KILN_FIELD_ENUM(
-        Opts, action, "skip", actions,
-        "the run ends with an error; skip: and leaves the batch and the one before it out "
-        "when it goes on from its last checkpoint"),
+    KILN_FIELD_ENUM(Opts, action, "skip", actions,
+                    "end the run with an error; skip: and leave out the batch and the one before "
+                    "it when the run "
+                    "resumes from its last checkpoint"),
     KILN_FIELD_OUTPUT_OPT(
         Opts, exclude_batches_path, "null",
-        "the list of batches to leave out; null: skip_batches.json in the run folder"),
+        "list of batches to leave out; null: skip_batches.json in the run folder"),
     KILN_FIELD_END,
 };
 
@@ -47,12 +46,12 @@ typedef struct Skip {
 } Skip;
 
 typedef struct State {
-    double losses[MOST_WINDOW]; /* a ring of the last `window`, spikes not among them */
+    double losses[MOST_WINDOW]; /* ring of the last `window` losses without spikes */
     double last;
-    int64_t n;    /* losses that were taken */
-    int64_t seen; /* and all */
-    Skip before;  /* the batch in front of this one; none when `seen` is 0 */
-    json_t *list; /* what is left out: [{"epoch", "batch", ...}] */
+    int64_t n;    /* losses added */
+    int64_t seen; /* losses seen */
+    Skip before;  /* the batch before this one; none if `seen` is 0 */
+    json_t *list; /* batches to leave out: [{"epoch", "batch", ...}] */
     char path[4096 + 32];
 } State;
 
@@ -101,7 +100,7 @@ static void list(State *state, Skip at)
                                                      "batch", (json_int_t)at.batch));
 }
 
-/* Whole or not at all. */
+/* Write it whole or not at all. */
 static KilnStatus write_list(const State *state, KilnError *err)
 {
     char tmp[sizeof(state->path) + 8];
@@ -125,7 +124,7 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
              path != NULL ? "" : "/skip_batches.json");
     KilnStatus status = read_list(state, err);
     if (status >= 0 && json_array_size(state->list) > 0)
-        kiln_trainer_print(trainer, "spike_detection: %zu batches are left out: %s",
+        kiln_trainer_print(trainer, "spike_detection: leaving out %zu batches: %s",
                            json_array_size(state->list), state->path);
     return status;
 }
@@ -160,7 +159,7 @@ static Skip here(const KilnTrainer *trainer, int64_t behind)
     return (Skip) { kiln_trainer_epoch(trainer), kiln_trainer_batch(trainer) - behind };
 }
 
-/* Either the batch is bad, or the one before it spoilt the weights. */
+/* Either the batch is bad, or the one before it damaged the weights. */
 static KilnStatus list_both(const Opts *opts, State *state, Skip at, KilnError *err)
 {
     if (opts->action != ACTION_SKIP)
@@ -203,8 +202,8 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
                                     (long long)(state->n < opts->window ? state->n : opts->window),
                                     mean_of(state, opts->window),
                                     opts->action == ACTION_SKIP
-                                        ? "; a run that goes on from its last checkpoint "
-                                          "leaves this batch and the one before it out"
+                                        ? "; a run resumed from its last checkpoint leaves out "
+                                          "this batch and the one before it"
                                         : "");
     }
     if (isfinite(loss)) {
@@ -216,7 +215,7 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
     return KILN_OK;
 }
 
-/* The loop itself ends a run whose loss is no number, in front of the batch's end. */
+/* The loop itself ends a run with a non-finite loss, before the end of the batch. */
 static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnError *why)
 {
     const Opts *opts = kiln_opts(self);
@@ -249,7 +248,7 @@ static void state_dict(KilnInstance *self, KilnState *saved)
     }
 }
 
-/* A window of another size begins anew. */
+/* A window of another size starts empty. */
 static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -291,7 +290,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_spike_detection = {
     .kind = KILN_KIND_CALLBACK,
     .name = "spike_detection",
-    .summary = "End a run whose loss jumps, and skip what made it jump",
+    .summary = "End a run whose loss spikes, and skip the cause when it resumes",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

@@ -1,7 +1,6 @@
-/* Averages the weights of the last epochs, trained with a rate of their own (Izmailov et al.
+/* Averages the weights of the last epochs, which have their own learning rate (Izmailov et al.
  * 2018): torch.optim.swa_utils' AveragedModel, SWALR and update_bn, at the times of Lightning's
- * StochasticWeightAveraging. Validation, test and checkpoints have the average as soon as there is
- * one. */
+ * StochasticWeightAveraging. Validation, test and checkpoints use the average once it exists. */
 #include "kiln.h"
 
 #include <math.h>
@@ -23,22 +22,23 @@ static const KilnChoice strategies[] = {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, swa_lrs, NULL, 0.0, 1e6,
-                   "learning rate of the epochs that are averaged, in the schedule's place"),
-    KILN_FIELD_QUANTITY(Opts, swa_epoch_start, "0.8", KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION,
-                        "the first of them: a count from 1, or a share of trainer.max_epochs"),
+                   "learning rate of the averaged epochs, instead of the schedule's"),
+    KILN_FIELD_QUANTITY(
+        Opts, swa_epoch_start, "0.8", KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION,
+        "first averaged epoch: a number from 1, or a fraction of trainer.max_epochs"),
     KILN_FIELD_I64(Opts, annealing_epochs, "10", 0, 1000000000,
-                   "epochs over which the rate goes from the schedule's to swa_lrs"),
+                   "epochs over which the rate moves from the schedule's to swa_lrs"),
     KILN_FIELD_ENUM(Opts, annealing_strategy, "cos", strategies,
-                    "how it goes: as half a cosine, or in a straight line"),
+                    "how the rate moves: along half a cosine, or linearly"),
     KILN_FIELD_END,
 };
 
 typedef struct State {
     KilnAveragedWeights *averaged; /* the trainer's */
-    int64_t start;                 /* first epoch that is averaged, from 0 */
+    int64_t start;                 /* first averaged epoch, from 0 */
     int64_t n_averaged;            /* epochs in the average */
     int64_t latest;                /* the newest of them; -1: none */
-    double rate; /* that the schedule had when the averaged epochs began; -1: not yet */
+    double rate; /* the schedule's rate when the averaged epochs began; -1: not yet */
 } State;
 
 static KilnStatus first_epoch(const Opts *opts, KilnTrainer *trainer, int64_t *ret, KilnError *err)
@@ -48,20 +48,21 @@ static KilnStatus first_epoch(const Opts *opts, KilnTrainer *trainer, int64_t *r
 
     if (share && epochs < 0)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "swa_epoch_start=%g is a share of trainer.max_epochs, which is not "
-                              "set; write the number of an epoch",
+                              "swa_epoch_start=%g is a fraction of trainer.max_epochs, which is "
+                              "not set; write the number of an epoch",
                               opts->swa_epoch_start.value);
     const int64_t start = share ? kiln_quantity_of(opts->swa_epoch_start, epochs)
                                 : (int64_t)opts->swa_epoch_start.value;
     if (!share && start < 1)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "swa_epoch_start=%lld: epochs count from 1 here; 1 averages from the "
-                              "first on",
-                              (long long)start);
+        return kiln_error_set(
+            err, KILN_E_RANGE,
+            "swa_epoch_start=%lld: epochs count from 1 here; 1 averages from the first epoch on",
+            (long long)start);
     if (epochs >= 0 && start > epochs)
         kiln_trainer_print(trainer,
-                           "warning: stochastic_weight_averaging: swa_epoch_start=%lld is behind "
-                           "the last of the %lld epochs: nothing is averaged",
+                           "warning: stochastic_weight_averaging: swa_epoch_start=%lld is after "
+                           "the last of the %lld epochs, so "
+                           "nothing is averaged",
                            (long long)start, (long long)epochs);
     *ret = start > 1 ? start - 1 : 0;
     return KILN_OK;
@@ -81,7 +82,7 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
 
 /* ---- The rate ------------------------------------------------------------------------------- */
 
-/* SWALR's, `epochs` behind the first that is averaged. */
+/* SWALR's rate, `epochs` after the first averaged epoch. */
 static double rate_of(const Opts *opts, double from, int64_t epochs)
 {
     const double t = opts->annealing_epochs > 0
@@ -93,7 +94,7 @@ static double rate_of(const Opts *opts, double from, int64_t epochs)
     return opts->swa_lrs * alpha + from * (1.0 - alpha);
 }
 
-/* The rate of the epoch that runs now. */
+/* The rate of the current epoch. */
 static void set_rate(KilnInstance *self, KilnTrainer *trainer)
 {
     State *state = kiln_state(self);
@@ -113,7 +114,7 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
 
     (void)err;
     kiln_averaged_use(state->averaged, state->n_averaged > 0);
-    if (state->rate >= 0.0) /* the run goes on within an averaged epoch */
+    if (state->rate >= 0.0) /* resumed inside an averaged epoch */
         set_rate(self, trainer);
     return KILN_OK;
 }
@@ -143,7 +144,7 @@ static void average(KilnInstance *self, KilnTrainer *trainer)
                        (long long)epoch);
 }
 
-/* In front of the validation at the end of the epoch. */
+/* Before the validation at the end of the epoch. */
 static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)err;
@@ -152,7 +153,7 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
     return KILN_OK;
 }
 
-/* An epoch that ended earlier. */
+/* An epoch that ended early. */
 static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)err;
@@ -204,7 +205,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_stochastic_weight_averaging = {
     .kind = KILN_KIND_CALLBACK,
     .name = "stochastic_weight_averaging",
-    .summary = "Train the last epochs at a rate of their own and keep the mean of their weights",
+    .summary = "Train the last epochs at their own rate and average their weights",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

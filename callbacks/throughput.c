@@ -1,5 +1,5 @@
-/* Logs how fast training is: samples, batches and tokens a second, FLOP/s and their share of
- * what the machine can do, over a window of batches; time spent in validation is taken out. */
+/* Logs the speed of training over a window of batches, without validation: samples, batches and
+ * tokens per second, FLOP/s and their share of the machine's peak. */
 #include "kiln.h"
 
 #include <stdlib.h>
@@ -11,14 +11,15 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, window_size, "100", 1, 1000000, "batches over which rates are taken"),
+    KILN_FIELD_I64(Opts, window_size, "100", 1, 1000000, "batches over which rates are measured"),
     KILN_FIELD_F64_OPT(Opts, peak_flops, "null", 1.0, 1e18,
-                       "FLOP/s that count as all; null: measured for a tenth of a second at the "
-                       "start, in large matrix products"),
+                       "the machine's peak FLOP/s; null: measured for a tenth of a second at the "
+                       "start with large matrix "
+                       "products"),
     KILN_FIELD_END,
 };
 
-/* Counted since training began. */
+/* Counts since training began. */
 typedef struct Count {
     double seconds;
     int64_t batches, samples, tokens;
@@ -27,10 +28,10 @@ typedef struct Count {
 typedef struct State {
     Count *ring; /* of the last window_size + 1 batches' ends */
     Count now;
-    int64_t n;            /* ends that were put into it */
-    double began, away;   /* when training began; seconds in validations since then */
-    double left;          /* when the validation that runs began */
-    double peak;          /* 0: not known */
+    int64_t n;            /* ends added to it */
+    double began, away;   /* start of training; seconds in validation since then */
+    double left;          /* start of the running validation */
+    double peak;          /* 0: unknown */
     int64_t most_samples; /* in a batch */
 } State;
 
@@ -148,7 +149,7 @@ static const KilnCallbackOps ops = {
 const KilnComponent kiln_callback_throughput = {
     .kind = KILN_KIND_CALLBACK,
     .name = "throughput",
-    .summary = "Log samples, batches, tokens and FLOPs a second",
+    .summary = "Log samples, batches, tokens and FLOPs per second",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

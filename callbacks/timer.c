@@ -1,5 +1,5 @@
-/* Ends training when the run has trained for so long, all its sessions together; the limit of one
- * session is trainer.max_time. */
+/* Ends training after a time, summed over all sessions of the run; trainer.max_time limits one
+ * session. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -20,16 +20,16 @@ static const KilnChoice intervals[] = { { "step", EACH_STEP },
 
 static const KilnField fields[] = {
     KILN_FIELD_DURATION(Opts, duration, NULL, 0, 1e9,
-                        "time of training, validation included: 90m, 00:12:00:00"),
+                        "training time, including validation: 90m, 00:12:00:00"),
     KILN_FIELD_ENUM(Opts, interval, "step", intervals,
-                    "step: end behind the batch at which it is over; epoch: finish the epoch"),
-    KILN_FIELD_BOOL(Opts, verbose, "false", "say at the end of each epoch how much is left"),
+                    "step: end after the current batch; epoch: finish the epoch"),
+    KILN_FIELD_BOOL(Opts, verbose, "false", "print the time left at the end of each epoch"),
     KILN_FIELD_END,
 };
 
 typedef struct State {
     double before;  /* seconds of earlier sessions */
-    double started; /* when this session began to train; 0: it has not */
+    double started; /* when this session began to train; 0: not yet */
 } State;
 
 static double now(void)
@@ -58,7 +58,7 @@ static void check(KilnInstance *self, KilnTrainer *trainer)
     kiln_trainer_pause(trainer, reason);
 }
 
-/* A run that goes on may have used its time up. */
+/* A resumed run may have no time left. */
 static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)err;

@@ -1,6 +1,6 @@
-/* Writes metrics.csv: one row for each moment of the run, a column for each metric. What is
- * measured, and so another in each run, stands in measured.csv of the same form: metrics.csv
- * of a run that was resumed equals the undisturbed one's, wall_time aside. */
+/* Writes metrics.csv: a row per logging step, a column per metric. Measured values, which differ
+ * between runs, go to measured.csv, so that metrics.csv of a resumed run equals that of an
+ * uninterrupted one, except for wall_time. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -13,31 +13,31 @@
 
 enum { CELL = 32, MOMENT = 6 };
 
-/* What stands in front of the metrics. */
+/* The columns before the metrics. */
 static const char moment_header[] = "phase,epoch,step,batch,samples,wall_time";
 
 typedef struct Table {
     char path[4096 + 16], tmp[4096 + 32];
     FILE *file;
-    char **columns;              /* behind the moment's */
-    size_t n_columns, n_written; /* those that the file's header has come first */
-    int64_t rows;                /* in the file, the one below not counted */
-    /* The last row: kept back, for values of the same moment come in parts. */
+    char **columns;              /* after the fixed columns */
+    size_t n_columns, n_written; /* those in the file's header come first */
+    int64_t rows;                /* in the file, without `last` */
+    /* The last row, kept back since its values may arrive in parts. */
     char moment[MOMENT][CELL];
     char (*cells)[CELL]; /* n_columns; "" is an empty cell */
-    bool has_row, dirty; /* dirty: the file does not have it as it is */
-    long row_at;         /* where it begins, or will begin, in the file */
+    bool has_row, dirty; /* dirty: the file has an older version */
+    long row_at;         /* its offset in the file */
 } Table;
 
 typedef struct State {
     const KilnLogRun *run;
     Table exact;
-    Table measured; /* opened with the first value */
+    Table measured; /* opened at the first value */
 } State;
 
 /* ---- Lines ------------------------------------------------------------------------------ */
 
-/* A name as a cell: quoted when it would end the cell (RFC 4180). */
+/* A name as a cell, quoted if necessary (RFC 4180). */
 static bool put_name(const char *name, FILE *file)
 {
     bool quoted = strpbrk(name, ",\"") != NULL;
@@ -67,7 +67,7 @@ static bool put_row(const Table *table, FILE *file)
     return ok && fputc('\n', file) != EOF;
 }
 
-/* Digits that read back as the same double. */
+/* The shortest digits that parse to the same double. */
 static void format_cell(double value, char cell[CELL])
 {
     if (isfinite(value))
@@ -98,7 +98,7 @@ static KilnStatus read_all(const Table *table, FILE *file, char **ret, KilnError
     return KILN_OK;
 }
 
-/* A row of the file with as many cells as there are columns now. */
+/* A row with as many cells as there are columns. */
 static bool copy_row(const Table *table, const char *line, size_t length, FILE *file)
 {
     size_t cells = 1, used = 0;
@@ -112,7 +112,7 @@ static bool copy_row(const Table *table, const char *line, size_t length, FILE *
     return ok && fputc('\n', file) != EOF;
 }
 
-/* Have the file open, also when that failed before. */
+/* Open the file, also after an earlier failure. */
 static KilnStatus reopen(Table *table, KilnError *err)
 {
     if (table->file == NULL && (table->file = kiln_file_open(table->path, "r+")) == NULL)
@@ -120,8 +120,8 @@ static KilnStatus reopen(Table *table, KilnError *err)
     return KILN_OK;
 }
 
-/* Write header, `rows` (whole lines) and the row that may still grow under a temporary name, put
- * it in the place of the file, and open it. A kill at any moment leaves all of them. */
+/* Write header, `rows` (whole lines) and the last row to a temporary file, rename it to the file,
+ * and open it. A kill at any time loses nothing. */
 static KilnStatus replace(Table *table, const char *rows, KilnError *err)
 {
     FILE *file = kiln_file_open(table->tmp, "w");
@@ -139,7 +139,7 @@ static KilnStatus replace(Table *table, const char *rows, KilnError *err)
         row_at = ftell(file);
         ok = row_at >= 0 && (!table->has_row || put_row(table, file));
     }
-    if (ok && n > 0) /* a power cut must not take those that the file had */
+    if (ok && n > 0) /* a power cut must not lose the old rows */
         ok = fflush(file) == 0 && fsync(fileno(file)) == 0;
     if (file != NULL && fclose(file) != 0)
         ok = false;
@@ -182,7 +182,7 @@ static KilnStatus add_column(Table *table, const char *name, size_t length, Kiln
     return KILN_OK;
 }
 
-/* Rewrite the file with a header of all columns, and the last row as it is now. */
+/* Rewrite the file with a header of all columns and the current last row. */
 static KilnStatus rewrite(Table *table, KilnError *err)
 {
     char *text = NULL;
@@ -200,7 +200,7 @@ static KilnStatus rewrite(Table *table, KilnError *err)
     return status;
 }
 
-/* Is the open file no longer the one at its path? Someone removed it, or put another there. */
+/* Whether somebody removed or replaced the file. */
 static bool is_gone(const Table *table)
 {
     struct stat open, there;
@@ -212,8 +212,8 @@ static bool is_gone(const Table *table)
     return open.st_ino != there.st_ino || open.st_dev != there.st_dev;
 }
 
-/* Bring the file's last row up to date. What could not be written before is written now; a file
- * that was removed comes back with all its rows. */
+/* Update the file's last row, write what failed before, and restore a removed file with all its
+ * rows. */
 static KilnStatus write_row(Table *table, KilnError *err)
 {
     KilnStatus status = reopen(table, err);
@@ -232,9 +232,9 @@ static KilnStatus write_row(Table *table, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- Going on in a file --------------------------------------------------------------------- */
+/* ---- Resuming ------------------------------------------------------------------------------- */
 
-/* The next cell of a header line, unquoted in place; *at moves behind it, to NULL at the end. */
+/* The next cell of a header line, unquoted in place; *at moves past it, to NULL at the end. */
 static char *next_name(char **at)
 {
     char *name = *at, *to = name, *from = name;
@@ -250,17 +250,17 @@ static char *next_name(char **at)
     return name;
 }
 
-/* The columns of a header line (changed by this). */
+/* The columns of a header line, which is modified. */
 static KilnStatus read_header(Table *table, char *line, KilnError *err)
 {
     size_t length = strlen(moment_header);
     KilnStatus status = KILN_OK;
 
     if (strncmp(line, moment_header, length) != 0)
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: does not begin with %s: another program or version wrote it; "
-                              "move it away",
-                              table->path, moment_header);
+        return kiln_error_set(
+            err, KILN_E_FORMAT,
+            "%s does not begin with %s, so another program or version wrote it; move it away",
+            table->path, moment_header);
     for (char *at = line[length] == ',' ? line + length + 1 : NULL; at != NULL && status >= 0;) {
         const char *name = next_name(&at);
 
@@ -269,7 +269,7 @@ static KilnStatus read_header(Table *table, char *line, KilnError *err)
     return status;
 }
 
-/* The number in the third cell of a line; -1 when there is none. */
+/* The number in the third cell of a line; -1: none. */
 static int64_t step_of(const char *line)
 {
     int64_t step = 0;
@@ -285,8 +285,8 @@ static int64_t step_of(const char *line)
     return *line == ',' ? step : -1;
 }
 
-/* Rows that were there at the checkpoint, moved together in place: the first `count`, or, when
- * the checkpoint does not tell (-1), those up to `step`. A torn last line is dropped. */
+/* Keep only the rows at the time of the checkpoint, in place: the first `count`, or, if unknown
+ * (-1), those up to `step`. Drops a torn last line. */
 static void keep_rows(char *rows, int64_t count, int64_t step)
 {
     char *to = rows;
@@ -303,7 +303,7 @@ static void keep_rows(char *rows, int64_t count, int64_t step)
     *to = '\0';
 }
 
-/* Take the last of `rows` back as the row that may still grow. */
+/* Take the last of `rows` back as the incomplete last row. */
 static void take_last_row(Table *table, char *rows)
 {
     size_t length = strlen(rows);
@@ -325,7 +325,7 @@ static void take_last_row(Table *table, char *rows)
     *line = '\0';
 }
 
-/* A column is only ever added behind the others: those that the checkpoint knew are the first. */
+/* Columns are only appended, so those of the checkpoint come first. */
 static KilnStatus drop_columns(Table *table, const KilnState *saved, KilnError *err)
 {
     int64_t known = 0;
@@ -334,7 +334,7 @@ static KilnStatus drop_columns(Table *table, const KilnState *saved, KilnError *
         return KILN_OK;
     if (known < 0 || (size_t)known > table->n_columns)
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: has %zu metrics where the checkpoint knows %lld: it is not the "
+                              "%s has %zu metrics, but the checkpoint has %lld, so it is not the "
                               "file of that run; move it away",
                               table->path, table->n_columns, (long long)known);
     while (table->n_columns > (size_t)known)
@@ -343,7 +343,7 @@ static KilnStatus drop_columns(Table *table, const KilnState *saved, KilnError *
     return KILN_OK;
 }
 
-/* `saved`: what the checkpoint tells of the file, NULL: nothing. */
+/* `saved`: the checkpoint's state of the file; NULL: none. */
 static KilnStatus go_on(Table *table, char *text, const KilnState *saved, int64_t step,
                         KilnError *err)
 {
@@ -365,7 +365,7 @@ static KilnStatus go_on(Table *table, char *text, const KilnState *saved, int64_
     return replace(table, rows, err);
 }
 
-/* What an earlier process left; NULL: nothing. */
+/* The content that an earlier process left; NULL: none. */
 static KilnStatus read_left(const Table *table, char **ret, KilnError *err)
 {
     FILE *file = fopen(table->path, "rbe");
@@ -407,7 +407,7 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
 
 /* ---- Logging -------------------------------------------------------------------------------- */
 
-/* The column of `name`, made when it is new. */
+/* The column of `name`, which is added if it is new. */
 static KilnStatus column_of(Table *table, const char *name, size_t *ret, KilnError *err)
 {
     for (size_t i = 0; i < table->n_columns; i++)
@@ -417,7 +417,8 @@ static KilnStatus column_of(Table *table, const char *name, size_t *ret, KilnErr
         }
     if (strpbrk(name, "\r\n") != NULL)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "metric \"%s\" can't name a column: it has more than one line", name);
+                              "metric \"%s\" cannot name a column: it has more than one line",
+                              name);
     *ret = table->n_columns;
     return add_column(table, name, strlen(name), err);
 }
@@ -432,7 +433,7 @@ static void format_moment(const KilnLogRow *row, char moment[MOMENT][CELL])
     snprintf(moment[MOMENT - 1], CELL, "%.3f", row->wall_time);
 }
 
-/* Is the row that is kept back of this moment? Wall time aside. */
+/* Whether the last row has the same position, except for wall_time. */
 static bool same_moment(const Table *table, char moment[MOMENT][CELL])
 {
     for (int i = 0; i < MOMENT - 1; i++)
@@ -441,7 +442,7 @@ static bool same_moment(const Table *table, char moment[MOMENT][CELL])
     return true;
 }
 
-/* Make room for a row of another moment. */
+/* Finish the last row and start a new one. */
 static KilnStatus next_row(Table *table, KilnError *err)
 {
     KilnStatus status = write_row(table, err);
@@ -458,7 +459,7 @@ static KilnStatus next_row(Table *table, KilnError *err)
     return KILN_OK;
 }
 
-/* Put the values of a row that are measured, or those that are not, into their table. */
+/* Add a row's measured values, or the others, to their table. */
 static KilnStatus log_values(Table *table, const KilnLogRow *row, bool measured, KilnError *err)
 {
     char moment[MOMENT][CELL];

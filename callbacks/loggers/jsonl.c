@@ -1,5 +1,5 @@
-/* Writes metrics.jsonl: a line with the hyperparameters, one for each moment at which values
- * were logged, and one with how the run ended. What is measured has lines of its own. */
+/* Writes metrics.jsonl: a line of hyperparameters, a line per logging step, and a line with the end
+ * of the run. Measured values have separate lines. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 typedef struct State {
     char path[4096 + 16];
     FILE *file;
-    int64_t lines; /* those of measured values not counted: they differ from run to run */
+    int64_t lines; /* without those of measured values, which differ between runs */
 } State;
 
-/* Write `line` (NULL: memory is out) and take it. */
+/* Write and consume `line`; NULL: memory ran out. */
 static KilnStatus put(State *state, json_t *line, KilnError *err)
 {
     char *text = line != NULL ? json_dumps(line, JSON_REAL_PRECISION(17)) : NULL;
@@ -31,7 +31,7 @@ static KilnStatus put(State *state, json_t *line, KilnError *err)
     return status;
 }
 
-/* JSON has no NaN and no infinities: texts that every language reads as numbers. */
+/* JSON has no NaN or infinity: write texts that every language can parse as numbers. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value)
@@ -58,9 +58,9 @@ static json_t *hparams_line(const KilnLogRun *run)
     return json_pack("{s:o}", "hparams", all);
 }
 
-/* What a line of the file is. */
+/* The kind of a line. */
 typedef struct Line {
-    bool measured, early; /* early: its moment comes before the end of the checkpoint's step */
+    bool measured, early; /* early: before the end of the checkpoint's step */
 } Line;
 
 static Line look_at(const char *line, size_t length, int64_t step)
@@ -77,8 +77,8 @@ static Line look_at(const char *line, size_t length, int64_t step)
     return seen;
 }
 
-/* How many bytes of the file were there at the checkpoint: up to its line `lines`, or, when
- * the checkpoint does not tell (-1), those up to `step`; and measured ones of its step. */
+/* The size of the file at the checkpoint: up to its line `lines`, or, if unknown (-1), lines up to
+ * `step`; and measured lines of its step. */
 static KilnStatus find_end(State *state, int64_t lines, int64_t step, long *ret, KilnError *err)
 {
     char *line = NULL;
@@ -127,7 +127,7 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
 
 /* ---- Rows -------------------------------------------------------------------------------- */
 
-/* Tell the values apart; returns how many are measured. */
+/* Separate measured values; returns their number. */
 static size_t split(const KilnLogRow *row, json_t *values, json_t *measured)
 {
     size_t n = 0;
@@ -142,7 +142,7 @@ static size_t split(const KilnLogRow *row, json_t *values, json_t *measured)
     return n;
 }
 
-/* A line with `values` (taken) under `key`. */
+/* A line with `values` (consumed) under `key`. */
 static json_t *row_line(const KilnLogRow *row, const char *key, json_t *values)
 {
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:o}", "phase", row->phase, "epoch",
@@ -217,7 +217,7 @@ static const KilnLoggerOps ops = {
 const KilnComponent kiln_logger_jsonl = {
     .kind = KILN_KIND_LOGGER,
     .name = "jsonl",
-    .summary = "Write metrics to metrics.jsonl in the run folder, one JSON object a line",
+    .summary = "Write metrics to metrics.jsonl in the run folder, one JSON object per line",
     .state_size = sizeof(State),
     .release = release,
     .ops.logger = &ops,

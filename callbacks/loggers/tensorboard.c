@@ -19,7 +19,7 @@ typedef struct Opts {
 typedef struct State {
     const Opts *opts;
     KilnEvents *events;
-    KilnEvents *measured; /* NULL: nothing measured was logged yet */
+    KilnEvents *measured; /* NULL: no measured value yet */
     const char *dir;      /* the run folder */
     double wall_time;     /* of the newest row */
     int64_t x;
@@ -31,7 +31,7 @@ static const KilnChoice axes[] = {
 
 static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, x_axis, "step", axes,
-                    "what TensorBoard calls the step: optimizer steps, epochs or samples"),
+                    "the x axis (TensorBoard's step): optimizer steps, epochs or samples"),
     KILN_FIELD_END,
 };
 
@@ -70,7 +70,7 @@ static KilnStatus add(State *state, KilnEvent event, const KilnLogRow *at, KilnE
     return add_to(state, state->events, event, at, err);
 }
 
-/* The config as a block of code in Markdown, which indents it by four. */
+/* The config as a Markdown code block, indented by four. */
 static KilnStatus add_config(State *state, const char *config, KilnError *err)
 {
     size_t lines = 1;
@@ -106,7 +106,7 @@ static KilnStatus begin(State *state, const KilnLogRun *run, KilnError *err)
     return status >= 0 && run->config != NULL ? add_config(state, run->config, err) : status;
 }
 
-/* One name for all sessions of a run, so that one that goes on goes on in its file. */
+/* One name for all sessions of a run, so a resumed run continues its file. */
 static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError *err)
 {
     State *state = kiln_state(self);
@@ -129,8 +129,8 @@ static KilnStatus open_file(KilnInstance *self, const KilnLogRun *run, KilnError
     return status;
 }
 
-/* The measured values of each session are a file and, for TensorBoard, a run of their own: the
- * main file of a run that was resumed has what an undisturbed one's has. */
+/* The measured values of each session are a separate file and, for TensorBoard, a separate run, so
+ * the main file of a resumed run equals that of an uninterrupted one. */
 static KilnStatus open_measured(State *state, KilnError *err)
 {
     char path[4096 + 96];

@@ -73,7 +73,7 @@ static KilnStatus no_such_parameter(const KilnParams *params, const char *const 
     for (size_t i = 0; i < n && i < 8; i++)
         kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
     const char *nearest = kiln_nearest(pattern, names, n);
-    kiln_error_set(err, KILN_E_KEY, "%s: \"%s\" fits no trained parameter%s%s%s; there are %s%s",
+    kiln_error_set(err, KILN_E_KEY, "%s: \"%s\" matches no trained parameter%s%s%s; there are %s%s",
                    option, pattern, nearest != NULL ? "; did you mean " : "",
                    nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
                    list.data != NULL ? list.data : "none", n > 8 ? ", ..." : "");

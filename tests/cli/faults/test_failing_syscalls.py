@@ -71,7 +71,7 @@ class Injected(Case):
         a warning says to be missing may."""
         now = self.contents(folder)
         names = {name for name in {*now, *self.whole} if name in self.whole and now.get(name) != self.whole[name]}
-        return sorted(names - {"plots"} if "plots are not complete" in said else names)
+        return sorted(names - {"plots"} if "plots are incomplete" in said else names)
 
     def losses(self, folder):
         """Between a run that failed and was resumed and the undisturbed one: the weights are the same. Callbacks and

@@ -144,7 +144,7 @@ class Keeping(Case):
     def test_epochs_that_never_come(self):
         swa = "callbacks.stochastic_weight_averaging.swa_epoch_start="
         out, err = self.run_kiln(*TINY, "callbacks=stochastic_weight_averaging", swa + "9", "kiln.run.dir=swa")
-        self.assertIn("swa_epoch_start=9 is behind the last of the 2 epochs", out + err)
+        self.assertIn("swa_epoch_start=9 is after the last of the 2 epochs", out + err)
         self.run_kiln(*TINY, "callbacks.learning_rate_monitor=null", "kiln.run.dir=plain")
         self.assertEqual(*[read(self.path(run, "checkpoints/last/model.safetensors")) for run in ["swa", "plain"]])
         self.refused(*TINY, "callbacks=stochastic_weight_averaging", swa + "0", says=["epochs count from 1"])

@@ -122,7 +122,7 @@ class BatchSizeFinder(Runs):
 
     def test_all_samples_when_they_fit(self):
         out, _ = self.train("r", *BY_HAND, *self.FINDER)
-        self.assertRegex(out, r"callbacks.batch_size_finder: batch_size=640; the largest is 640 \(\d+ of the \d+ MiB that can be had\), "
+        self.assertRegex(out, r"callbacks.batch_size_finder: batch_size=640; the largest is 640 \(\d+ of \d+ MiB available\), "
                               r"the fastest \d+ with \S+ samples/s")
         self.train("hand", *BY_HAND, "batch_size=640")
         self.assertEqual(self.model("r"), self.model("hand"))
@@ -253,7 +253,7 @@ class Finetuning(Runs):
             self.assertEqual(self.changed(run, names, "fc"), [True])
 
     def test_mistakes(self):
-        self.refused(*TINY, self.phases("{first: {params: ['layer.*']}}"), says=["layer.*", "fits no trained parameter", "layers.0"])
+        self.refused(*TINY, self.phases("{first: {params: ['layer.*']}}"), says=["layer.*", "matches no trained parameter", "layers.0"])
         self.refused(*TINY, self.phases("{all: {params: ['*']}}"), says=["freeze all parameters in epoch 0"])
         self.refused(*TINY, self.phases("{}"), says=["names nothing to freeze"])
 

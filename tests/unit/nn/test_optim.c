@@ -368,7 +368,7 @@ static void test_refused_groups(void **unused)
         const char *want;
     } cases[] = {
         { { "groups.head.params=[fc2.wieght]" },
-          "groups.head.params: \"fc2.wieght\" fits no trained parameter; did you mean "
+          "groups.head.params: \"fc2.wieght\" matches no trained parameter; did you mean "
           "fc2.weight?; there are fc1.weight, fc1.bias, fc2.weight, fc2.bias, scale" },
         { { "groups.head.params=[]" }, "groups.head.params: expected patterns" },
         { { "groups.all.params=['*']", "groups.all.lr_scale=0" }, "every parameter is frozen" },

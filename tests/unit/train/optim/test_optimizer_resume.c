@@ -244,7 +244,7 @@ static void test_refused(void **unused)
         { "task.scheduler={_target_:linear,warmup_epochs:3}",
           "task.scheduler: warmup_epochs: the warmup takes 15 steps and the whole run 15" },
         { "task.optimizer={_target_:sgd,groups:{a:{params:[hiden.weight]}}}",
-          "task.optimizer.groups.a.params: \"hiden.weight\" fits no trained parameter; did you "
+          "task.optimizer.groups.a.params: \"hiden.weight\" matches no trained parameter; did you "
           "mean "
           "hidden.weight?" },
         { "+callbacks.a={_target_:ema} +callbacks.b={_target_:ema}",
