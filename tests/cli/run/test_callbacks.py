@@ -338,7 +338,7 @@ class Predicting(Case):
     def test_refusals(self):
         self.refused("predict", "ckpt_path=run", program="kiln", says=["input or split is missing"], status=2)
         self.refused("predict", "ckpt_path=run", "input=images", "split=test", program="kiln",
-                     says=["both given"], status=2)
+                     says=["both input and split are given"], status=2)
         self.refused("predict", "ckpt_path=run", "split=tests", program="kiln", says=["train, val or test"], status=2)
         self.refused("predict", "ckpt_path=run", "split=val", "datamodule.val_count=0", program="kiln",
                      says=["no val samples (or limit_predict_batches=0)"])
