@@ -17,7 +17,7 @@
 #define PIXEL_MEAN 0.158f
 #define PIXEL_STD 0.257f
 
-/* One more set to validate or test on, drawn otherwise. */
+/* A further validation or test set with different drawings. */
 typedef struct Drawing {
     int64_t count;
     double *distortion, *noise; /* NULL: the datamodule's */
@@ -51,16 +51,16 @@ static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, test_count, "2000", 0, 1e9, "test samples"),
     KILN_FIELD_I64(Opts, size, "28", 8, 256, "height and width in pixels"),
     KILN_FIELD_F64(Opts, distortion, "1.0", 0, 2,
-                   "how far slant, size, place and strokes vary; 0: not at all"),
-    KILN_FIELD_F64(Opts, noise, "0.15", 0, 1, "deviation of the noise on pixels of 0..1"),
+                   "how much slant, size, position and strokes vary; 0: not at all"),
+    KILN_FIELD_F64(Opts, noise, "0.15", 0, 1, "standard deviation of the noise on pixels of 0..1"),
     KILN_FIELD_STRUCT_MAP(Opts, val_sets, NamedDrawing, drawing_fields, "{}",
-                          "more sets to validate on, by names: metrics are val/loss/NAME"),
+                          "further validation sets by name; their metrics are val/loss/NAME"),
     KILN_FIELD_STRUCT_MAP(Opts, test_sets, NamedDrawing, drawing_fields, "{}",
-                          "more sets to test on, by names: metrics are test/loss/NAME"),
+                          "further test sets by name; their metrics are test/loss/NAME"),
     KILN_FIELD_END,
 };
 
-/* A set of drawings: number `set` of its split, of which 0 is the split's own. */
+/* A set of drawings: number `set` of its split; 0 is the split's own. */
 typedef struct Samples {
     const struct State *state;
     uint32_t stream; /* of random numbers, one for each split and set */

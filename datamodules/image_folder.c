@@ -1,5 +1,5 @@
-/* Images in folders: train/<class>/<name>.png and, if there, the same below val/
- * and test/. Files are decoded when a sample is asked for. */
+/* Images in folders: train/<class>/<name>.png, and optionally the same in val/ and test/. Files are
+ * decoded when a sample is read. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -32,30 +32,27 @@ static const KilnChoice on_errors[] = { { "stop", STOP }, { "skip", SKIP }, { NU
 static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_PATH(Opts, root, NULL,
-                    "folder with train/<class>/*.png and, if there, val/ and test/ alike"),
-    KILN_FIELD_I64(Opts, channels, "3", 1, 3,
-                   "1: grey, 3: colour; files of the other kind are converted"),
+                    "folder with train/<class>/*.png, and optionally val/ and test/"),
+    KILN_FIELD_I64(Opts, channels, "3", 1, 3, "1: grey, 3: colour; other files are converted"),
     KILN_FIELD_I64_LIST(
         Opts, size, "[]", 1, 16384,
-        "scale to [height, width], or [n] for both, before the transforms; empty: as "
-        "the files are"),
+        "scale to [height, width], or [n] for both, before the transforms; empty: do not scale"),
     KILN_FIELD_COMPONENT_LIST(Opts, transforms, KILN_KIND_TRANSFORM, "[]",
                               "applied to each image in this order"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
-                   "share of train/ that is set aside for validation when there is no val/"),
+                   "fraction of train/ held out for validation if there is no val/"),
     KILN_FIELD_PATH_MAP(Opts, val_folders, "{}",
-                        "more folders with <class>/*.png to validate on, by names: metrics are "
-                        "val/loss/NAME"),
+                        "further folders with <class>/*.png for validation, by name; their metrics "
+                        "are val/loss/NAME"),
     KILN_FIELD_PATH_MAP(Opts, test_folders, "{}",
-                        "more folders to test on, by names: metrics are test/loss/NAME"),
+                        "further folders for the test, by name; their metrics are test/loss/NAME"),
     KILN_FIELD_I64(Opts, max_pixels, "89478485", 1, 4294967296.0,
-                   "largest image that is read, in pixels: a small file can hold very many"),
+                   "largest image to read, in pixels; a small file can hold very many"),
     KILN_FIELD_ENUM(Opts, on_error, "stop", on_errors,
-                    "what a file that can't be read does: stop the run, or skip it with a warning"),
+                    "at an unreadable file: stop the run, or skip the file with a warning"),
     KILN_FIELD_OUTPUT_OPT(
         Opts, cache, "null",
-        "folder to keep decoded images in, for later epochs and runs; null: decode "
-        "them each time"),
+        "folder for decoded images, for later epochs and runs; null: decode them each time"),
     KILN_FIELD_END,
 };
 
@@ -130,7 +127,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
         &state->reader, err);
 }
 
-/* Of the folders, to look at them anew. */
+/* Of the folders, for scanning them again. */
 static void forget(State *state)
 {
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
@@ -193,7 +190,7 @@ static KilnStatus scan_more(State *state, KilnSplit split, KilnError *err)
     return status;
 }
 
-/* Scan root/<split>; leaves the set zeroed when the folder is not there. */
+/* Scan root/<split>; leaves the set zeroed if the folder does not exist. */
 static KilnStatus scan_split(State *state, KilnSplit split, KilnError *err)
 {
     const KilnImageSet *known = split == KILN_TRAIN ? NULL : files_of(state, KILN_TRAIN);
@@ -245,7 +242,7 @@ static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
     return status;
 }
 
-/* Without val/ a part of train/ is for validation. */
+/* Without val/, hold out a part of train/. */
 static KilnStatus split_train(State *state, KilnError *err)
 {
     int64_t n = files_of(state, KILN_TRAIN)->count, n_val = 0;
@@ -256,7 +253,7 @@ static KilnStatus split_train(State *state, KilnError *err)
     }
     if (n > INT32_MAX || n_val >= n)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "%s/train: %lld files; too %s to be split with val_fraction=%g",
+                              "%s/train: %lld files; too %s to split with val_fraction=%g",
                               state->opts->root, (long long)n, n_val >= n ? "few" : "many",
                               state->opts->val_fraction);
     state->order = malloc((size_t)n * sizeof(*state->order));
@@ -299,9 +296,9 @@ static KilnStatus check_cache(const State *state, KilnError *err)
 {
     if (state->opts->cache == NULL || state->decoded[0] > 0)
         return KILN_OK;
-    return kiln_error_set(err, KILN_E_SHAPE,
-                          "datamodule.cache needs images of one size before the transforms: give "
-                          "datamodule.size");
+    return kiln_error_set(
+        err, KILN_E_SHAPE,
+        "datamodule.cache needs images of one size before the transforms; set datamodule.size");
 }
 
 /* Decoded and scaled images of a set. What they are depends on the file, which entries are
@@ -360,7 +357,7 @@ static KilnStatus setup_predict(State *state, const KilnDataSpec *spec, KilnErro
     return KILN_OK;
 }
 
-/* At the folders, and at their files as far as the options leave open what these are. */
+/* Scan the folders, and their files as far as the options leave sizes open. */
 static KilnStatus look(State *state, KilnStage stage, KilnError *err)
 {
     KilnStatus status = scan(state, stage, err);
@@ -372,7 +369,7 @@ static KilnStatus look(State *state, KilnStage stage, KilnError *err)
     return status >= 0 ? split_train(state, err) : status;
 }
 
-/* A run keeps its classes, the form of its samples, and what it is validated on. */
+/* Classes, the shape of samples, and the validation samples must not change during a run. */
 static KilnStatus check_kept(State *state, const int64_t shape[3], int64_t files, KilnError *err)
 {
     const KilnImageSet *train = files_of(state, KILN_TRAIN);
@@ -381,20 +378,20 @@ static KilnStatus check_kept(State *state, const int64_t shape[3], int64_t files
     for (int64_t i = 0; i < state->n_classes && same; i++)
         same = strcmp(train->classes[i], state->class_names[i]) == 0;
     if (!same)
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s/train: its folders of classes changed while the run trains; "
-                              "files may come and go, classes stay",
-                              state->opts->root);
+        return kiln_error_set(
+            err, KILN_E_FORMAT,
+            "%s/train: the class folders changed during the run; files may change, classes may not",
+            state->opts->root);
     if (memcmp(shape, state->shape, sizeof(state->shape)) != 0)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "%s: the images have another size than when the run began; "
-                              "datamodule.size brings all to one size",
+                              "%s: the images have a different size than when the run began; "
+                              "datamodule.size scales all to one size",
                               state->opts->root);
     if (state->n_val > 0 && train->count != files)
         return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s/train: has %lld files and had %lld, and a part of them is set "
-                              "aside for validation, which would be another part now; put the "
-                              "files for validation into val/",
+                              "%s/train: has %lld files and had %lld, so a different part would be "
+                              "held out for validation; put the "
+                              "validation files into val/",
                               state->opts->root, (long long)train->count, (long long)files);
     return KILN_OK;
 }

@@ -1,5 +1,5 @@
-/* MNIST and every set in its format: four idx files of grey images and labels,
- * plain or gzip. The bytes are kept as they are and become floats per sample. */
+/* MNIST and any data set in its format: four idx files of grey images and labels, plain or gzip.
+ * The bytes are kept in memory and converted to floats per sample. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -24,20 +24,19 @@ static const KilnField fields[] = {
     KILN_FIELD_PATH(Opts, root, NULL,
                     "folder with train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz] and "
                     "the same for t10k"),
-    KILN_FIELD_I64(Opts, val_count, "5000", 0, 1e9,
-                   "training images that are set aside for validation"),
+    KILN_FIELD_I64(Opts, val_count, "5000", 0, 1e9, "training images held out for validation"),
     KILN_FIELD_I64(Opts, classes, "0", 0, 256,
-                   "number of classes; 0: the largest training label and one"),
+                   "number of classes; 0: the largest training label plus one"),
     KILN_FIELD_I64(Opts, shift, "0", 0, 64,
-                   "training images are moved by up to so many pixels at random"),
+                   "shift training images randomly by up to this many pixels"),
     KILN_FIELD_F64(Opts, mean, "0.1307", -1e6, 1e6, "subtracted from pixel values of 0..1"),
     KILN_FIELD_F64(Opts, std, "0.3081", 1e-6, 1e6, "divided by afterwards"),
     KILN_FIELD_PATH_MAP(Opts, val_folders, "{}",
-                        "more folders whose t10k files are validated on, by names: metrics are "
-                        "val/loss/NAME"),
+                        "further folders whose t10k files are for validation, by name; their "
+                        "metrics are val/loss/NAME"),
     KILN_FIELD_PATH_MAP(Opts, test_folders, "{}",
-                        "more folders whose t10k files are tested on, by names: metrics are "
-                        "test/loss/NAME"),
+                        "further folders whose t10k files are for the test, by name; their metrics "
+                        "are test/loss/NAME"),
     KILN_FIELD_END,
 };
 
@@ -121,7 +120,8 @@ static KilnStatus read_pair(const char *prefix, Files *files, KilnError *err)
         status = read_file(files->root, prefix, "images", 3, &files->images, err);
     if (status >= 0 && files->images.dim[0] != files->labels.dim[0])
         status = kiln_error_set(
-            err, KILN_E_FORMAT, "%s: %lld %s images but %lld labels; both files must be of one set",
+            err, KILN_E_FORMAT,
+            "%s: %lld %s images but %lld labels; both files must belong to the same set",
             files->root, (long long)files->images.dim[0], prefix, (long long)files->labels.dim[0]);
     return status;
 }
@@ -179,7 +179,7 @@ static KilnStatus split(State *state, uint64_t seed, KilnError *err)
     return kiln_hold_out(n, n_val, seed, state->order, err);
 }
 
-/* Is the file there, plain or as .gz? */
+/* Whether the file exists, plain or as .gz. */
 static bool present(const char *root, const char *what, int rank)
 {
     static const char *const suffixes[] = { "", ".gz" };
@@ -237,8 +237,7 @@ static KilnStatus check_more(const State *state, KilnError *err)
     return KILN_OK;
 }
 
-/* The test files are read when they are asked for; that one of them is missing
- * must not be noticed only then, after the training. */
+/* The test files are read after training, but a missing one must be reported now. */
 static KilnStatus setup_fit(State *state, uint64_t seed, KilnError *err)
 {
     const char *root = state->opts->root;
@@ -250,8 +249,8 @@ static KilnStatus setup_fit(State *state, uint64_t seed, KilnError *err)
 
     if (images != labels)
         return kiln_error_set(err, KILN_E_IO,
-                              "%s: has t10k-%s but not t10k-%s[.gz]; expected both test files, "
-                              "or none to go without a test split",
+                              "%s: has t10k-%s but not t10k-%s[.gz]; expected both test files, or "
+                              "none for no test split",
                               root, images ? "images-idx3-ubyte" : "labels-idx1-ubyte",
                               images ? "labels-idx1-ubyte" : "images-idx3-ubyte");
     state->has_test = images;
@@ -259,7 +258,7 @@ static KilnStatus setup_fit(State *state, uint64_t seed, KilnError *err)
     return status < 0 ? status : split(state, seed, err);
 }
 
-/* The training labels say how many classes there are; their images stay unread. */
+/* Read only the training labels, for the number of classes. */
 static KilnStatus setup_test(State *state, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -367,7 +366,7 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 
 /* ---- Samples ------------------------------------------------------------------------ */
 
-/* The image moved down and right; what comes in from outside is black. */
+/* The image shifted down and right; the border is black. */
 static void put_shifted(const State *state, const uint8_t *from, int64_t down, int64_t right,
                         float *to)
 {

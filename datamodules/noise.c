@@ -1,6 +1,5 @@
-/* Random images with random labels, for measuring how fast a model trains: what a
- * step costs does not depend on what the images show. One block of noise is drawn
- * at the start; each image is a stretch of it, so that a sample costs a copy. */
+/* Random images with random labels, for measuring how fast a model trains. One block of noise is
+ * drawn at the start, and each image is a slice of it, so a sample costs one copy. */
 #include "kiln.h"
 
 #include <stdlib.h>
@@ -17,12 +16,12 @@ static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "32"),
     KILN_FIELD_I64_LIST(Opts, shape, "[32, 32, 3]", 1, 100000, "height, width and channels"),
     KILN_FIELD_I64(Opts, classes, "10", 1, 1e6, "number of classes"),
-    KILN_FIELD_I64(Opts, count, "1024", 1, 1e9, "training images an epoch"),
+    KILN_FIELD_I64(Opts, count, "1024", 1, 1e9, "training images per epoch"),
     KILN_FIELD_I64(Opts, val_count, "32", 0, 1e9, "validation images"),
     KILN_FIELD_END,
 };
 
-enum { SPARE = 65536 }; /* numbers more than one image: so many images differ */
+enum { SPARE = 65536 }; /* floats beyond one image: the number of different images */
 
 typedef struct State {
     KilnFeature image;

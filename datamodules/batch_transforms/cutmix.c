@@ -12,8 +12,8 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, alpha, "1.0", 0.001, 1e6,
-                   "the share that stays is drawn from Beta(alpha, alpha); 1: any share alike"),
-    KILN_FIELD_F64(Opts, p, "1.0", 0.0, 1.0, "probability that boxes of a batch are swapped"),
+                   "the share that remains is drawn from Beta(alpha, alpha); 1: uniform"),
+    KILN_FIELD_F64(Opts, p, "1.0", 0.0, 1.0, "probability of transforming a batch"),
     KILN_FIELD_END,
 };
 
@@ -26,7 +26,7 @@ static bool is_image(const KilnFeature *feature)
     return feature->dtype == KILN_F32 && feature->shape.rank == 3;
 }
 
-/* The first feature of images; NULL: there is none. */
+/* The first image feature; NULL: none. */
 static const KilnFeature *find_images(const KilnDataSpec *spec)
 {
     for (size_t f = 0; f < spec->n_features; f++)
@@ -42,7 +42,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataSpec *spec, KilnError 
         return KILN_OK;
     return kiln_error_set(err, KILN_E_SHAPE,
                           "batch_transform cutmix needs images, f32 [height, width, channels], and "
-                          "the datamodule yields none; mixup works on any f32 feature");
+                          "the datamodule has none; "
+                          "mixup works on any f32 feature");
 }
 
 static int64_t clip(double x, int64_t most)
@@ -50,7 +51,7 @@ static int64_t clip(double x, int64_t most)
     return x < 0.0 ? 0 : x > (double)most ? most : (int64_t)x;
 }
 
-/* A box of about 1 - share of the image, whose middle is anywhere in it. */
+/* A box of about 1 - share of the image's area, centred anywhere in it. */
 static Box draw_box(const KilnShape *image, double share, KilnRng *rng)
 {
     const int64_t height = image->dim[0], width = image->dim[1];
@@ -114,7 +115,7 @@ static const KilnBatchTransformOps ops = { .setup = setup, .apply = apply, .soft
 const KilnComponent kiln_batch_transform_cutmix = {
     .kind = KILN_KIND_BATCH_TRANSFORM,
     .name = "cutmix",
-    .summary = "Swap a box of each image with another of the batch, and share the labels",
+    .summary = "Swap a box of each image with another of the batch, and mix the labels",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.batch_transform = &ops,

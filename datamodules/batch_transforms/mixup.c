@@ -9,8 +9,8 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, alpha, "0.2", 0.001, 1e6,
-                   "the share is drawn from Beta(alpha, alpha): small values blend little"),
-    KILN_FIELD_F64(Opts, p, "1.0", 0.0, 1.0, "probability that a batch is blended"),
+                   "the share is drawn from Beta(alpha, alpha); small values blend little"),
+    KILN_FIELD_F64(Opts, p, "1.0", 0.0, 1.0, "probability of transforming a batch"),
     KILN_FIELD_END,
 };
 

@@ -1,6 +1,6 @@
-/* Every class equally often: of each C samples in a row (C classes) every class has one,
- * in random order. A class is gone through in random order before one of its samples comes
- * again, so that small classes are seen several times an epoch and large ones in part. */
+/* Every class equally often: each run of C samples (C classes) has one of every class, in random
+ * order. All samples of a class are used, in random order, before one repeats, so small classes
+ * repeat within an epoch and large ones are used in part. */
 #include "kiln.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, samples, "0", 0, 4294967295.0,
-                   "samples an epoch; 0: as many as the data set has"),
+                   "samples per epoch; 0: as many as the data set has"),
     KILN_FIELD_END,
 };
 
@@ -163,7 +163,7 @@ static const KilnSamplerOps ops = {
 const KilnComponent kiln_sampler_balanced = {
     .kind = KILN_KIND_SAMPLER,
     .name = "balanced",
-    .summary = "Every class equally often, small ones several times",
+    .summary = "Every class equally often; small classes repeat",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

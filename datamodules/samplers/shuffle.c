@@ -1,4 +1,4 @@
-/* All samples once an epoch, in an order of its own. */
+/* All samples once per epoch, in a new order each time. */
 #include "kiln.h"
 
 enum { POLL_EVERY = 1 << 20 }; /* samples */
@@ -23,6 +23,6 @@ static const KilnSamplerOps ops = { .order = order };
 const KilnComponent kiln_sampler_shuffle = {
     .kind = KILN_KIND_SAMPLER,
     .name = "shuffle",
-    .summary = "All samples once, in another order each epoch",
+    .summary = "All samples once, in a new order each epoch",
     .ops.sampler = &ops,
 };

@@ -1,5 +1,5 @@
-/* A part of the samples, the same in every epoch (torch.utils.data.Subset behind a
- * RandomSampler, or SubsetRandomSampler): a share chosen by the seed, or given ones. */
+/* A part of the samples, the same in every epoch (torch.utils.data.Subset with a RandomSampler, or
+ * SubsetRandomSampler): a fraction chosen by the seed, or given indices. */
 #include "kiln.h"
 
 #include <stdlib.h>
@@ -13,10 +13,10 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_F64(Opts, share, "0.1", 0.0, 1.0, "share of the samples, chosen by the seed"),
+    KILN_FIELD_F64(Opts, share, "0.1", 0.0, 1.0, "fraction of the samples, chosen by the seed"),
     KILN_FIELD_I64_LIST(Opts, indices, "[]", 0, 4294967294.0,
-                        "these samples instead, counted from 0"),
-    KILN_FIELD_BOOL(Opts, shuffle, "true", "in another order each epoch"),
+                        "indices of the samples instead, from 0"),
+    KILN_FIELD_BOOL(Opts, shuffle, "true", "in a new order each epoch"),
     KILN_FIELD_END,
 };
 
@@ -25,7 +25,7 @@ typedef struct State {
     int64_t n;
 } State;
 
-/* Keys of the stream that chooses: no epoch reaches this number. */
+/* Keys the random stream of the choice: no epoch reaches this number. */
 enum { CHOOSING = -1 };
 
 static KilnStatus take_given(const Opts *opts, State *state, int64_t count, KilnError *err)
@@ -59,9 +59,8 @@ static KilnStatus take_share(const Opts *opts, State *state, const KilnSampling 
     if (state->n < 1)
         return kiln_error_set(
             err, KILN_E_RANGE,
-            "sampler subset: a share of %g of %lld samples is none; give a larger "
-            "one",
-            opts->share, (long long)count);
+            "sampler subset: share=%g of %lld samples is none; use a larger share", opts->share,
+            (long long)count);
     for (int64_t i = 0; i < count; i++)
         state->chosen[i] = (uint32_t)i;
     kiln_rng_init(&rng, sampling->seed, KILN_RNG_SHUFFLE, (uint32_t)CHOOSING, 0);

@@ -1,5 +1,5 @@
-/* Samples drawn with replacement, each class as often as its weight says
- * (torch.utils.data.WeightedRandomSampler with weights by class). */
+/* Samples drawn with replacement by the weights of their classes
+ * (torch.utils.data.WeightedRandomSampler with weights per class). */
 #include "kiln.h"
 
 #include <stdlib.h>
@@ -12,10 +12,10 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64_LIST(Opts, weights, "[]", 0.0, 1e12,
-                        "weight of a sample of each class, in the order of the classes; empty: "
-                        "so that all classes are drawn equally often"),
+                        "weight of a sample per class, in the order of the classes; empty: all "
+                        "classes equally often"),
     KILN_FIELD_I64(Opts, samples, "0", 0, 4294967295.0,
-                   "samples an epoch; 0: as many as the data set has"),
+                   "samples per epoch; 0: as many as the data set has"),
     KILN_FIELD_END,
 };
 
@@ -58,8 +58,8 @@ static KilnStatus sum_up(const Opts *opts, State *state, const KilnSampling *sam
     free(weights);
     return sum > 0.0 ? KILN_OK
                      : kiln_error_set(err, KILN_E_RANGE,
-                                      "sampler weighted: the weights of all classes that the data "
-                                      "set has are 0; nothing can be drawn");
+                                      "sampler weighted: the weights of all classes in the data "
+                                      "set are 0, so nothing can be drawn");
 }
 
 static KilnStatus setup(KilnInstance *self, const KilnSampling *sampling, KilnError *err)
@@ -69,10 +69,10 @@ static KilnStatus setup(KilnInstance *self, const KilnSampling *sampling, KilnEr
     const size_t count = (size_t)sampling->dataset->count;
 
     if (opts->weights_count > 0 && (int64_t)opts->weights_count != sampling->n_classes)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "sampler weighted: %zu weights are given for %lld classes; give one "
-                              "for each class, or none",
-                              opts->weights_count, (long long)sampling->n_classes);
+        return kiln_error_set(
+            err, KILN_E_RANGE,
+            "sampler weighted: got %zu weights for %lld classes; set one per class, or none",
+            opts->weights_count, (long long)sampling->n_classes);
     int32_t *labels = malloc((count + 1) * sizeof(*labels));
     free(state->up_to);
     state->up_to = malloc((count + 1) * sizeof(*state->up_to));
@@ -92,8 +92,7 @@ static int64_t count(KilnInstance *self, const KilnSampling *sampling)
     return opts->samples > 0 ? opts->samples : sampling->dataset->count;
 }
 
-/* The first of n rising sums above x; with rounding none may be, then the first of the
- * largest. */
+/* The first of n ascending sums above x, or, if rounding leaves none, the first of the largest. */
 static int64_t first_above(const double *numbers, int64_t n, double x)
 {
     int64_t low = 0, high = n - 1;
@@ -113,7 +112,7 @@ static int64_t first_above(const double *numbers, int64_t n, double x)
 
 enum { POLL_EVERY = 1 << 14 }; /* draws */
 
-/* Draw i has a stream of its own. */
+/* Draw i has its own stream. */
 static void order(KilnInstance *self, const KilnSampling *sampling, int64_t epoch, int64_t n,
                   uint32_t *ret)
 {

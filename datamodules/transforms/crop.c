@@ -1,4 +1,4 @@
-/* Cut a window out of every image: anywhere in training, in the middle otherwise. */
+/* Crops every image: at a random position in training, in the centre otherwise. */
 #include "kiln.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_I64_LIST(Opts, size, NULL, 1, 16384, "[height, width], or [n] for both"),
-    KILN_FIELD_I64(Opts, padding, "0", 0, 4096, "black pixels put on each side first"),
+    KILN_FIELD_I64(Opts, padding, "0", 0, 4096, "black pixels to pad on each side first"),
     KILN_FIELD_END,
 };
 
@@ -103,7 +103,7 @@ static const KilnTransformOps ops = { .apply = apply, .shape = shape };
 const KilnComponent kiln_transform_crop = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "crop",
-    .summary = "Cut out a window: at a random place in training, the middle otherwise",
+    .summary = "Crop: at a random position in training, in the centre otherwise",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .check = check,

@@ -1,4 +1,4 @@
-/* Mirror images left to right at random in training. */
+/* Flips images horizontally at random in training. */
 #include "kiln.h"
 
 typedef struct Opts {
@@ -6,7 +6,7 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_F64(Opts, p, "0.5", 0, 1, "probability that an image is mirrored"),
+    KILN_FIELD_F64(Opts, p, "0.5", 0, 1, "probability of flipping an image"),
     KILN_FIELD_END,
 };
 
@@ -39,7 +39,7 @@ static const KilnTransformOps ops = { .apply = apply };
 const KilnComponent kiln_transform_flip = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "flip",
-    .summary = "Mirror left to right at random in training",
+    .summary = "Flip horizontally at random in training",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.transform = &ops,

@@ -1,4 +1,4 @@
-/* Shift and scale each channel, so that it has mean 0 and deviation 1 over the data. */
+/* Shifts and scales each channel, to mean 0 and standard deviation 1 over the data. */
 #include "kiln.h"
 
 typedef struct Opts {
@@ -38,7 +38,7 @@ static KilnStatus check_channels(KilnInstance *self, int64_t channels, KilnError
     if (given == 1 || (int64_t)given == channels)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_SHAPE,
-                          "%s: mean and std are for %zu channels, the images have %lld",
+                          "%s: mean and std have %zu channels, but the images have %lld",
                           kiln_instance_path(self), given, (long long)channels);
 }
 

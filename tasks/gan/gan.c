@@ -1,6 +1,6 @@
 /* A generative adversarial network (Goodfellow et al., "Generative Adversarial Nets", 2014): a
- * generator makes images of noise, a discriminator learns to tell them from the data's, and
- * each learns from the other. Drives its own steps: each network has an optimizer. */
+ * generator makes images from noise, a discriminator learns to distinguish them from the data, and
+ * each trains the other. Manual optimization: each network has an optimizer. */
 #include "kiln.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT(Opts, generator, KILN_KIND_MODEL, NULL,
                          "the network from noise to the pixels of an image"),
     KILN_FIELD_COMPONENT(Opts, discriminator, KILN_KIND_MODEL, NULL,
-                         "the network from an image to one logit: is it of the data?"),
+                         "the network from an image to one logit: real or generated"),
     KILN_FIELD_COMPONENT(Opts, generator_optimizer, KILN_KIND_OPTIMIZER, NULL,
                          "what updates the generator"),
     KILN_FIELD_COMPONENT(Opts, discriminator_optimizer, KILN_KIND_OPTIMIZER, NULL,
@@ -29,13 +29,14 @@ static const KilnField fields[] = {
                              "how the generator's learning rate changes"),
     KILN_FIELD_COMPONENT_OPT(Opts, discriminator_scheduler, KILN_KIND_SCHEDULER, "null",
                              "how the discriminator's learning rate changes"),
-    KILN_FIELD_I64(Opts, latent, "64", 1, 65536, "numbers of noise that an image is made of"),
+    KILN_FIELD_I64(Opts, latent, "64", 1, 65536, "noise values per image"),
     KILN_FIELD_I64(Opts, samples, "16", 1, 256,
-                   "generated images in the picture of each validation, at most a batch"),
+                   "generated images in each validation's picture, at most a batch"),
     KILN_FIELD_F64(Opts, label_smoothing, "0.1", 0.0, 0.5,
-                   "images of the data count as such by 1 minus this (Salimans et al., 2016)"),
+                   "one-sided label smoothing: the target of real images is 1 minus this (Salimans "
+                   "et al., 2016)"),
     KILN_FIELD_F64(Opts, gradient_clip_val, "0.0", 0.0, 1e9,
-                   "the norm of each network's gradients is at most this; 0: not limited"),
+                   "clip the norm of each network's gradients to this; 0: no clipping"),
     KILN_FIELD_END,
 };
 
@@ -155,7 +156,7 @@ static KilnStatus train_discriminator(KilnInstance *self, KilnManual *manual, Ki
     return update(self, manual, step, loss, "train/discriminator_loss", err);
 }
 
-/* It wants its images taken for the data's. */
+/* The generator's loss: its images should be classified as real. */
 static KilnStatus train_generator(KilnInstance *self, KilnManual *manual, KilnError *err)
 {
     const State *state = kiln_state(self);

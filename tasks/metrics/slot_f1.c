@@ -30,7 +30,7 @@ static const KilnField fields[] = {
 
 /* ---- Slots of a sequence ----------------------------------------------------------------- */
 
-/* A tag: its letter, and the type behind it. */
+/* A tag: its letter and its type. */
 typedef struct Tag {
     char letter;
     const char *type;
@@ -156,8 +156,8 @@ static int64_t find_slots(const KilnMetricForm *form, const KilnSequence *s, Slo
 
 /* ---- Counting ------------------------------------------------------------------------------- */
 
-/* Counts of type `tag`, made when it is new: the types are a list of texts, and behind
- * it an array of KilnClassCount. */
+/* Counts of type `tag`, which is added if it is new: the state has a list of types and an array of
+ * KilnClassCount. */
 static KilnStatus count_of(KilnMetricState *state, const Tag *tag, KilnClassCount **ret,
                            KilnError *err)
 {

@@ -1,5 +1,5 @@
-/* A small convolutional network in LeNet's manner: stages of convolution, batch
- * normalization, ReLU and 2×2 max-pooling, then a hidden layer and the last. */
+/* A small convolutional network like LeNet: stages of convolution, batch normalization, ReLU and
+ * 2×2 max-pooling, then a hidden and an output layer. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -27,10 +27,9 @@ static const KilnField fields[] = {
     KILN_FIELD_I64_LIST(Opts, channels, "[32, 64]", 1, 65536,
                         "output channels of each stage; every stage halves height and width"),
     KILN_FIELD_I64(Opts, kernel, "3", 1, 31,
-                   "height and width of the convolutions; odd, so that they keep the size"),
+                   "height and width of the convolutions; odd, to keep the image size"),
     KILN_FIELD_I64(Opts, hidden, "128", 1, 1000000, "width of the hidden layer after the stages"),
-    KILN_FIELD_F64(Opts, dropout, "0.25", 0.0, 0.99,
-                   "share of the hidden layer's outputs that is zeroed in training"),
+    KILN_FIELD_F64(Opts, dropout, "0.25", 0.0, 0.99, "dropout of the hidden layer"),
     KILN_FIELD_BOOL(Opts, batch_norm, "true", "normalize after each convolution"),
     KILN_FIELD_END,
 };
@@ -151,7 +150,7 @@ static const KilnModelOps ops = { .setup = setup, .forward = forward };
 const KilnComponent kiln_model_cnn = {
     .kind = KILN_KIND_MODEL,
     .name = "cnn",
-    .summary = "Convolution and pooling stages and a hidden layer, in LeNet's manner",
+    .summary = "Convolution and pooling stages and a hidden layer, like LeNet",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

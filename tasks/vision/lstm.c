@@ -1,5 +1,5 @@
-/* A long short-term memory that reads an image row by row, from the top; what it then knows
- * goes through a linear layer (torch.nn.LSTM, torch.nn.Linear). */
+/* An LSTM that reads an image row by row from the top; a linear layer reads its last state
+ * (torch.nn.LSTM, torch.nn.Linear). */
 #include "kiln.h"
 
 typedef struct Opts {
@@ -14,17 +14,14 @@ typedef struct State {
 } State;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, hidden, "128", 1, 65536, "numbers that it remembers, in each layer"),
-    KILN_FIELD_I64(Opts, layers, "1", 1, KILN_RECURRENT_MOST / 2,
-                   "layers, each reading what the one before says of the rows"),
-    KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99,
-                   "share of what goes from layer to layer, and to the end, that is zeroed in "
-                   "training"),
-    KILN_FIELD_BOOL(Opts, bidirectional, "false", "read from the bottom, too"),
+    KILN_FIELD_I64(Opts, hidden, "128", 1, 65536, "size of the state, per layer"),
+    KILN_FIELD_I64(Opts, layers, "1", 1, KILN_RECURRENT_MOST / 2, "stacked layers"),
+    KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99, "dropout between layers and before the output"),
+    KILN_FIELD_BOOL(Opts, bidirectional, "false", "also read from the bottom"),
     KILN_FIELD_END,
 };
 
-/* Rows of one sample: the axes behind the first are one row. */
+/* The rows of a sample: all axes after the first form one row. */
 static int64_t row_width(const KilnShape *in)
 {
     return kiln_shape_count(in) / in->dim[0];
@@ -55,7 +52,7 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
                       : kiln_nn_linear_init(&state->head, scope, "head", width, out, true, err);
 }
 
-/* What the last layer knows at the end: of each direction. */
+/* The last layer's final state, of each direction. */
 static KilnTensor *last_state(const Opts *opts, KilnTensor *h)
 {
     KilnTensor *forwards = kiln_select(h, 0, -(opts->bidirectional ? 2 : 1));

@@ -11,15 +11,14 @@ typedef struct Opts {
 } Opts;
 
 typedef struct State {
-    KilnLinear *layers; /* the hidden ones and the last */
+    KilnLinear *layers; /* hidden and output layers */
     size_t count;
 } State;
 
 static const KilnField fields[] = {
     KILN_FIELD_I64_LIST(Opts, hidden, "[512, 512]", 1, 1000000,
                         "widths of the hidden layers; []: none"),
-    KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99,
-                   "share of each hidden layer's outputs that is zeroed in training"),
+    KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99, "dropout of each hidden layer"),
     KILN_FIELD_END,
 };
 

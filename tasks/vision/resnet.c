@@ -14,7 +14,7 @@ enum {
     LAYERS = 4, /* of residual blocks */
     MOST_BLOCKS = 16,
     MOST_IN_LAYER = 6,
-    SMALL_BELOW = 64, /* pixels: what stem=auto takes for a small image */
+    SMALL_BELOW = 64, /* pixels: stem=auto treats smaller images as small */
     SMALL_SHRINKS = 8,
     LARGE_SHRINKS = 32,
 };
@@ -42,7 +42,7 @@ static const KilnField fields[] = {
                     "small: one 3x3 convolution; large: 7x7 with stride 2 and max-pooling, as "
                     "torchvision; auto: small for images below 64 pixels"),
     KILN_FIELD_BOOL(Opts, zero_init_residual, "false",
-                    "start with blocks that pass their input through"),
+                    "initialize residual blocks as the identity"),
     KILN_FIELD_END,
 };
 

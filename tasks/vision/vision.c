@@ -1,5 +1,5 @@
-/* Image classification: cross-entropy and metrics of classes for any model that maps
- * images to one logit a class. */
+/* Image classification: cross-entropy and metrics for any model that maps images to one logit per
+ * class. */
 #include "kiln.h"
 
 typedef struct Opts {
@@ -11,19 +11,17 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_COMPONENT(Opts, model, KILN_KIND_MODEL, "${model}", "the network"),
-    KILN_FIELD_COMPONENT(Opts, optimizer, KILN_KIND_OPTIMIZER, "${optimizer}",
-                         "what updates the parameters"),
+    KILN_FIELD_COMPONENT(Opts, optimizer, KILN_KIND_OPTIMIZER, "${optimizer}", "the optimizer"),
     KILN_FIELD_COMPONENT_OPT(Opts, scheduler, KILN_KIND_SCHEDULER, "${scheduler}",
-                             "how the learning rate changes; null: it stays"),
+                             "the learning rate schedule; null: constant"),
     KILN_FIELD_F64(Opts, label_smoothing, "0.0", 0.0, 1.0,
-                   "share of each label that is spread evenly over all classes"),
+                   "label smoothing: this fraction of each label is spread over all classes"),
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{accuracy: metric/accuracy}",
-                             "what is logged beside the loss, under its name here: train/NAME, "
-                             "val/NAME, test/NAME"),
+                             "metrics by name, logged as train/NAME, val/NAME, test/NAME"),
     KILN_FIELD_END,
 };
 
-/* The feature `name` of that type and rank, or what is there instead. */
+/* The feature `name` of that type and rank, or an error with what the data has. */
 static KilnStatus need_feature(const KilnDataSpec *data, const char *name, KilnDType dtype,
                                int rank, const char *what, KilnShape *ret, KilnError *err)
 {
@@ -32,15 +30,16 @@ static KilnStatus need_feature(const KilnDataSpec *data, const char *name, KilnD
 
     if (feature == NULL)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "task vision needs a feature \"%s\" (%s), but the first of the %zu "
-                              "features that the datamodule yields is \"%s\"; choose a datamodule "
-                              "for images",
+                              "task vision needs a feature \"%s\" (%s), but the first of the "
+                              "datamodule's %zu features is \"%s\"; use "
+                              "a datamodule for images",
                               name, what, data->n_features,
                               data->n_features > 0 ? data->features[0].name : "");
     if (feature->dtype != dtype || feature->shape.rank != rank)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "task vision needs feature \"%s\" as %s, but the datamodule yields "
-                              "%s %s; choose a datamodule for image classification",
+                              "task vision needs feature \"%s\" as %s, but the datamodule has %s "
+                              "%s; use a datamodule for image "
+                              "classification",
                               name, what, kiln_dtype_name(feature->dtype),
                               kiln_shape_text(&feature->shape, text, sizeof(text)));
     *ret = feature->shape;
@@ -61,19 +60,19 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
         return status;
     if (data->n_classes < 2)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "task vision tells classes apart and needs at least 2, but the data "
-                              "has %lld; check the datamodule's folder",
+                              "task vision needs at least 2 classes, but the data has %lld; check "
+                              "the datamodule's folder",
                               (long long)data->n_classes);
     return kiln_model_setup(opts->model, scope, &image, data->n_classes, err);
 }
 
-/* Labels are classes, or their shares when a batch transform blended them. */
+/* Labels are classes, or shares of classes if a batch transform mixed them. */
 static bool is_soft(const KilnTensor *label)
 {
     return kiln_tensor_dtype(label) == KILN_F32;
 }
 
-/* Metrics tell classes apart: of shares, the largest counts. */
+/* Metrics need classes: use the one with the largest share. */
 static void count(const Opts *opts, KilnStep *step, KilnTensor *logits, KilnTensor *label)
 {
     unsigned flags = kiln_step_training(step) ? 0 : KILN_LOG_PROG_BAR;
@@ -98,7 +97,7 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
     return loss;
 }
 
-/* Loss without label smoothing, so that runs can be compared. */
+/* The loss without label smoothing, for comparison between runs. */
 static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
 {
     const Opts *opts = kiln_opts(self);

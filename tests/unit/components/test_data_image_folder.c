@@ -410,7 +410,7 @@ static void test_cache(void **unused)
              "cache: %s, transforms: [{ _target_: transform/resize, size: [9, 3] }]",
              fixture_path("kept"));
     assert_int_equal(open_folder(cached, &fit, &built, &err), KILN_E_SHAPE);
-    assert_non_null(strstr(err.text, "give datamodule.size"));
+    assert_non_null(strstr(err.text, "set datamodule.size"));
 }
 
 static void test_predict(void **unused)

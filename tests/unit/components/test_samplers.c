@@ -184,7 +184,7 @@ static void test_samplers_refuse(void **unused)
         KilnStatus status;
         const char *text;
     } cases[] = {
-        { "weighted", "weights: [1, 2]", true, KILN_E_RANGE, "2 weights are given for 5 classes" },
+        { "weighted", "weights: [1, 2]", true, KILN_E_RANGE, "got 2 weights for 5 classes" },
         { "weighted", "weights: [0, 0, 0, 0, 0]", true, KILN_E_RANGE, "nothing can be drawn" },
         { "weighted", "", false, KILN_E_MISSING, "does not tell them; use sampler shuffle" },
         { "balanced", "", false, KILN_E_MISSING, "sampler balanced needs the class" },

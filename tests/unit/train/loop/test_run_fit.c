@@ -81,7 +81,7 @@ static void test_refused_before_writing(void **unused)
         { "datamodule.drop_last=true datamodule.train_count=7", KILN_E_RANGE,
           "a batch 8; lower datamodule.batch_size" },
         { "datamodule.sampler={_target_:weighted,weights:[1,2,3]}", KILN_E_RANGE,
-          "3 weights are given for 2 classes" },
+          "got 3 weights for 2 classes" },
         { "callbacks.model_checkpoint.monitor=val/acuracy", KILN_E_KEY, "mean val/accuracy?" },
         { "++callbacks.early={_target_:callback/early_stopping,monitor:loss}", KILN_E_KEY,
           "val/loss" },
