@@ -68,6 +68,21 @@ void kiln_text_printf(KilnText *text, const char *format, ...)
     va_end(args);
 }
 
+void kiln_text_shell_word(KilnText *text, const char *word)
+{
+    static const char *const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                     "0123456789_-+=./,:@%^";
+
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        kiln_text_append(text, word);
+        return;
+    }
+    kiln_text_char(text, '\'');
+    for (; *word != '\0'; word++)
+        kiln_text_append_n(text, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
+    kiln_text_char(text, '\'');
+}
+
 void kiln_text_clear(KilnText *text)
 {
     text->length = 0;

@@ -17,6 +17,8 @@ void kiln_text_append_n(KilnText *text, const char *more, size_t n);
 void kiln_text_char(KilnText *text, char c);
 void kiln_text_printf(KilnText *text, const char *format, ...) KILN_PRINTF(2, 3);
 void kiln_text_vprintf(KilnText *text, const char *format, va_list args) KILN_PRINTF(2, 0);
+/* Append a word as a shell reads it back: in quotes where it needs them. */
+void kiln_text_shell_word(KilnText *text, const char *word);
 /* Empty, memory kept. */
 void kiln_text_clear(KilnText *text);
 /* The text, owned by the caller ("" when nothing was appended); NULL when memory ran out. */

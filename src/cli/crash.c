@@ -1,6 +1,6 @@
-/* The signal handler that names the component in which the program crashed, or saves it from a
- * file that was cut short. All that it does is
- * async-signal-safe: it reads memory and writes to a buffer of its own and to standard error. */
+/* The handler of crash signals: names the component that crashed, or repairs an access to a file
+ * that was cut short. It is async-signal-safe: it reads memory and writes to a buffer of its own
+ * and to standard error. */
 #define _XOPEN_SOURCE 700 /* sigaltstack */
 #include "cli/crash.h"
 
@@ -18,13 +18,13 @@ static const struct {
     const char *name, *meaning;
 } crashes[] = {
     { SIGSEGV, "SIGSEGV", "invalid memory access" },
-    { SIGBUS, "SIGBUS", "memory that its file does not have" },
+    { SIGBUS, "SIGBUS", "memory beyond the end of its file" },
     { SIGFPE, "SIGFPE", "an impossible integer operation, such as a division by zero" },
     { SIGILL, "SIGILL", "an instruction that the processor does not have" },
     { SIGABRT, "SIGABRT", "abort() or a failed assert()" },
 };
 
-/* A signal handler has no other way to reach them. */
+/* File-scope because a signal handler has no other way to reach them. */
 static const KilnRegistry *known;
 static char command_name[32];
 static struct sigaction before[KILN_COUNT(crashes)];
@@ -42,7 +42,7 @@ static void put(Line *line, const char *text)
         line->text[line->length++] = *text;
 }
 
-static void put_place(Line *line, const KilnCallee *call)
+static void put_component(Line *line, const KilnCallee *call)
 {
     if (call == NULL) {
         put(line, ", in no function of a component: please report it");
@@ -75,21 +75,21 @@ static void on_crash(int number, siginfo_t *info, void *context)
 
     (void)context;
     if (number == SIGBUS && info->si_code > 0 && kiln_mapping_rescue(info->si_addr))
-        return; /* to the access, which works now */
+        return; /* and repeat the access, which works now */
     while (crashes[i].number != number)
         i++;
     sigaction(number, &before[i], NULL);
-    put(&line, isatty(STDERR_FILENO) ? "\n" : ""); /* below a line that is still written */
+    put(&line, isatty(STDERR_FILENO) ? "\n" : ""); /* after an unfinished line */
     put(&line, command_name);
     put(&line, ": error: crashed with ");
     put(&line, crashes[i].name);
     put(&line, " (");
     put(&line, crashes[i].meaning);
     put(&line, ")");
-    put_place(&line, kiln_call_current());
+    put_component(&line, kiln_call_current());
     put(&line, "\n");
     (void)!write(STDERR_FILENO, line.text, line.length);
-    /* A fault comes again when the handler returns; what was sent has to be sent again. */
+    /* A fault repeats when the handler returns; a signal that was sent must be sent again. */
     if (info->si_code <= 0)
         raise(number);
 }

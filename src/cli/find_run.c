@@ -1,18 +1,89 @@
-/* Finding past runs. */
+/* Finds past runs and their checkpoints. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "cli/find_run.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/json.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "kiln/run.h"
+#include "train/checkpoint/checkpoint.h"
 
-#define CONFIG ".kiln/config.yaml" /* written last */
+#define CONFIG ".kiln/config.yaml" /* a run writes it last */
 
 enum { DEEPEST_RUN = 4 }; /* folders between outputs/ and a run folder */
+
+const char *kiln_runs_folder(const KilnArgs *args)
+{
+    static const char key[] = "trainer.default_root_dir=";
+    const char *folder = "outputs";
+
+    for (size_t i = 0; i < args->n_words; i++)
+        if (kiln_starts_with(args->words[i], key))
+            folder = args->words[i] + sizeof(key) - 1;
+    return folder;
+}
+
+/* ---- Folders ---------------------------------------------------------------------------- */
+
+static void walk(const char *dir, int depth, KilnRunVisit *visit, void *ctx)
+{
+    char **names = NULL;
+    size_t n = 0;
+
+    if (visit(ctx, dir) || depth == DEEPEST_RUN || kiln_dir_list(dir, &names, &n, NULL) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        char *child = names[i][0] != '.' ? kiln_path_join(dir, names[i]) : NULL;
+
+        if (child != NULL && kiln_is_dir(child))
+            walk(child, depth + 1, visit, ctx);
+        free(child);
+    }
+    kiln_names_free(names, n);
+}
+
+void kiln_runs_visit(const char *dir, KilnRunVisit *visit, void *ctx)
+{
+    walk(dir, 0, visit, ctx);
+}
+
+static bool is_link(const char *path)
+{
+    char target[8];
+
+    return readlink(path, target, sizeof(target)) >= 0;
+}
+
+void kiln_run_checkpoints(const char *run, KilnCheckpointVisit *visit, void *ctx)
+{
+    char *folder = kiln_path_join(run, "checkpoints"), **names = NULL;
+    size_t n = 0;
+
+    if (folder != NULL && kiln_is_dir(folder) && kiln_dir_list(folder, &names, &n, NULL) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++) {
+        char *path = names[i][0] != '.' ? kiln_path_join(folder, names[i]) : NULL;
+        char *file = path != NULL ? kiln_path_join(path, KILN_CHECKPOINT_STATE) : NULL;
+        json_t *state = NULL;
+
+        if (file != NULL && !is_link(path) && kiln_is_file(file)) {
+            (void)!kiln_json_read(file, &state, NULL);
+            visit(ctx, path, state);
+        }
+        json_decref(state);
+        free(file);
+        free(path);
+    }
+    kiln_names_free(names, n);
+    free(folder);
+}
+
+/* ---- RUN -------------------------------------------------------------------------------- */
 
 static bool is_run(const char *dir, struct timespec *ret_when)
 {
@@ -36,43 +107,34 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
 }
 
-static void seek(Newest *newest, const char *dir, int depth)
+static bool compare(void *ctx, const char *dir)
 {
+    Newest *newest = ctx;
     struct timespec when;
-    char **names = NULL;
-    size_t n = 0;
 
-    if (is_run(dir, &when)) {
-        if (newest->dir == NULL || is_later(&when, &newest->when)) {
-            free(newest->dir);
-            *newest = (Newest) { .dir = kiln_strdup(dir), .when = when };
-        }
-        return;
+    if (!is_run(dir, &when))
+        return false;
+    if (newest->dir == NULL || is_later(&when, &newest->when)) {
+        free(newest->dir);
+        *newest = (Newest) { .dir = kiln_strdup(dir), .when = when };
     }
-    if (depth == DEEPEST_RUN || kiln_dir_list(dir, &names, &n, NULL) < 0)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        char *child = kiln_path_join(dir, names[i]);
-
-        if (child != NULL && kiln_is_dir(child))
-            seek(newest, child, depth + 1);
-        free(child);
-    }
-    kiln_names_free(names, n);
+    return true;
 }
 
-const char *kiln_runs_folder(const KilnArgs *args)
+static KilnStatus find_last(const char *runs, char **ret, KilnError *err)
 {
-    static const char key[] = "trainer.default_root_dir=";
-    const char *folder = "outputs";
+    Newest newest = { 0 };
 
-    for (size_t i = 0; i < args->n_words; i++)
-        if (kiln_starts_with(args->words[i], key))
-            folder = args->words[i] + sizeof(key) - 1;
-    return folder;
+    kiln_runs_visit(runs, compare, &newest);
+    if (newest.dir == NULL)
+        return kiln_error_set(err, KILN_E_IO,
+                              "last: there is no run folder below %s/; give the folder of a run",
+                              runs);
+    *ret = newest.dir;
+    return KILN_OK;
 }
 
-/* The run folder that `word` is, or that the checkpoint is in; NULL: neither. */
+/* The run folder that `word` is, or that holds the checkpoint `word`; NULL: neither. */
 static char *run_at(const char *word)
 {
     static const char *const above[] = { "", "..", "../.." };
@@ -89,30 +151,16 @@ static char *run_at(const char *word)
     return NULL;
 }
 
-static KilnStatus find_last(const char *runs, char **ret, KilnError *err)
-{
-    Newest newest = { 0 };
-
-    seek(&newest, runs, 0);
-    if (newest.dir == NULL)
-        return kiln_error_set(err, KILN_E_IO,
-                              "last: there is no run folder below %s/; give the folder of a run",
-                              runs);
-    *ret = newest.dir;
-    return KILN_OK;
-}
-
 static KilnStatus no_run(const char *word, KilnError *err)
 {
     char *own = kiln_path_join(word, ".kiln");
-    const bool begun = own != NULL && kiln_is_dir(own);
+    const bool started = own != NULL && kiln_is_dir(own);
 
     free(own);
-    if (begun)
-        return kiln_error_set(err, KILN_E_IO,
-                              "%s: holds no run yet: it was ended before " CONFIG " was written; "
-                              "start it again",
-                              word);
+    if (started)
+        return kiln_error_set(
+            err, KILN_E_IO,
+            "%s: no run to resume: it ended before it wrote " CONFIG "; start it again", word);
     return kiln_error_set(err, KILN_E_IO,
                           "%s: %s; give the folder of a run (outputs/DAY/TIME), or last for the "
                           "newest",

@@ -9,6 +9,7 @@
 #include "cli/help/command_help.h"
 #include "cli/screen/screen.h"
 #include "cli/screen/streams.h"
+#include "cli/threads.h"
 
 static const KilnCommand commands[] = {
     { "train", kiln_command_train, true, "[resume=RUN] [OVERRIDE...]",
@@ -99,7 +100,7 @@ static int run_command(const KilnCommand *command, int argc, char **argv, int sk
     bool jobs_planned = args.plan && args.multirun;
     if (command->computes && !args.help && !args.version && !jobs_planned && args.cfg == NULL &&
         args.info == NULL && args.explain[0] == NULL)
-        kiln_screen_settle_threads(argv);
+        kiln_threads_settle(argv);
     int status;
     if (args.version) {
         status = kiln_command_version(&args);

@@ -2,7 +2,7 @@
 #include "cli/open_config.h"
 
 #include "cli/crash.h"
-#include "cli/foreign.h"
+#include "cli/untrusted.h"
 #include "cli/screen/screen.h"
 #include "kiln/run.h"
 #include "registry/plugin_trust.h"
@@ -52,7 +52,7 @@ KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeR
     if (status >= 0 && check)
         status = kiln_config_check(config, request->registry, errors);
     if (status >= 0 && check && run != NULL)
-        status = kiln_foreign_outputs(args, config, request->registry, run, errors);
+        status = kiln_untrusted_outputs(args, config, request->registry, run, errors);
     if (errors != NULL)
         kiln_screen_errors(args->command, errors);
     kiln_errors_free(errors);

@@ -15,7 +15,7 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
 KILN_NODISCARD KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry,
                                                bool check, KilnConfig **ret);
 /* The same for any request. `run` is the run folder that the config comes from, whose outputs are
- * checked too (cli/foreign.h); NULL: the user's own config. */
+ * checked too (cli/untrusted.h); NULL: the user's own config. */
 KILN_NODISCARD KilnStatus kiln_command_compose_request(const KilnArgs *args,
                                                        const KilnComposeRequest *request,
                                                        bool check, const char *run,

@@ -9,7 +9,7 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "cli/find_run.h"
-#include "cli/foreign.h"
+#include "cli/untrusted.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "kiln/run.h"
@@ -110,7 +110,7 @@ KilnStatus kiln_command_compose_resumed(const KilnArgs *args, const KilnRegistry
     if (status >= 0)
         status = check_words(args, &err);
     if (status >= 0 && check)
-        status = kiln_foreign_links(args, run, &err);
+        status = kiln_untrusted_links(args, run, &err);
     if (status < 0) {
         kiln_screen_error(args->command, &err);
     } else {
@@ -159,7 +159,7 @@ KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret)
     else
         status = kiln_checkpoint_resolve(args->run, kiln_runs_folder(args), ret, &err);
     if (status >= 0)
-        status = kiln_foreign_run_plugins(args, run_of(*ret, run), &err);
+        status = kiln_untrusted_run_plugins(args, run_of(*ret, run), &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
     return status;

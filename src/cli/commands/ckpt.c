@@ -1,4 +1,4 @@
-/* kiln ckpt: looking at checkpoints. */
+/* kiln ckpt: lists, shows, verifies and compares checkpoints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +11,15 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/commands/commands.h"
-#include "cli/verify/differences.h"
+#include "cli/find_run.h"
 #include "cli/screen/screen.h"
+#include "cli/verify/differences.h"
 #include "config/yaml/yaml_reader.h"
 #include "kiln/run.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint/checkpoint.h"
 
-enum { DEEPEST_RUN = 4 }; /* folders between the one that is named and a run */
-
-/* The checkpoint folder that a word means. */
+/* The checkpoint folder that a word names. */
 static KilnStatus find(const char *word, char **ret, KilnError *err)
 {
     return kiln_checkpoint_resolve(word, "outputs", ret, err);
@@ -48,59 +47,53 @@ static int64_t bytes_in(const char *dir)
     return sum;
 }
 
-/* "best last": the links of the folder that point to `name`. Returns buf. */
-static const char *marks(const char *folder, char **names, size_t n, const char *name, char *buf,
-                         size_t size)
+/* Append the names of the links in the folder that point to `name`: "best last". */
+static void put_links(KilnText *text, const char *folder, const char *name)
 {
-    buf[0] = '\0';
+    char **names = NULL;
+    size_t n = 0;
+
+    if (kiln_dir_list(folder, &names, &n, NULL) < 0)
+        return;
     for (size_t i = 0; i < n; i++) {
         char *path = kiln_path_join(folder, names[i]), target[256];
         ssize_t length = path != NULL ? readlink(path, target, sizeof(target) - 1) : -1;
 
         free(path);
-        if (length < 0)
-            continue;
-        target[length] = '\0';
+        target[length > 0 ? length : 0] = '\0';
         if (strcmp(target, name) == 0)
-            snprintf(buf + strlen(buf), size - strlen(buf), "%s%s", *buf != '\0' ? " " : "",
-                     names[i]);
+            kiln_text_printf(text, "%s%s", text->length > 0 ? " " : "", names[i]);
     }
-    return buf;
+    kiln_names_free(names, n);
 }
 
-/* What a callback of the checkpoint's config monitors, with = behind it; "" when nothing. */
-static void monitor_of(const char *checkpoint, const char *callback, char *buf, size_t size)
+/* Append "METRIC=" for the metric that a callback of the checkpoint's config monitors, if any. */
+static void put_monitor(KilnText *text, const char *checkpoint, const char *callback)
 {
-    char *path = kiln_path_join(checkpoint, KILN_CHECKPOINT_CONFIG), *text = NULL, key[256];
+    char *path = kiln_path_join(checkpoint, KILN_CHECKPOINT_CONFIG), key[256];
     KilnArena arena = { 0 };
-    KilnMaker maker = { .arena = &arena, .origin = { .source = path } };
     KilnConfigNode *root = NULL, *node = NULL;
-    size_t length = 0;
 
-    buf[0] = '\0';
     snprintf(key, sizeof(key), "%s.monitor", callback);
-    if (path != NULL && kiln_file_read(path, KILN_YAML_BYTES, &text, &length, NULL) >= 0 &&
-        kiln_yaml_read(&maker, text, length, false, &root, NULL) >= 0 && root != NULL)
+    if (path != NULL && kiln_yaml_read_file(&arena, path, &root, NULL) >= 0 && root != NULL)
         node = kiln_node_find(root, key);
     if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_STR)
-        snprintf(buf, size, "%s=", node->text);
-    free(text);
+        kiln_text_printf(text, "%s=", node->text);
     free(path);
     kiln_arena_release(&arena);
 }
 
-/* "val/accuracy=0.9876" for a callback that kept the checkpoint by a score; "" when none did. */
-static void score_of(const json_t *state, const char *checkpoint, const char *name, char *buf,
-                     size_t size)
+/* Append "val/accuracy=0.9876" for a callback that kept the checkpoint `name` by a score, if any.
+ */
+static void put_score(KilnText *text, const json_t *state, const char *checkpoint, const char *name)
 {
     json_t *callbacks = json_object_get(state, "callbacks"), *callback;
     const char *key;
 
-    buf[0] = '\0';
     json_object_foreach(callbacks, key, callback)
     {
-        for (int i = 0; buf[0] == '\0' && i < 1000; i++) {
-            char member[32], monitor[64];
+        for (int i = 0; text->length == 0 && i < 1000; i++) {
+            char member[32];
 
             snprintf(member, sizeof(member), "name_%d", i);
             const char *kept = json_string_value(json_object_get(callback, member));
@@ -110,103 +103,81 @@ static void score_of(const json_t *state, const char *checkpoint, const char *na
             const json_t *score = json_object_get(callback, member);
             if (strcmp(kept, name) != 0 || !json_is_number(score))
                 continue;
-            monitor_of(checkpoint, key, monitor, sizeof(monitor));
-            snprintf(buf, size, "%s%.6g", monitor, json_number_value(score));
+            put_monitor(text, checkpoint, key);
+            kiln_text_printf(text, "%.6g", json_number_value(score));
         }
     }
 }
 
-static void list_one(const char *folder, char **names, size_t n, const char *name)
-{
-    char *path = kiln_path_join(folder, name), size[KILN_UNIT_TEXT], links[128], score[96] = "?";
-    char *state_path = path != NULL ? kiln_path_join(path, KILN_CHECKPOINT_STATE) : NULL;
-    json_t *state = NULL;
+typedef struct List {
+    const char *run;
+    size_t shown, in_run; /* checkpoints in all, of this run */
+} List;
 
-    if (state_path != NULL)
-        (void)!kiln_json_read(state_path, &state, NULL);
+static void list_checkpoint(void *ctx, const char *path, const json_t *state)
+{
+    List *list = ctx;
+    const char *name = strrchr(path, '/') + 1;
+    char *folder = kiln_path_join(list->run, "checkpoints"), size[KILN_UNIT_TEXT];
+    KilnText links = { 0 }, score = { 0 };
+
+    if (list->in_run++ == 0)
+        printf("%s\n  %-32s %6s %9s  %-22s %10s\n", list->run, "checkpoint", "epoch", "step",
+               "score", "size");
+    list->shown++;
     if (state == NULL) {
-        printf("  %-32s (%s can't be read)\n", name, KILN_CHECKPOINT_STATE);
+        printf("  %-32s (%s cannot be read)\n", name, KILN_CHECKPOINT_STATE);
     } else {
-        score_of(state, path, name, score, sizeof(score));
+        put_score(&score, state, path, name);
+        if (folder != NULL)
+            put_links(&links, folder, name);
         printf("  %-32s %6lld %9lld  %-22s %10s  %s%s\n", name,
                (long long)json_integer_value(json_object_get(state, "epoch")),
-               (long long)json_integer_value(json_object_get(state, "step")), score,
-               kiln_bytes_text((double)bytes_in(path), size),
-               marks(folder, names, n, name, links, sizeof(links)),
+               (long long)json_integer_value(json_object_get(state, "step")),
+               score.data != NULL ? score.data : "", kiln_bytes_text((double)bytes_in(path), size),
+               links.data != NULL ? links.data : "",
                json_is_true(json_object_get(state, "weights_only")) ? " (weights only)" : "");
     }
-    json_decref(state);
-    free(state_path);
-    free(path);
-}
-
-static bool is_checkpoint(const char *folder, const char *name)
-{
-    char *path = kiln_path_join(folder, name);
-    char *state = path != NULL ? kiln_path_join(path, KILN_CHECKPOINT_STATE) : NULL;
-    char target[8];
-    bool is = state != NULL && readlink(path, target, sizeof(target)) < 0 && kiln_is_file(state);
-
-    free(state);
-    free(path);
-    return is;
-}
-
-/* The checkpoints of one run; returns how many. */
-static size_t list_run(const char *run)
-{
-    char *folder = kiln_path_join(run, "checkpoints"), **names = NULL;
-    size_t n = 0, shown = 0;
-
-    if (folder != NULL && kiln_dir_list(folder, &names, &n, NULL) >= 0) {
-        for (size_t i = 0; i < n; i++) {
-            if (names[i][0] == '.' || !is_checkpoint(folder, names[i]))
-                continue;
-            if (shown++ == 0)
-                printf("%s\n  %-32s %6s %9s  %-22s %10s\n", run, "checkpoint", "epoch", "step",
-                       "score", "size");
-            list_one(folder, names, n, names[i]);
-        }
-    }
-    kiln_names_free(names, n);
+    kiln_text_release(&links);
+    kiln_text_release(&score);
     free(folder);
-    return shown;
 }
 
-static size_t list_below(const char *dir, int depth)
+static bool list_run(void *ctx, const char *dir)
 {
-    char *checkpoints = kiln_path_join(dir, "checkpoints"), **names = NULL;
-    size_t n = 0, shown = 0;
+    char *checkpoints = kiln_path_join(dir, "checkpoints");
     const bool is_run = checkpoints != NULL && kiln_is_dir(checkpoints);
+    List *list = ctx;
 
     free(checkpoints);
+    list->run = dir;
+    list->in_run = 0;
     if (is_run)
-        return list_run(dir);
-    if (depth == DEEPEST_RUN || kiln_dir_list(dir, &names, &n, NULL) < 0)
-        return 0;
-    for (size_t i = 0; i < n; i++) {
-        char *child = kiln_path_join(dir, names[i]);
-
-        if (child != NULL && names[i][0] != '.' && kiln_is_dir(child))
-            shown += list_below(child, depth + 1);
-        free(child);
-    }
-    kiln_names_free(names, n);
-    return shown;
+        kiln_run_checkpoints(dir, list_checkpoint, list);
+    return is_run;
 }
 
 static KilnStatus ls(const char *const *words, KilnError *err)
 {
     const char *dir = words[0] != NULL ? words[0] : "outputs";
+    char *run = NULL;
+    List list = { 0 };
+    KilnStatus status = KILN_OK;
 
     if (words[0] != NULL && words[1] != NULL)
         return kiln_error_set(err, KILN_E_USAGE, "ckpt ls: expected one folder, got `%s` too",
                               words[1]);
-    if (!kiln_is_dir(dir))
+    if (words[0] == NULL && !kiln_is_dir(dir))
         return kiln_error_set(err, KILN_E_IO, "%s: there is no such folder", dir);
-    if (list_below(dir, 0) == 0)
-        return kiln_error_set(err, KILN_E_IO, "%s: there are no checkpoints in or below it", dir);
-    return KILN_OK;
+    if (!kiln_is_dir(dir))
+        status = kiln_run_find(dir, "outputs", &run, err);
+    if (status < 0)
+        return status;
+    kiln_runs_visit(run != NULL ? run : dir, list_run, &list);
+    free(run);
+    return list.shown > 0
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_IO, "%s: there are no checkpoints in or below it", dir);
 }
 
 /* ---- show -------------------------------------------------------------------------------- */
@@ -319,7 +290,7 @@ static KilnStatus verify(const char *const *words, KilnError *err)
 
 static KilnStatus diff(const char *const *words, bool *ret_differ, KilnError *err)
 {
-    KilnDifferences found = { .most = 200 };
+    KilnDifferences found = { .most = 200, .sides = { "first", "second" } };
     char *paths[2] = { NULL, NULL };
     KilnStatus status;
 
@@ -329,14 +300,14 @@ static KilnStatus diff(const char *const *words, bool *ret_differ, KilnError *er
     if (status >= 0)
         status = find(words[1], &paths[1], err);
     if (status >= 0)
-        status = kiln_differences_checkpoints(paths[0], paths[1], &found, err);
+        status = kiln_differences_folders("", paths[0], paths[1], &found, err);
     if (status >= 0 && found.count == 0)
         printf("equal\n");
     else if (status >= 0 && !found.text.failed && found.text.data != NULL)
         fputs(found.text.data, stdout);
     if (status >= 0 && found.count > found.most)
         printf("and %zu more\n", found.count - found.most);
-    *ret_differ = found.count > 0;
+    *ret_differ = status >= 0 && found.count > 0;
     kiln_text_release(&found.text);
     free(paths[0]);
     free(paths[1]);
@@ -370,7 +341,6 @@ int kiln_command_ckpt(KilnArgs *args)
                                 nearest != NULL ? "; did you mean " : "",
                                 nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
     }
-    if (status < 0)
-        kiln_screen_error(args->command, &err);
-    return status < 0 ? kiln_screen_exit_status(status) : differ ? 1 : 0;
+    const int exit_status = kiln_screen_result(args->command, status, &err);
+    return differ ? 1 : exit_status;
 }

@@ -1,4 +1,4 @@
-/* init: writes a starting project, whole or not at all. */
+/* kiln init: writes a starting project, whole or not at all. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,20 +13,20 @@
 #include "kiln/run.h"
 #include "registry/config_schema.h"
 
-/* Where everything is written first, beside its place. */
+/* Everything is written to this folder first. */
 #define STAGE ".kiln-init-XXXXXX"
 
-/* What stands in the project's folder itself, in the order in which it is put there:
- * conf/ last, for it is what makes a folder a project. */
+/* The entries of the project's folder, in the order in which they are moved there: conf/ last,
+ * since it makes a folder a project. */
 static const char *const tops[] = { ".gitignore", "README.md", "conf" };
 
-/* Is something there, be it a link that leads nowhere? */
+/* Whether the path exists, also as a broken link. */
 static bool exists(const char *path)
 {
     return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Write `dir`/`name`, with the folders on the way. */
+/* Write `dir`/`name`, making folders as needed. */
 static KilnStatus write_below(const char *dir, const char *name, const char *text, size_t size,
                               KilnError *err)
 {
@@ -75,7 +75,7 @@ static KilnStatus write_schema(const KilnComposeRequest *request, const char *st
     return status;
 }
 
-/* A schema for each group that the new conf/ and what ships have. */
+/* Write a schema for each group of the new conf/ and of the built-in one. */
 static KilnStatus write_schemas(const KilnRegistry *registry, const char *stage, KilnError *err)
 {
     char *conf = kiln_path_join(stage, "conf");
@@ -98,9 +98,9 @@ static KilnStatus write_schemas(const KilnRegistry *registry, const char *stage,
     return status;
 }
 
-/* ---- Putting it in place --------------------------------------------------------------- */
+/* ---- Moving it into place --------------------------------------------------------------- */
 
-/* Move stage/name to dir/name unless something is there; *ret_moved says which. */
+/* Move stage/name to dir/name unless that exists. */
 static KilnStatus move_top(const char *stage, const char *dir, const char *name, bool *ret_moved,
                            KilnError *err)
 {
@@ -120,7 +120,7 @@ static KilnStatus move_top(const char *stage, const char *dir, const char *name,
     return status;
 }
 
-static void take_back(const char *dir, const bool *moved)
+static void undo(const char *dir, const bool *moved)
 {
     for (size_t i = 0; i < KILN_COUNT(tops); i++) {
         char *path = moved[i] ? kiln_path_join(dir, tops[i]) : NULL;
@@ -131,17 +131,17 @@ static void take_back(const char *dir, const bool *moved)
     }
 }
 
-static KilnStatus put_in_place(const char *stage, const char *dir, bool *moved, KilnError *err)
+static KilnStatus move_all(const char *stage, const char *dir, bool *moved, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < KILN_COUNT(tops) && status >= 0; i++)
         status = move_top(stage, dir, tops[i], &moved[i], err);
-    /* Somebody else made it in the meantime. */
+    /* Somebody made it in the meantime. */
     if (status >= 0 && !moved[KILN_COUNT(tops) - 1])
         status = kiln_error_set(err, KILN_E_IO, "%s: there is a conf/ already", dir);
     if (status < 0)
-        take_back(dir, moved);
+        undo(dir, moved);
     return status;
 }
 
@@ -161,7 +161,7 @@ static KilnStatus write_project(const KilnRegistry *registry, const char *dir, b
     if (status >= 0)
         status = write_schemas(registry, stage, err);
     if (status >= 0)
-        status = put_in_place(stage, dir, moved, err);
+        status = move_all(stage, dir, moved, err);
     if (stage != NULL && kiln_path_remove(stage, NULL) < 0)
         fprintf(stderr, "init: %s could not be removed\n", stage);
     free(stage);

@@ -13,18 +13,17 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/find_run.h"
-#include "cli/foreign.h"
+#include "cli/untrusted.h"
 #include "cli/open_config.h"
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
 #include "cli/screen/streams.h"
 #include "kiln/files/flight.h"
 #include "kiln/run.h"
-#include "train/checkpoint/checkpoint.h"
+#include "train/trainer.h"
 
 enum { SHOWN = 16 /* batches */, SAMPLES = 8 };
 
@@ -96,54 +95,33 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
     return status;
 }
 
-/* The number of batches before a checkpoint; -1: it cannot be resumed. */
-static int64_t batches_of(const char *checkpoint)
-{
-    char *path = kiln_path_join(checkpoint, KILN_CHECKPOINT_STATE);
-    json_t *state = NULL;
-    if (path != NULL)
-        (void)!kiln_json_read(path, &state, NULL);
-    const json_t *batches = json_object_get(state, "batches");
-    const bool usable = json_is_integer(batches) &&
-                        !json_is_true(json_object_get(state, "weights_only"));
-    const int64_t n = usable ? json_integer_value(batches) : -1;
+typedef struct Nearest {
+    const KilnFlightBatch *target;
+    int64_t batches; /* before the checkpoint; -1: none yet */
+    char *path;      /* owned */
+} Nearest;
 
-    json_decref(state);
-    free(path);
-    return n;
+static void compare_checkpoint(void *ctx, const char *path, const json_t *state)
+{
+    const json_t *batches = json_object_get(state, "batches");
+    const int64_t n = json_integer_value(batches);
+    Nearest *nearest = ctx;
+
+    if (!json_is_integer(batches) || json_is_true(json_object_get(state, "weights_only")) ||
+        n <= nearest->batches || n > nearest->target->batches)
+        return;
+    nearest->batches = n;
+    free(nearest->path);
+    nearest->path = kiln_strdup(path);
 }
 
 /* The last checkpoint before the target batch. */
-static KilnStatus find_checkpoint(Replay *replay, KilnError *err)
+static void find_checkpoint(Replay *replay)
 {
-    char *folder = kiln_path_join(replay->run, "checkpoints"), **names = NULL;
-    int64_t nearest = -1;
-    size_t n = 0;
+    Nearest nearest = { .target = &replay->target, .batches = -1 };
 
-    if (folder == NULL)
-        return kiln_error_nomem(err, strlen(replay->run));
-    if (kiln_is_dir(folder))
-        (void)!kiln_dir_list(folder, &names, &n, NULL);
-    for (size_t i = 0; i < n; i++) {
-        char *path = names[i][0] != '.' ? kiln_path_join(folder, names[i]) : NULL, target[8];
-
-        if (path != NULL && readlink(path, target, sizeof(target)) >= 0) {
-            free(path); /* best, last */
-            continue;
-        }
-        const int64_t batches = path != NULL ? batches_of(path) : -1;
-
-        if (batches > nearest && batches <= replay->target.batches) {
-            nearest = batches;
-            free(replay->checkpoint);
-            replay->checkpoint = path;
-            path = NULL;
-        }
-        free(path);
-    }
-    kiln_names_free(names, n);
-    free(folder);
-    return KILN_OK;
+    kiln_run_checkpoints(replay->run, compare_checkpoint, &nearest);
+    replay->checkpoint = nearest.path;
 }
 
 /* ---- Printing ---------------------------------------------------------------------------- */
@@ -411,9 +389,9 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     KilnStatus status = open_record(replay, word, err);
 
     if (status >= 0)
-        status = kiln_foreign_run_plugins(replay->args, replay->run, err);
+        status = kiln_untrusted_run_plugins(replay->args, replay->run, err);
     if (status >= 0)
-        status = find_checkpoint(replay, err);
+        find_checkpoint(replay);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (status >= 0 && mkdtemp(replay->scratch) == NULL)

@@ -10,7 +10,7 @@
 #include "base/call.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/foreign.h"
+#include "cli/untrusted.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "kiln/run.h"
@@ -60,7 +60,7 @@ static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char 
     if (status >= 0)
         status = kiln_config_check(*ret, job->registry, errors);
     if (status >= 0 && job->dir != NULL)
-        status = kiln_foreign_outputs(job->args, *ret, job->registry, job->dir, errors);
+        status = kiln_untrusted_outputs(job->args, *ret, job->registry, job->dir, errors);
     kiln_screen_errors(job->args->command, errors);
     if (status < 0 && kiln_errors_count(errors) > 0)
         kiln_report_error(task->report, kiln_errors_text(errors, 0));
@@ -215,10 +215,10 @@ static KilnStatus restore(KilnArgs *args, const KilnSweepFolder *folder, KilnErr
 
     kiln_text_printf(&from, "the sweep %s", folder->dir);
     KilnStatus status = from.failed ? kiln_error_nomem(err, 1)
-                                    : kiln_foreign_plugins(args, from.data, folder->plugins, err);
+                                    : kiln_untrusted_plugins(args, from.data, folder->plugins, err);
     kiln_text_release(&from);
     if (status >= 0)
-        status = kiln_foreign_links(args, folder->dir, err);
+        status = kiln_untrusted_links(args, folder->dir, err);
     if (status < 0 || chdir(folder->cwd) == 0)
         return status;
     status = kiln_error_errno(err, folder->cwd);

@@ -1,4 +1,4 @@
-/* top: the live runs of this machine, looked at again and again. */
+/* kiln top: shows the live runs of this machine, again and again. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 enum { REFRESH_MS = 500 };
 
-/* Append what is to be seen now. */
-static KilnStatus look(KilnText *text, const KilnConsole *console, bool json, int rows,
+/* Append the runs that are live now. */
+static KilnStatus show(KilnText *text, const KilnConsole *console, bool json, int rows,
                        KilnError *err)
 {
     KilnTopRun *runs = NULL;
@@ -34,7 +34,7 @@ static KilnStatus look(KilnText *text, const KilnConsole *console, bool json, in
 static KilnStatus print_once(const KilnConsole *console, bool json, KilnError *err)
 {
     KilnText text = { 0 };
-    KilnStatus status = look(&text, console, json, 0, err);
+    KilnStatus status = show(&text, console, json, 0, err);
 
     if (status >= 0)
         fputs(text.data, stdout);
@@ -51,7 +51,7 @@ static int terminal_rows(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
-/* Keys come one by one, unseen; false: there are no keys. */
+/* Read keys one by one, without echo; false: there are no keys. */
 static bool take_keys(struct termios *before)
 {
     struct termios raw;
@@ -65,8 +65,8 @@ static bool take_keys(struct termios *before)
     return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
-/* Wait for the next look; true when the user wants to leave. */
-static bool leaves(bool keys, const volatile int *stop)
+/* Wait until the next refresh; true: the user quits. */
+static bool quits(bool keys, const volatile int *stop)
 {
     struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
     char key = '\0';
@@ -80,13 +80,13 @@ static bool leaves(bool keys, const volatile int *stop)
     return *stop != 0;
 }
 
-/* Every line is erased behind its end, and the screen below the last: nothing flickers. */
+/* Erase each line after its end, and the screen after the last line: nothing flickers. */
 static KilnStatus redraw(KilnConsole *console, KilnError *err)
 {
     KilnText text = { 0 }, screen = { 0 };
 
     console->width = console->measure != NULL ? console->measure(console->ctx) : console->width;
-    KilnStatus status = look(&text, console, false, terminal_rows() - 2, err);
+    KilnStatus status = show(&text, console, false, terminal_rows() - 2, err);
     kiln_text_append(&screen, "\033[H");
     for (const char *line = text.data; status >= 0 && line != NULL && *line != '\0';) {
         const size_t length = strcspn(line, "\n");
@@ -96,7 +96,7 @@ static KilnStatus redraw(KilnConsole *console, KilnError *err)
         line += length + (line[length] == '\n');
     }
     kiln_text_append(&screen, "\033[J");
-    kiln_text_append(&screen, console->colour ? "\n\033[2mq: leave\033[0m" : "\nq: leave");
+    kiln_text_append(&screen, console->colour ? "\n\033[2mq: quit\033[0m" : "\nq: quit");
     if (status >= 0 && !screen.failed)
         console->write(console->ctx, screen.data);
     kiln_text_release(&screen);
@@ -114,7 +114,7 @@ static KilnStatus watch(KilnConsole *console, KilnError *err)
     console->write(console->ctx, "\033[?1049h\033[?25l");
     do
         status = redraw(console, err);
-    while (status >= 0 && !leaves(keys, stop));
+    while (status >= 0 && !quits(keys, stop));
     console->write(console->ctx, "\033[?25h\033[?1049l");
     if (keys)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
@@ -127,14 +127,12 @@ int kiln_command_top(KilnArgs *args)
     KilnError err = { 0 };
 
     if (args->n_words > 0) {
-        fprintf(stderr, "%s: %s: top takes no words; `kiln top --help` lists its flags\n",
-                args->command, args->words[0]);
-        return 2;
+        kiln_error_set(&err, KILN_E_USAGE,
+                       "%s: top takes no words; `kiln top --help` lists its flags", args->words[0]);
+        return kiln_screen_result(args->command, err.status, &err);
     }
     KilnStatus status = args->json || args->once || !console.terminal
                             ? print_once(&console, args->json, &err)
                             : watch(&console, &err);
-    if (status < 0)
-        kiln_screen_error(args->command, &err);
-    return kiln_screen_exit_status(status);
+    return kiln_screen_result(args->command, status, &err);
 }

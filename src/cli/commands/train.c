@@ -6,7 +6,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/find_run.h"
-#include "cli/foreign.h"
+#include "cli/untrusted.h"
 #include "cli/open_config.h"
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
@@ -174,7 +174,7 @@ int kiln_command_train(KilnArgs *args)
     if (args->multirun && runs)
         return kiln_command_sweep(args);
     if (args->run != NULL && kiln_run_find(args->run, kiln_runs_folder(args), &run, NULL) >= 0)
-        status = kiln_foreign_run_plugins(args, run, &err);
+        status = kiln_untrusted_run_plugins(args, run, &err);
     free(run);
     if (status < 0)
         kiln_screen_error(args->command, &err);

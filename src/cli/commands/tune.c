@@ -58,22 +58,6 @@ static bool put_found(KilnText *text, const json_t *result, const char *path)
     return true;
 }
 
-/* Append a word, quoted for a shell where it must be. */
-static void put_word(KilnText *line, const char *word)
-{
-    const bool plain = strpbrk(word, " \t\n'\"\\$`*?[]{}()<>|&;!#~") == NULL;
-
-    kiln_text_char(line, ' ');
-    if (plain) {
-        kiln_text_append(line, word);
-        return;
-    }
-    kiln_text_char(line, '\'');
-    for (; *word != '\0'; word++)
-        kiln_text_append_n(line, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
-    kiln_text_char(line, '\'');
-}
-
 /* Whether a word is only about the search: an option of it, or the folder of its picture. */
 static bool is_about_search(const char *word)
 {
@@ -92,8 +76,10 @@ static void put_command(KilnPage *page, const KilnArgs *args, json_t *const resu
 
     kiln_text_append(&line, "train");
     for (size_t i = 0; i < args->n_words; i++)
-        if (!is_about_search(args->words[i]))
-            put_word(&line, args->words[i]);
+        if (!is_about_search(args->words[i])) {
+            kiln_text_char(&line, ' ');
+            kiln_text_shell_word(&line, args->words[i]);
+        }
     for (size_t k = 0; k < SEARCHES; k++)
         any = put_found(&line, results[k], searches[k].path) || any;
     if (any && !line.failed) {

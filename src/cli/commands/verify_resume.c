@@ -1,4 +1,6 @@
-/* kiln verify-resume: does a run that is killed and resumed end as one that was not? */
+/* kiln verify-resume: kills and resumes runs, and compares their checkpoints and logs with those of
+ * an undisturbed run. cli/verify/kill_points.h chooses the kill points, cli/verify/differences.h
+ * compares. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -18,21 +20,22 @@
 #include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/open_config.h"
+#include "cli/help/selection.h"
+#include "cli/screen/screen.h"
 #include "cli/verify/differences.h"
 #include "cli/verify/kill_points.h"
-#include "cli/screen/screen.h"
 #include "kiln/run.h"
 #include "train/run/run_options.h"
 
 enum {
-    KILLS = 20,      /* unless -n says */
-    TRIES = 8,       /* at a moment that is over before it is seen */
+    KILLS = 20,      /* unless -n is given */
+    TRIES = 8,       /* to hit a kill point before the run ends */
     MOST_KILLS = 4,  /* of one run */
-    SEED = 20261122, /* of the moments */
+    SEED = 20261122, /* of the kill points */
     SHOWN = 10,      /* differences */
 };
-static const double look_s = 2e-4;  /* between two looks at a run */
-static const double patience = 50.; /* times the undisturbed run's seconds: it hangs */
+static const double poll_s = 2e-4;  /* between two polls of a run */
+static const double patience = 50.; /* a run hangs after so many times the undisturbed run's time */
 
 typedef struct Verdict {
     int64_t kills, equal, differ, failed, missed;
@@ -40,7 +43,8 @@ typedef struct Verdict {
 
 typedef struct Check {
     const KilnArgs *args;
-    char program[4096], folder[64], run[96], whole[96], log[96];
+    char program[4096], folder[64], run[96], undisturbed[96], log[96];
+    char last[128]; /* the last word of a run's command */
     KilnRunProfile profile;
     Verdict by[KILN_KILL_COUNT];
     int64_t wanted, done;
@@ -59,8 +63,8 @@ static void pause_for(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* In the child: become `words`, with what it prints going to the log. */
-static void become(const Check *check, char *const *words)
+/* In the child: execute `words`, with output to the log. */
+static void execute(const Check *check, char *const *words)
 {
     int log = open(check->log, O_WRONLY | O_CREAT | O_APPEND, 0666);
     int nothing = open("/dev/null", O_RDONLY);
@@ -72,72 +76,52 @@ static void become(const Check *check, char *const *words)
     _exit(127);
 }
 
-/* Words of a command line behind the program: `train`, the flags, and the rest. */
-static char **command_of(const Check *check, const char *const *more, const char *last)
+static size_t add_flag(const char **words, size_t n, const char *flag, const char *value)
 {
-    const KilnArgs *args = check->args;
-    size_t n = 0, room = 16;
-
-    for (size_t i = 0; more[i] != NULL; i++)
-        room++;
-    char **words = calloc(room + 4 * KILN_MAX_REPEATED, sizeof(*words));
-    if (words == NULL)
-        return NULL;
-    words[n++] = (char *)check->program;
-    words[n++] = "train";
-    for (size_t i = 0; args->plugins[i] != NULL; i++) {
-        words[n++] = "--plugin";
-        words[n++] = (char *)args->plugins[i];
-    }
-    for (size_t i = 0; args->config_dirs[i] != NULL; i++) {
-        words[n++] = "--config-dir";
-        words[n++] = (char *)args->config_dirs[i];
-    }
-    for (size_t i = 0; more[i] != NULL; i++)
-        words[n++] = (char *)more[i];
-    words[n] = (char *)last;
-    return words;
+    if (value == NULL)
+        return n;
+    words[n] = flag;
+    words[n + 1] = value;
+    return n + 2;
 }
 
-static pid_t start(const Check *check, bool resumes)
+/* Start a run in a child process: `train FLAGS WORDS kiln.run.dir=RUN`, or `train FLAGS
+ * resume=RUN`. */
+static pid_t start(Check *check, bool resumes)
 {
     const KilnArgs *args = check->args;
-    const char **more = calloc(args->n_words + 8, sizeof(*more));
-    char last[128];
+    const char **words = calloc(args->n_words + 4 * KILN_MAX_REPEATED + 8, sizeof(*words));
     size_t n = 0;
 
-    if (more == NULL)
+    if (words == NULL)
         return -1;
-    if (!resumes && args->config_path != NULL) {
-        more[n++] = "--config-path";
-        more[n++] = args->config_path;
-    }
-    if (!resumes && args->config_name != NULL) {
-        more[n++] = "--config-name";
-        more[n++] = args->config_name;
+    words[n++] = check->program;
+    words[n++] = "train";
+    for (size_t i = 0; args->plugins[i] != NULL; i++)
+        n = add_flag(words, n, "--plugin", args->plugins[i]);
+    for (size_t i = 0; args->config_dirs[i] != NULL; i++)
+        n = add_flag(words, n, "--config-dir", args->config_dirs[i]);
+    if (!resumes) {
+        n = add_flag(words, n, "--config-path", args->config_path);
+        n = add_flag(words, n, "--config-name", args->config_name);
     }
     for (size_t i = 0; i < args->n_words && !resumes; i++)
-        more[n++] = args->words[i];
-    snprintf(last, sizeof(last), "%s=%s", resumes ? "resume" : "kiln.run.dir", check->run);
-    char **words = command_of(check, more, last);
-    pid_t child = words != NULL ? fork() : -1;
+        words[n++] = args->words[i];
+    snprintf(check->last, sizeof(check->last), "%s=%s", resumes ? "resume" : "kiln.run.dir",
+             check->run);
+    words[n] = check->last;
+    pid_t child = fork();
     if (child == 0)
-        become(check, words);
+        execute(check, (char *const *)words);
     free(words);
-    free(more);
     return child;
 }
 
+/* How a run ended. */
 typedef enum End { END_WELL, END_KILLED, END_FAILED, END_HUNG, END_STOPPED } End;
 
-/* What the run's page says of this very process; false when there is none yet. */
-static bool look(const Check *check, pid_t child, KilnLive *live)
-{
-    return kiln_live_read(check->run, live, NULL) >= 0 && live->run.pid == child;
-}
-
-/* Watch a run until it ends, or until `aim` (NULL: never) says to kill it. `course` (NULL: not)
- * is told what it does. */
+/* Wait for a run's end, and kill it at `target` (NULL: never). `profile` (NULL: none) records what
+ * the run does. */
 static End watch(const Check *check, pid_t child, const KilnKillTarget *target,
                  KilnRunProfile *profile)
 {
@@ -148,20 +132,20 @@ static End watch(const Check *check, pid_t child, const KilnKillTarget *target,
 
     for (;;) {
         const double seconds = kiln_clock() - began;
-        const bool told = look(check, child, &live);
+        const bool is_live = kiln_live_read(check->run, &live, NULL) >= 0 && live.run.pid == child;
 
         if (waitpid(child, &status, WNOHANG) == child)
             return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL : END_FAILED;
-        if (told && profile != NULL)
+        if (is_live && profile != NULL)
             kiln_run_profile_note(profile, seconds, &live);
         const bool reached = target != NULL &&
-                             kiln_kill_target_reached(target, seconds, told ? &live : NULL);
+                             kiln_kill_target_reached(target, seconds, is_live ? &live : NULL);
         if (reached || seconds > longest || *check->stop != 0) {
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
             return *check->stop != 0 ? END_STOPPED : reached ? END_KILLED : END_HUNG;
         }
-        pause_for(look_s);
+        pause_for(poll_s);
     }
 }
 
@@ -173,7 +157,7 @@ static void note_failure(Check *check, KilnKillPoint point, const char *what, co
                      kiln_kill_point_name(point), what, detail);
 }
 
-/* The end of what the runs printed, owned by the caller. */
+/* The end of the runs' output, owned by the caller. */
 static char *end_of_log(const Check *check)
 {
     enum { TAIL = 600 };
@@ -202,7 +186,8 @@ static KilnStatus clear(const Check *check, KilnError *err)
     return status >= 0 ? kiln_path_remove(check->log, err) : status;
 }
 
-/* Kill a run that begins, at the moment; tries again with an earlier one when that did not come. */
+/* Start a run and kill it at a kill point. Tries again with an earlier target when the run ends
+ * first. */
 static End kill_once(Check *check, KilnKillPoint point, KilnRng *rng, KilnError *err)
 {
     KilnKillTarget target = kiln_kill_target_draw(point, &check->profile, rng);
@@ -219,9 +204,9 @@ static End kill_once(Check *check, KilnKillPoint point, KilnRng *rng, KilnError 
     return END_WELL;
 }
 
-/* Until it ends by itself, killed again while that is wanted. A run without a config was killed
- * before there was one: whoever started it starts it again. */
-static End go_on(Check *check, KilnKillPoint point, int *kills, KilnRng *rng)
+/* Resume the run until it ends, with more kills for KILN_KILL_AGAIN. A run that was killed before
+ * it had a config is started again. */
+static End resume(Check *check, KilnKillPoint point, int *kills, KilnRng *rng)
 {
     char config[128];
     End end = END_KILLED;
@@ -237,10 +222,17 @@ static End go_on(Check *check, KilnKillPoint point, int *kills, KilnRng *rng)
     return end;
 }
 
+/* Compare the resumed run with the undisturbed one. */
 static KilnStatus judge(Check *check, KilnKillPoint point, bool *ret_equal, KilnError *err)
 {
-    KilnDifferences found = { .most = SHOWN };
-    KilnStatus status = kiln_differences_runs(check->whole, check->run, &found, err);
+    KilnDifferences found = { .most = SHOWN, .sides = { "undisturbed run", "resumed run" } };
+    char a[128], b[128];
+
+    snprintf(a, sizeof(a), "%s/checkpoints", check->undisturbed);
+    snprintf(b, sizeof(b), "%s/checkpoints", check->run);
+    KilnStatus status = kiln_differences_folders("checkpoints/", a, b, &found, err);
+    if (status >= 0)
+        status = kiln_differences_logs(check->undisturbed, check->run, &found, err);
 
     *ret_equal = found.count == 0;
     if (status >= 0 && found.count > 0)
@@ -255,8 +247,8 @@ static KilnStatus stopped(KilnError *err)
     return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
 }
 
-/* A run that is killed and resumed; what became of it is counted. */
-static KilnStatus try_moment(Check *check, KilnKillPoint point, uint64_t number, KilnError *err)
+/* Kill and resume one run, and count the result. */
+static KilnStatus try_point(Check *check, KilnKillPoint point, uint64_t number, KilnError *err)
 {
     Verdict *verdict = &check->by[point];
     int kills = 1;
@@ -270,7 +262,7 @@ static KilnStatus try_moment(Check *check, KilnKillPoint point, uint64_t number,
         return KILN_OK;
     }
     if (end == END_KILLED)
-        end = go_on(check, point, &kills, &rng);
+        end = resume(check, point, &kills, &rng);
     if (end == END_STOPPED)
         return stopped(err);
     verdict->kills += kills;
@@ -288,31 +280,19 @@ static KilnStatus try_moment(Check *check, KilnKillPoint point, uint64_t number,
 
 /* ---- All of them ---------------------------------------------------------------------------- */
 
-static void show(const Check *check)
+static void show_progress(const Check *check)
 {
-    enum { BAR = 24 };
     const double seconds = kiln_clock() - check->began;
-    const double share = (double)check->done / (double)check->wanted;
-    char bar[BAR + 1], left[KILN_UNIT_TEXT] = "?";
+    const double rest = (double)(check->wanted - check->done);
+    char left[KILN_UNIT_TEXT] = "?";
 
     if (check->done > 0)
-        kiln_seconds_text(seconds / share - seconds > 0.0 ? seconds / share - seconds : 0.0, left);
-    for (int i = 0; i < BAR; i++)
-        bar[i] = i < (int)(share * BAR) ? '#' : '.';
-    bar[BAR] = '\0';
-    if (check->console.terminal)
-        fprintf(stderr, "\r\033[K%s %lld/%lld kills, %s left", bar, (long long)check->done,
-                (long long)check->wanted, left);
-    else if (check->done % 10 == 0)
-        fprintf(stderr, "%lld/%lld kills, %s left\n", (long long)check->done,
-                (long long)check->wanted, left);
+        kiln_seconds_text(seconds / (double)check->done * fmax(rest, 0.0), left);
+    if (check->console.terminal || check->done % 10 == 0)
+        fprintf(stderr, "%s%lld/%lld kills, %s left%s", check->console.terminal ? "\r\033[K" : "",
+                (long long)check->done, (long long)check->wanted, left,
+                check->console.terminal ? "" : "\n");
     fflush(stderr);
-}
-
-static void hide(const Check *check)
-{
-    if (check->console.terminal)
-        fputs("\r\033[K", stderr);
 }
 
 static KilnStatus run_undisturbed(Check *check, KilnError *err)
@@ -330,12 +310,12 @@ static KilnStatus run_undisturbed(Check *check, KilnError *err)
         free(log);
         return KILN_E_IO;
     }
-    if (rename(check->run, check->whole) != 0)
-        return kiln_error_errno(err, check->whole);
+    if (rename(check->run, check->undisturbed) != 0)
+        return kiln_error_errno(err, check->undisturbed);
     return KILN_OK;
 }
 
-/* In turn, those that the run has. */
+/* Use the kill points in turn, as far as the run reaches them. */
 static KilnStatus run_killed(Check *check, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -347,15 +327,16 @@ static KilnStatus run_killed(Check *check, KilnError *err)
 
         if (!check->profile.has[point] || check->by[point].missed > 2)
             continue;
-        show(check);
-        status = try_moment(check, point, number, err);
+        show_progress(check);
+        status = try_point(check, point, number, err);
         missed = check->done > before ? 0 : missed + 1;
         if (missed > 2 * (int64_t)KILN_KILL_COUNT)
             return kiln_error_set(err, KILN_E_IO,
                                   "the runs end before they can be killed: give one that takes "
                                   "seconds");
     }
-    hide(check);
+    if (check->console.terminal)
+        fputs("\r\033[K", stderr);
     return status;
 }
 
@@ -368,7 +349,7 @@ static bool print_table(const Check *check)
         const Verdict *one = &check->by[i];
 
         if (!check->profile.has[i]) {
-            printf("%-24s      - (this run has no such moment)\n",
+            printf("%-24s      - (this run does not reach it)\n",
                    kiln_kill_point_name((KilnKillPoint)i));
             continue;
         }
@@ -383,58 +364,64 @@ static bool print_table(const Check *check)
     const bool good = all.kills == all.equal;
     printf("\n%lld kills, %lld equal: a run that is killed and resumed %s\n", (long long)all.kills,
            (long long)all.equal,
-           good ? "ends with the same bytes" : "does NOT end as it would have");
+           good ? "ends with the same bytes" : "does NOT end with the same bytes");
     return good;
 }
 
-/* ---- What can't be checked ------------------------------------------------------------------- */
+/* ---- Configs that cannot be compared ----------------------------------------------------------
+ */
 
 static KilnStatus refuse(const char *option, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_USAGE,
-                          "%s depends on the clock: no two runs of this config are equal, killed "
-                          "or not; leave it out",
+                          "%s depends on the clock: two runs of this config differ even without a "
+                          "kill; leave it out",
                           option);
 }
 
-/* A line `key: VALUE` with another value than null in what the writer wrote. */
-static bool says(const char *yaml, const char *key)
+typedef struct ClockCheck {
+    const KilnConfig *config;
+    const char *found; /* NULL: nothing depends on the clock */
+} ClockCheck;
+
+static void find_clock(void *ctx, const KilnConfigNode *node, const char *path,
+                       const KilnComponent *component)
 {
-    for (const char *at = yaml; (at = strstr(at, key)) != NULL; at += strlen(key))
-        if ((at == yaml || at[-1] == ' ') && at[strlen(key)] == ':' &&
-            strncmp(at + strlen(key), ": null", strlen(": null")) != 0)
-            return true;
-    return false;
+    ClockCheck *check = ctx;
+    const KilnConfigNode *interval = kiln_node_get(node, "train_time_interval"), *value = NULL;
+
+    (void)path;
+    if (component->kind == KILN_KIND_CALLBACK && strcmp(component->name, "timer") == 0)
+        check->found = "the callback timer";
+    if (interval != NULL && kiln_config_resolve(check->config, interval, &value, NULL) >= 0 &&
+        value != NULL && value->kind == KILN_NODE_SCALAR && value->scalar != KILN_SCALAR_NULL)
+        check->found = "train_time_interval of model_checkpoint";
 }
 
-static KilnStatus check_clocks(const KilnConfig *config, KilnError *err)
+static KilnStatus check_clocks(const KilnConfig *config, const KilnRegistry *registry,
+                               KilnError *err)
 {
+    ClockCheck clocks = { .config = config };
     KilnOptions options = { 0 };
-    char *callbacks = NULL;
     KilnStatus status = kiln_options_read(config, &options, err);
 
-    if (status >= 0)
-        status = kiln_config_yaml(config, "callbacks", true, &callbacks, err);
+    kiln_selection_visit(config, registry, find_clock, &clocks);
     if (status >= 0 && options.trainer->max_time != NULL)
         status = refuse("trainer.max_time", err);
     if (status >= 0 && options.trainer->val_check_interval.of == KILN_QUANTITY_DURATION)
         status = refuse("trainer.val_check_interval as a time", err);
-    if (status >= 0 && says(callbacks, "train_time_interval"))
-        status = refuse("train_time_interval of model_checkpoint", err);
-    if (status >= 0 && strstr(callbacks, "callback/timer") != NULL)
-        status = refuse("the callback timer", err);
+    if (status >= 0 && clocks.found != NULL)
+        status = refuse(clocks.found, err);
     if (status >= 0 && !options.trainer->enable_checkpointing)
         status = kiln_error_set(err, KILN_E_USAGE,
-                                "trainer.enable_checkpointing=false: there is nothing to go on "
+                                "trainer.enable_checkpointing=false: there is nothing to resume "
                                 "from");
-    free(callbacks);
     kiln_options_release(&options);
     return status;
 }
 
 /* ---- The command -------------------------------------------------------------------- */
 
-/* -n N in front of the words or among them. */
 static KilnStatus read_count(KilnArgs *args, int64_t *ret, KilnError *err)
 {
     *ret = KILLS;
@@ -464,7 +451,7 @@ static KilnStatus prepare(Check *check, KilnArgs *args, KilnError *err)
         return kiln_error_errno(err, "/proc/self/exe");
     check->program[n] = '\0';
     snprintf(check->run, sizeof(check->run), "%s/run", check->folder);
-    snprintf(check->whole, sizeof(check->whole), "%s/whole", check->folder);
+    snprintf(check->undisturbed, sizeof(check->undisturbed), "%s/undisturbed", check->folder);
     snprintf(check->log, sizeof(check->log), "%s/log", check->folder);
     return KILN_OK;
 }
@@ -483,20 +470,19 @@ static KilnStatus verify(Check *check, KilnError *err)
     return run_killed(check, err);
 }
 
-/* The config is checked here, so that what is wrong with it is said once, as train says it. */
-static KilnStatus check_config(KilnArgs *args, KilnError *err)
+/* Check the config here, so that its errors are reported once, as train reports them. */
+static KilnStatus check_config(KilnArgs *args)
 {
     KilnRegistry *registry = NULL;
     KilnConfig *config = NULL;
+    KilnError err = { 0 };
     KilnStatus status = kiln_command_registry(args, &registry);
 
     if (status >= 0)
         status = kiln_command_compose(args, registry, true, &config);
-    if (status >= 0) {
-        status = check_clocks(config, err);
-        if (status < 0)
-            kiln_screen_error(args->command, err);
-    }
+    if (status >= 0)
+        status = check_clocks(config, registry, &err);
+    (void)kiln_screen_result(args->command, status, &err);
     kiln_config_free(config);
     kiln_registry_free(registry);
     return status;
@@ -507,7 +493,7 @@ int kiln_command_verify_resume(KilnArgs *args)
     Check check = { .args = args, .console = kiln_screen_console(stderr) };
     KilnError err = { 0 };
     bool good = false;
-    KilnStatus status = check_config(args, &err);
+    KilnStatus status = check_config(args);
 
     if (status < 0)
         return kiln_screen_exit_status(status);

@@ -163,7 +163,7 @@ static size_t words_given(const Cursor *cursor)
     return n + is_given(cursor, "ckpt_path=");
 }
 
-/* Complete "key=" and, behind it, its values. False: the word has another key. */
+/* Complete "key=", and its values after it. False: the word has another key. */
 static bool complete_assignment(Cursor *cursor, const char *part, size_t length)
 {
     KilnCandidates *candidates = cursor->candidates;

@@ -2,106 +2,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text_table.h"
 #include "base/units.h"
 #include "cli/graph/graph_view.h"
 
-/* A column; on a narrow page the columns with the lowest rank are left out first. */
-typedef struct Column {
-    const char *title;
-    int width, rank;
-    bool number; /* aligned right */
-} Column;
+enum { CELL = KILN_TABLE_CELL };
 
-enum { MOST_COLUMNS = 9, CELL = 160 };
-
-typedef struct Layout {
-    Column columns[MOST_COLUMNS];
-    int n;
-} Layout;
-
-static int columns_of(const char *text)
+static double share(const KilnStepView *view, double seconds)
 {
-    int n = 0;
-
-    for (; *text != '\0'; text++)
-        n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
-
-static int width_of(const Layout *layout)
-{
-    int sum = 0;
-
-    for (int i = 0; i < layout->n; i++)
-        if (layout->columns[i].width > 0)
-            sum += layout->columns[i].width + 2;
-    return sum - 2;
-}
-
-/* Leaves out columns until the rest fits. */
-static void fit(Layout *layout, int width)
-{
-    while (width_of(layout) > width) {
-        Column *lowest = NULL;
-
-        for (int i = 0; i < layout->n; i++) {
-            Column *column = &layout->columns[i];
-
-            if (column->width > 0 && column->rank < 9 &&
-                (lowest == NULL || column->rank < lowest->rank))
-                lowest = column;
-        }
-        if (lowest == NULL)
-            return;
-        lowest->width = 0;
-    }
-}
-
-static void put_cells(KilnPage *page, const Layout *layout, char cells[][CELL])
-{
-    KilnText *text = &page->text;
-
-    for (int i = 0; i < layout->n; i++) {
-        const Column *column = &layout->columns[i];
-        int pad = column->width - columns_of(cells[i]);
-
-        if (column->width == 0)
-            continue;
-        if (column->number)
-            kiln_text_printf(text, "%*s%s  ", pad > 0 ? pad : 0, "", cells[i]);
-        else
-            kiln_text_printf(text, "%s%*s  ", cells[i], pad > 0 ? pad : 0, "");
-    }
-    while (text->length > 0 && text->data[text->length - 1] == ' ')
-        text->data[--text->length] = '\0';
-    kiln_page_end(page);
-}
-
-static void put_titles(KilnPage *page, const Layout *layout)
-{
-    char cells[MOST_COLUMNS][CELL];
-
-    for (int i = 0; i < layout->n; i++)
-        snprintf(cells[i], CELL, "%s", layout->columns[i].title);
-    put_cells(page, layout, cells);
-}
-
-static void widen(Layout *layout, char cells[][CELL])
-{
-    for (int i = 0; i < layout->n; i++)
-        if (columns_of(cells[i]) > layout->columns[i].width)
-            layout->columns[i].width = columns_of(cells[i]);
-}
-
-static void widen_titles(Layout *layout)
-{
-    for (int i = 0; i < layout->n; i++)
-        layout->columns[i].width = (int)strlen(layout->columns[i].title);
+    return view->seconds > 0.0 ? 100.0 * seconds / view->seconds : 0.0;
 }
 
 /* ---- Every call ----------------------------------------------------------------------- */
 
-static void call_cells(const KilnStepView *view, size_t i, char cells[][CELL])
+static void call_cells(const KilnStepView *view, size_t i, KilnTextCells cells)
 {
     const KilnCallReport *call = &view->calls[i];
     double seconds = kiln_call_seconds(call);
@@ -119,7 +33,7 @@ static void call_cells(const KilnStepView *view, size_t i, char cells[][CELL])
         snprintf(cells[6], CELL, "%d-%d", call->first, call->last);
     }
     snprintf(cells[7], CELL, "%s", kiln_seconds_text(seconds, unit));
-    snprintf(cells[8], CELL, "%.1f%%", view->seconds > 0.0 ? 100.0 * seconds / view->seconds : 0.0);
+    snprintf(cells[8], CELL, "%.1f%%", share(view, seconds));
 }
 
 static bool shown(const KilnStepView *view, size_t i, KilnStepPhase only)
@@ -135,48 +49,47 @@ static void put_heading(const KilnStepView *view, size_t i, long before, KilnPag
 
     if (!same)
         kiln_page_heading(page, "%s", kiln_step_phase_name(phase));
-    if (!same || view->group[before] != view->group[i]) {
-        kiln_text_append(&page->text, view->groups[view->group[i]].name);
-        kiln_page_end(page);
-    }
+    if (!same || view->group[before] != view->group[i])
+        kiln_page_line(page, 0, view->groups[view->group[i]].name);
 }
 
 void kiln_step_table(const KilnStepView *view, KilnStepPhase only, KilnPage *page)
 {
-    Layout layout = { .n = 9,
-                      .columns = { { "call", 0, 4, true },
-                                   { "operation", 0, 9, false },
-                                   { "output", 0, 8, false },
-                                   { "type", 0, 5, false },
-                                   { "bytes", 0, 6, true },
-                                   { "at", 0, 1, true },
-                                   { "lives", 0, 2, false },
-                                   { "time", 0, 9, true },
-                                   { "share", 0, 7, true } } };
-    char cells[MOST_COLUMNS][CELL];
+    KilnTextTable table = { .n = 9,
+                            .columns = {
+                                { .title = "call", .rank = 4, .number = true },
+                                { .title = "operation", .rank = KILN_TABLE_KEPT },
+                                { .title = "output", .rank = 8 },
+                                { .title = "type", .rank = 5 },
+                                { .title = "bytes", .rank = 6, .number = true },
+                                { .title = "at", .rank = 1, .number = true },
+                                { .title = "lives", .rank = 2 },
+                                { .title = "time", .rank = KILN_TABLE_KEPT, .number = true },
+                                { .title = "share", .rank = 7, .number = true } } };
+    KilnTextCells cells;
     long before = -1;
 
-    widen_titles(&layout);
-    for (size_t i = 0; i < view->n_calls; i++) {
-        call_cells(view, i, cells);
-        if (shown(view, i, only))
-            widen(&layout, cells);
-    }
-    fit(&layout, page->width);
-    put_titles(page, &layout);
+    for (size_t i = 0; i < view->n_calls; i++)
+        if (shown(view, i, only)) {
+            call_cells(view, i, cells);
+            kiln_text_table_measure(&table, cells);
+        }
+    kiln_text_table_fit(&table, page->width);
+    kiln_text_table_put_titles(&table, &page->text);
     for (size_t i = 0; i < view->n_calls; i++) {
         if (!shown(view, i, only))
             continue;
         put_heading(view, i, before, page);
         call_cells(view, i, cells);
-        put_cells(page, &layout, cells);
+        kiln_text_table_put(&table, &page->text, cells);
         before = (long)i;
     }
 }
 
 /* ---- Groups ------------------------------------------------------------------------------ */
 
-static void group_cells(const KilnStepView *view, size_t i, KilnStepPhase only, char cells[][CELL])
+/* False: the group has no calls of the phase. */
+static bool group_cells(const KilnStepView *view, size_t i, KilnStepPhase only, KilnTextCells cells)
 {
     const KilnCallGroup *group = &view->groups[i];
     double sum = 0.0;
@@ -194,32 +107,30 @@ static void group_cells(const KilnStepView *view, size_t i, KilnStepPhase only, 
         calls += counts ? group->calls[phase] : 0;
     }
     snprintf(cells[1], CELL, "%d", calls);
-    snprintf(cells[5], CELL, "%s", calls > 0 ? kiln_seconds_text(sum, unit) : "");
-    snprintf(cells[6], CELL, "%.1f%%", view->seconds > 0.0 ? 100.0 * sum / view->seconds : 0.0);
+    snprintf(cells[5], CELL, "%s", kiln_seconds_text(sum, unit));
+    snprintf(cells[6], CELL, "%.1f%%", share(view, sum));
+    return calls > 0;
 }
 
 void kiln_step_groups_table(const KilnStepView *view, KilnStepPhase only, KilnPage *page)
 {
-    Layout layout = { .n = 7,
-                      .columns = { { "layers", 0, 9, false },
-                                   { "calls", 0, 1, true },
-                                   { "forward", 0, 3, true },
-                                   { "backward", 0, 4, true },
-                                   { "update", 0, 2, true },
-                                   { "time", 0, 9, true },
-                                   { "share", 0, 5, true } } };
-    char cells[MOST_COLUMNS][CELL];
+    KilnTextTable table = { .n = 7,
+                            .columns = {
+                                { .title = "layers", .rank = KILN_TABLE_KEPT },
+                                { .title = "calls", .rank = 1, .number = true },
+                                { .title = "forward", .rank = 3, .number = true },
+                                { .title = "backward", .rank = 4, .number = true },
+                                { .title = "update", .rank = 2, .number = true },
+                                { .title = "time", .rank = KILN_TABLE_KEPT, .number = true },
+                                { .title = "share", .rank = 5, .number = true } } };
+    KilnTextCells cells;
 
-    widen_titles(&layout);
-    for (size_t i = 0; i < view->n_groups; i++) {
-        group_cells(view, i, only, cells);
-        widen(&layout, cells);
-    }
-    fit(&layout, page->width);
-    put_titles(page, &layout);
-    for (size_t i = 0; i < view->n_groups; i++) {
-        group_cells(view, i, only, cells);
-        if (strcmp(cells[1], "0") != 0)
-            put_cells(page, &layout, cells);
-    }
+    for (size_t i = 0; i < view->n_groups; i++)
+        if (group_cells(view, i, only, cells))
+            kiln_text_table_measure(&table, cells);
+    kiln_text_table_fit(&table, page->width);
+    kiln_text_table_put_titles(&table, &page->text);
+    for (size_t i = 0; i < view->n_groups; i++)
+        if (group_cells(view, i, only, cells))
+            kiln_text_table_put(&table, &page->text, cells);
 }

@@ -31,9 +31,6 @@ typedef struct KilnSignals {
 KilnSignals kiln_screen_catch_signals(void);
 /* 128 + the signal that requested a stop; 0: none. */
 int kiln_screen_signal_status(void);
-/* Shorten how long idle OpenMP threads spin, unless the user has set how they wait. The library
- * reads the setting before main, so this executes the program again, or returns when it is set. */
-void kiln_screen_settle_threads(char **argv);
 /* Print "train: error: MESSAGE" on stderr ("train" is `command`), with the source line and a caret
  * below the position. Borrows err->origin: print before the config is freed. */
 void kiln_screen_error(const char *command, const KilnError *err);

@@ -1,4 +1,4 @@
-/* Standard streams at the beginning and end of the process. */
+/* Opens and closes the standard streams. */
 #include "cli/screen/streams.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 void kiln_streams_open(void)
 {
-    /* Opened the wrong way round, so that using one still fails. */
+    /* Opened for the other direction, so that using one still fails. */
     static const int modes[] = { O_WRONLY, O_RDONLY, O_RDONLY };
 
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -25,7 +25,7 @@ KilnStatus kiln_streams_error(KilnError *err)
     return kiln_error_set(err, KILN_E_IO, "cannot write standard output: %s", strerror(errno));
 }
 
-/* Write out and close standard output; false: errno says why that or an earlier write failed. */
+/* Flush and close standard output; false: this or an earlier write failed, errno is set. */
 static bool finish_output(void)
 {
     int code = 0;
@@ -34,7 +34,7 @@ static bool finish_output(void)
     if (fflush(stdout) != 0) {
         code = errno;
     } else if (ferror(stdout)) {
-        /* The stream does not keep the reason; another write has the same one. */
+        /* The stream has forgotten the reason; another write fails for the same one. */
         code = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
     }
     if (fclose(stdout) != 0 && code == 0)
@@ -52,7 +52,7 @@ int kiln_streams_close(const char *command, int status)
     if (errno == EPIPE)
         return status != 0 ? status : 128 + SIGPIPE;
     if (status != 0)
-        return status; /* it has its message */
+        return status; /* reported already */
     kiln_streams_error(&err);
     kiln_screen_error(command, &err);
     return 1;

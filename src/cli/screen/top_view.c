@@ -1,6 +1,7 @@
-/* Collecting live runs, and drawing them. */
+/* Collects live runs and draws them. */
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static int compare_runs(const void *a, const void *b)
     return order != 0 && x->sweep[0] != '\0' ? order : strcmp(x->dir, y->dir);
 }
 
-/* The folder above, if it is a sweep's. */
+/* Set run->sweep to the folder above, if that is a sweep. */
 static void find_sweep(KilnTopRun *run)
 {
     size_t jobs, ended;
@@ -84,14 +85,14 @@ void kiln_top_free(KilnTopRun *runs)
 
 /* ---- Parts of lines ------------------------------------------------------------------------ */
 
-/* A line that is being made: what does not fit its width is left out. */
+/* A line in the making; text that does not fit its width is left out. */
 typedef struct Row {
     KilnText *text;
     const KilnConsole *console;
     int used;
 } Row;
 
-/* Text from outside: no control characters, and no more columns than there are. */
+/* Append text of any origin, without control characters, as far as there are columns. */
 static void put(Row *row, const char *style, const char *text)
 {
     const int room = row->console->width - 1;
@@ -115,9 +116,16 @@ static void put(Row *row, const char *style, const char *text)
     kiln_text_append(row->text, styled ? "\033[0m" : "");
 }
 
-/* A field of its own, if there is room for all of it. */
-static void put_field(Row *row, const char *style, const char *text)
+/* Append a field after two spaces, if there is room for all of it. */
+static void put_field(Row *row, const char *style, const char *format, ...) KILN_PRINTF(3, 4);
+static void put_field(Row *row, const char *style, const char *format, ...)
 {
+    char text[KILN_LIVE_NAME + 64];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
     if (row->used + 2 + (int)strlen(text) > row->console->width - 1)
         return;
     put(row, "", "  ");
@@ -145,7 +153,7 @@ static const char *time_text(double seconds, char *buf, size_t size)
 
 /* ---- One run ------------------------------------------------------------------------ */
 
-/* Of the whole run where its end is known, else of its epoch; 0 to 1. */
+/* The fraction done of the run, or of its epoch when the run has no end; 0 to 1. */
 static double share_done(const KilnLive *live)
 {
     const KilnLiveAt *at = &live->at;
@@ -175,20 +183,21 @@ static void put_bar(Row *row, double share, int width)
 /* "validate 3/9", "fit", "saving". */
 static void put_phase(Row *row, const KilnLive *live)
 {
-    char text[96];
+    static const char green[] = "\033[32m";
+    const char *phase = kiln_live_phase_name(live->at.phase);
+    const long long epoch = live->at.epoch, last = live->run.max_epochs - 1;
 
     if (live->saving > 0)
-        snprintf(text, sizeof(text), "saving");
+        put_field(row, green, "saving");
     else if (live->at.evals > 0)
-        snprintf(text, sizeof(text), "%s %lld/%lld", kiln_live_phase_name(live->at.phase),
-                 (long long)live->at.eval_batch, (long long)live->at.evals);
+        put_field(row, green, "%s %lld/%lld", phase, (long long)live->at.eval_batch,
+                  (long long)live->at.evals);
     else
-        snprintf(text, sizeof(text), "%s", kiln_live_phase_name(live->at.phase));
-    put(row, "\033[32m", "  ");
-    put(row, "\033[32m", text);
-    snprintf(text, sizeof(text), live->run.max_epochs > 0 ? "epoch %lld/%lld" : "epoch %lld",
-             (long long)live->at.epoch, (long long)live->run.max_epochs - 1);
-    put_field(row, "", text);
+        put_field(row, green, "%s", phase);
+    if (last >= 0)
+        put_field(row, "", "epoch %lld/%lld", epoch, last);
+    else
+        put_field(row, "", "epoch %lld", epoch);
 }
 
 static double wall_clock(void)
@@ -201,42 +210,31 @@ static double wall_clock(void)
 
 static void put_progress(Row *row, const KilnLive *live)
 {
+    static const char yellow[] = "\033[33m";
     const KilnLiveRates *rates = &live->rates;
     const double silent = wall_clock() - rates->told;
-    char text[KILN_LIVE_NAME + 64], time[32];
+    char time[32];
 
     put_phase(row, live);
     put_bar(row, share_done(live), row->console->width < NARROW ? BAR_NARROW : BAR);
-    snprintf(text, sizeof(text), "%d%%", (int)(100.0 * share_done(live)));
-    put_field(row, "", text);
-    if (rates->left_s >= 0.0 && rates->left_s < 1e9) {
-        snprintf(text, sizeof(text), "%s left", time_text(rates->left_s, time, sizeof(time)));
-        put_field(row, "", text);
-    }
-    if (silent > QUIET_S && silent < 1e9) {
-        snprintf(text, sizeof(text), "no news for %s", time_text(silent, time, sizeof(time)));
-        put_field(row, "\033[33m", text);
-    }
+    put_field(row, "", "%d%%", (int)(100.0 * share_done(live)));
+    if (rates->left_s >= 0.0 && rates->left_s < 1e9)
+        put_field(row, "", "%s left", time_text(rates->left_s, time, sizeof(time)));
+    if (silent > QUIET_S && silent < 1e9)
+        put_field(row, yellow, "no news for %s", time_text(silent, time, sizeof(time)));
     if (live->at.stopping != 0)
-        put_field(row, "\033[33m", "stopping");
-    if (rates->samples_per_s > 0.0) {
-        snprintf(text, sizeof(text), "%.0f/s", rates->samples_per_s);
-        put_field(row, "", text);
-    }
-    if (!isnan(rates->loss)) {
-        snprintf(text, sizeof(text), "loss %.4g", rates->loss);
-        put_field(row, "", text);
-    }
-    for (int i = 0; i < rates->n_metrics; i++) {
-        if (strcmp(rates->metrics[i].name, "train/loss_step") == 0)
-            continue; /* it is the loss above */
-        snprintf(text, sizeof(text), "%s %.4g", rates->metrics[i].name, rates->metrics[i].value);
-        put_field(row, "", text);
-    }
+        put_field(row, yellow, "stopping");
+    if (rates->samples_per_s > 0.0)
+        put_field(row, "", "%.0f/s", rates->samples_per_s);
+    if (!isnan(rates->loss))
+        put_field(row, "", "loss %.4g", rates->loss);
+    for (int i = 0; i < rates->n_metrics; i++)
+        if (strcmp(rates->metrics[i].name, "train/loss_step") != 0) /* the loss above */
+            put_field(row, "", "%s %.4g", rates->metrics[i].name, rates->metrics[i].value);
     end_row(row);
 }
 
-/* Is the word of that length among those of the label? */
+/* Whether a word, of that length, is in the label. */
 static bool has_word(const char *label, const char *word, size_t length)
 {
     for (const char *p = label; *p != '\0'; p += *p == ' ') {
@@ -249,7 +247,7 @@ static bool has_word(const char *label, const char *word, size_t length)
     return false;
 }
 
-/* What was asked for; of the jobs of a sweep what not all n of them were asked for. */
+/* The overrides of a run; of a sweep's job only those that its n jobs do not share. */
 static void put_label(Row *row, const KilnTopRun *run, const KilnTopRun *jobs, size_t n)
 {
     const char *label = run->live.run.label;
@@ -271,7 +269,7 @@ static void put_label(Row *row, const KilnTopRun *run, const KilnTopRun *jobs, s
     }
 }
 
-/* Job of a sweep of which n run, or, with n 0, a run. */
+/* A run, or a job of a sweep with n live jobs. */
 static void put_run(Row *row, const KilnTopRun *run, const KilnTopRun *jobs, size_t n)
 {
     const char *slash = strrchr(run->dir, '/');
@@ -291,19 +289,14 @@ static void put_run(Row *row, const KilnTopRun *run, const KilnTopRun *jobs, siz
 static void put_sweep(Row *row, const char *dir, size_t running)
 {
     size_t jobs = 0, ended = 0;
-    char text[128];
 
     put(row, "\033[1m", kiln_path_near(dir));
-    if (kiln_sweep_status(dir, &jobs, &ended, NULL) >= 0) {
-        snprintf(text, sizeof(text), "sweep: %zu of %zu jobs done, %zu running", ended, jobs,
-                 running);
-        put(row, "", "  ");
-        put(row, "\033[2m", text);
-    }
+    if (kiln_sweep_status(dir, &jobs, &ended, NULL) >= 0)
+        put_field(row, "\033[2m", "sweep: %zu of %zu jobs done, %zu running", ended, jobs, running);
     end_row(row);
 }
 
-/* Jobs of the same sweep from `first` on. */
+/* The number of jobs of one sweep from `first` on. */
 static size_t same_sweep(const KilnTopRun *runs, size_t n, size_t first)
 {
     size_t count = 0;
@@ -322,7 +315,7 @@ void kiln_top_draw(KilnText *text, const KilnTopRun *runs, size_t n, const KilnC
     int used = 0;
 
     if (n == 0) {
-        put(&row, "", "no run of yours is live on this machine");
+        put(&row, "", "you have no live runs on this machine");
         end_row(&row);
     }
     for (size_t i = 0; i < n; i++) {
@@ -386,7 +379,7 @@ void kiln_top_json(KilnText *text, const KilnTopRun *runs, size_t n)
     for (size_t i = 0; i < n; i++) {
         json_t *one = run_json(&runs[i]);
 
-        if (one != NULL) /* NULL: a name that is no UTF-8 */
+        if (one != NULL) /* NULL: a name is no UTF-8 */
             json_array_append_new(all, one);
     }
     char *dumped = kiln_json_dump(all, JSON_INDENT(2));

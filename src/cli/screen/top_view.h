@@ -1,21 +1,21 @@
-/* What `kiln top` shows: the live runs of this user on this machine. */
+/* The live runs of this user on this machine, as `kiln top` shows them. */
 #ifndef KILN_CLI_SCREEN_TOP_VIEW_H
 #define KILN_CLI_SCREEN_TOP_VIEW_H
 
 #include "base/text.h"
 #include "kiln/trainer.h"
 
-/* A run that is there. */
+/* A live run. */
 typedef struct KilnTopRun KilnTopRun;
 
-/* All that are there now, sweeps' jobs together; owned by the caller (kiln_top_free). */
+/* The runs that are live now, jobs of a sweep together; owned by the caller (kiln_top_free). */
 KILN_NODISCARD KilnStatus kiln_top_collect(KilnTopRun **ret, size_t *ret_count, KilnError *err);
 void kiln_top_free(KilnTopRun *runs);
-/* Append them as they are shown: for each run its folder, what was asked for, and a line of
- * progress; at most `rows` lines (0: any number). */
+/* Append two lines for each run: its folder and overrides, and its progress. At most `rows` lines
+ * (0: any number). */
 void kiln_top_draw(KilnText *text, const KilnTopRun *runs, size_t n, const KilnConsole *console,
                    int rows);
-/* Append them as JSON. */
+/* Append the runs as JSON. */
 void kiln_top_json(KilnText *text, const KilnTopRun *runs, size_t n);
 
 #endif

@@ -1,21 +1,16 @@
-/* Comparing checkpoints. */
+/* Compares two folders: checkpoints, or all checkpoints of two runs. */
 #include "cli/verify/differences.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/arena.h"
 #include "base/system/file.h"
-#include "base/json.h"
 #include "config/yaml/yaml_reader.h"
-#include "config/yaml/yaml_writer.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint/checkpoint.h"
-
-static const size_t largest = (size_t)1 << 30;
 
 void kiln_differences_add(KilnDifferences *found, const char *format, ...)
 {
@@ -32,7 +27,7 @@ void kiln_differences_add(KilnDifferences *found, const char *format, ...)
 
 /* ---- Tensors --------------------------------------------------------------------------- */
 
-/* All elements in a type that says everything of them. Owned by the caller. */
+/* Read a tensor in a type that holds all its values exactly. Owned by the caller. */
 static KilnStatus read_tensor(const KilnSafetensors *file, const KilnStEntry *entry,
                               KilnDType *ret_dtype, void **ret, KilnError *err)
 {
@@ -71,8 +66,8 @@ static double element(const void *data, KilnDType dtype, int64_t i)
     }
 }
 
-static void compare_elements(const char *name, const void *a, const void *b, KilnDType dtype,
-                             int64_t n, KilnDifferences *found)
+static void compare_elements(const char *where, const char *name, const void *a, const void *b,
+                             KilnDType dtype, int64_t n, KilnDifferences *found)
 {
     const size_t size = kiln_dtype_size(dtype);
     int64_t differ = 0, at = 0;
@@ -90,21 +85,22 @@ static void compare_elements(const char *name, const void *a, const void *b, Kil
             at = i;
         }
     }
-    kiln_differences_add(found,
-                         "%s: %lld of %lld values differ, by %.3g at most (%.9g and %.9g at %lld)",
-                         name, (long long)differ, (long long)n, most, element(a, dtype, at),
-                         element(b, dtype, at), (long long)at);
+    kiln_differences_add(
+        found, "%s%s: %lld of %lld values differ, by %.3g at most (%.9g and %.9g at %lld)", where,
+        name, (long long)differ, (long long)n, most, element(a, dtype, at), element(b, dtype, at),
+        (long long)at);
 }
 
-static KilnStatus compare_tensor(const KilnSafetensors *const files[2], const KilnStEntry *a,
-                                 const KilnStEntry *b, KilnDifferences *found, KilnError *err)
+static KilnStatus compare_tensor(const char *where, const KilnSafetensors *const files[2],
+                                 const KilnStEntry *a, const KilnStEntry *b, KilnDifferences *found,
+                                 KilnError *err)
 {
     char shapes[2][KILN_SHAPE_TEXT];
     void *data[2] = { NULL, NULL };
     KilnDType dtype = KILN_F32;
 
     if (!kiln_shape_equal(&a->shape, &b->shape) || strcmp(a->dtype, b->dtype) != 0) {
-        kiln_differences_add(found, "%s: %s %s and %s %s", a->name, a->dtype,
+        kiln_differences_add(found, "%s%s: %s %s and %s %s", where, a->name, a->dtype,
                              kiln_shape_text(&a->shape, shapes[0], KILN_SHAPE_TEXT), b->dtype,
                              kiln_shape_text(&b->shape, shapes[1], KILN_SHAPE_TEXT));
         return KILN_OK;
@@ -113,119 +109,41 @@ static KilnStatus compare_tensor(const KilnSafetensors *const files[2], const Ki
     if (status >= 0)
         status = read_tensor(files[1], b, &dtype, &data[1], err);
     if (status >= 0)
-        compare_elements(a->name, data[0], data[1], dtype, kiln_shape_count(&a->shape), found);
+        compare_elements(where, a->name, data[0], data[1], dtype, kiln_shape_count(&a->shape),
+                         found);
     free(data[0]);
     free(data[1]);
     return status;
 }
 
-static KilnStatus compare_tensors(const char *a, const char *b, KilnDifferences *found,
-                                  KilnError *err)
+static KilnStatus compare_tensors(const char *where, const char *const paths[2],
+                                  KilnDifferences *found, KilnError *err)
 {
     KilnSafetensors *files[2] = { NULL, NULL };
-    KilnStatus status = kiln_safetensors_open(a, &files[0], err);
+    KilnStatus status = kiln_safetensors_open(paths[0], &files[0], err);
 
     if (status >= 0)
-        status = kiln_safetensors_open(b, &files[1], err);
-    for (size_t i = 0; status >= 0 && i < kiln_safetensors_count(files[0]); i++) {
-        const KilnStEntry *entry = kiln_safetensors_at(files[0], i);
-        const KilnStEntry *other = kiln_safetensors_find(files[1], entry->name);
+        status = kiln_safetensors_open(paths[1], &files[1], err);
+    for (int side = 0; side < 2 && status >= 0; side++)
+        for (size_t i = 0; status >= 0 && i < kiln_safetensors_count(files[side]); i++) {
+            const KilnStEntry *entry = kiln_safetensors_at(files[side], i);
+            const KilnStEntry *other = kiln_safetensors_find(files[1 - side], entry->name);
 
-        if (other == NULL)
-            kiln_differences_add(found, "%s: only in the first", entry->name);
-        else
-            status = compare_tensor((const KilnSafetensors *const *)files, entry, other, found,
-                                    err);
-    }
-    for (size_t i = 0; status >= 0 && i < kiln_safetensors_count(files[1]); i++) {
-        const KilnStEntry *entry = kiln_safetensors_at(files[1], i);
-
-        if (kiln_safetensors_find(files[0], entry->name) == NULL)
-            kiln_differences_add(found, "%s: only in the second", entry->name);
-    }
+            if (other == NULL)
+                kiln_differences_add(found, "%s%s: only in the %s", where, entry->name,
+                                     found->sides[side]);
+            else if (side == 0)
+                status = compare_tensor(where, (const KilnSafetensors *const *)files, entry, other,
+                                        found, err);
+        }
     kiln_safetensors_close(files[0]);
     kiln_safetensors_close(files[1]);
     return status;
 }
 
-/* ---- state.json ------------------------------------------------------------------------ */
+/* ---- config.yaml and state.json ---------------------------------------------------------- */
 
-static const char *dump(const json_t *value, char **ret)
-{
-    *ret = kiln_json_dump(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    return *ret != NULL ? *ret : "absent";
-}
-
-/* Checksums differ wherever files do. */
-static bool says_nothing(const char *key)
-{
-    return strcmp(key, "files") == 0 || strcmp(key, "tensors") == 0 || strcmp(key, "xxh3") == 0;
-}
-
-static void compare_json(const char *key, const json_t *a, const json_t *b, KilnDifferences *found)
-{
-    const json_t *member;
-    const char *name;
-    char *texts[2];
-
-    if (a != NULL && b != NULL && json_equal((json_t *)a, (json_t *)b))
-        return;
-    if (json_is_object(a) && json_is_object(b)) {
-        json_object_foreach((json_t *)a, name, member)
-        {
-            KilnText path = { 0 };
-
-            kiln_text_printf(&path, "%s%s%s", key, *key != '\0' ? "." : "", name);
-            if (!path.failed && !says_nothing(name))
-                compare_json(path.data, member, json_object_get(b, name), found);
-            kiln_text_release(&path);
-        }
-        json_object_foreach((json_t *)b, name, member)
-        {
-            if (json_object_get(a, name) == NULL && !says_nothing(name))
-                kiln_differences_add(found, "state: %s%s%s: only in the second", key,
-                                     *key != '\0' ? "." : "", name);
-        }
-        return;
-    }
-    kiln_differences_add(found, "state: %s: %s and %s", key, dump(a, &texts[0]),
-                         dump(b, &texts[1]));
-    free(texts[0]);
-    free(texts[1]);
-}
-
-static KilnStatus compare_states(const char *a, const char *b, KilnDifferences *found,
-                                 KilnError *err)
-{
-    json_t *first = NULL, *second = NULL;
-    KilnStatus status = kiln_json_read(a, &first, err);
-
-    if (status >= 0)
-        status = kiln_json_read(b, &second, err);
-    if (status >= 0)
-        compare_json("", first, second, found);
-    json_decref(first);
-    json_decref(second);
-    return status;
-}
-
-/* ---- config.yaml ----------------------------------------------------------------------- */
-
-static KilnStatus read_yaml(KilnArena *arena, const char *path, KilnConfigNode **ret,
-                            KilnError *err)
-{
-    KilnMaker maker = { .arena = arena, .origin = { .source = kiln_arena_strdup(arena, path) } };
-    char *text = NULL;
-    size_t size = 0;
-    KilnStatus status = kiln_file_read(path, KILN_YAML_BYTES, &text, &size, err);
-
-    if (status >= 0)
-        status = kiln_yaml_read(&maker, text, size, false, ret, err);
-    free(text);
-    return status;
-}
-
-/* In one line; "absent" for NULL. */
+/* Append a value on one line; "absent" for NULL. */
 static void put_node(KilnText *text, const KilnConfigNode *node)
 {
     if (node == NULL)
@@ -250,8 +168,17 @@ static const KilnConfigNode *child(const KilnConfigNode *node, const KilnEntry *
     return i < node->count ? node->entries[i].value : NULL;
 }
 
-static void compare_nodes(const char *key, const KilnConfigNode *a, const KilnConfigNode *b,
-                          KilnDifferences *found)
+/* The checksums in state.json differ wherever files do. */
+static bool is_checksum(const KilnEntry *entry)
+{
+    return entry->key != NULL &&
+           (strcmp(entry->key, "files") == 0 || strcmp(entry->key, "tensors") == 0 ||
+            strcmp(entry->key, "xxh3") == 0);
+}
+
+/* `where` is the text before the key: "config: ". */
+static void compare_nodes(const char *where, const char *key, const KilnConfigNode *a,
+                          const KilnConfigNode *b, bool is_state, KilnDifferences *found)
 {
     const bool deep = a != NULL && b != NULL && a->kind == b->kind && a->kind != KILN_NODE_SCALAR;
     KilnText text = { 0 };
@@ -259,7 +186,7 @@ static void compare_nodes(const char *key, const KilnConfigNode *a, const KilnCo
     if (is_same_leaf(a, b))
         return;
     if (!deep) {
-        kiln_text_printf(&text, "config: %s: ", key);
+        kiln_text_printf(&text, "%s%s: ", where, key);
         put_node(&text, a);
         kiln_text_append(&text, " and ");
         put_node(&text, b);
@@ -277,69 +204,76 @@ static void compare_nodes(const char *key, const KilnConfigNode *a, const KilnCo
                 kiln_text_printf(&text, "%s%s%s", key, *key != '\0' ? "." : "", entry->key);
             else
                 kiln_text_printf(&text, "%s[%zu]", key, i);
-            if (!text.failed && (side == 0 || twin == NULL))
-                compare_nodes(text.data, side == 0 ? entry->value : NULL,
-                              side == 0 ? twin : entry->value, found);
+            if (!text.failed && (side == 0 || twin == NULL) && !(is_state && is_checksum(entry)))
+                compare_nodes(where, text.data, side == 0 ? entry->value : NULL,
+                              side == 0 ? twin : entry->value, is_state, found);
         }
     }
     kiln_text_release(&text);
 }
 
-static KilnStatus compare_configs(const char *a, const char *b, KilnDifferences *found,
-                                  KilnError *err)
+/* JSON is YAML, too. */
+static KilnStatus compare_trees(const char *where, const char *const paths[2], bool is_state,
+                                KilnDifferences *found, KilnError *err)
 {
-    KilnConfigNode *first = NULL, *second = NULL;
+    KilnConfigNode *roots[2] = { NULL, NULL };
     KilnArena arena = { 0 };
-    KilnStatus status = read_yaml(&arena, a, &first, err);
+    KilnText prefix = { 0 };
+    KilnStatus status = kiln_yaml_read_file(&arena, paths[0], &roots[0], err);
 
+    kiln_text_printf(&prefix, "%s%s: ", where, is_state ? "state" : "config");
+    if (status >= 0 && prefix.failed)
+        status = kiln_error_nomem(err, 1);
     if (status >= 0)
-        status = read_yaml(&arena, b, &second, err);
+        status = kiln_yaml_read_file(&arena, paths[1], &roots[1], err);
     if (status >= 0)
-        compare_nodes("", first, second, found);
+        compare_nodes(prefix.data, "", roots[0], roots[1], is_state, found);
     if (err != NULL)
         err->origin = (KilnOrigin) { 0 }; /* it ends with the arena */
+    kiln_text_release(&prefix);
     kiln_arena_release(&arena);
     return status;
 }
 
-/* ---- Folders ----------------------------------------------------------------------------- */
+/* ---- Files and folders --------------------------------------------------------------------- */
 
-static KilnStatus compare_bytes(const char *name, const char *a, const char *b,
+static KilnStatus compare_bytes(const char *where, const char *const paths[2],
                                 KilnDifferences *found, KilnError *err)
 {
+    static const size_t largest = (size_t)1 << 30;
     char *texts[2] = { NULL, NULL };
     size_t sizes[2] = { 0, 0 };
-    KilnStatus status = kiln_file_read(a, largest, &texts[0], &sizes[0], err);
+    KilnStatus status = kiln_file_read(paths[0], largest, &texts[0], &sizes[0], err);
 
     if (status >= 0)
-        status = kiln_file_read(b, largest, &texts[1], &sizes[1], err);
+        status = kiln_file_read(paths[1], largest, &texts[1], &sizes[1], err);
     if (status >= 0 && (sizes[0] != sizes[1] || memcmp(texts[0], texts[1], sizes[0]) != 0))
-        kiln_differences_add(found, "%s: the bytes differ", name);
+        kiln_differences_add(found, "%s: the bytes differ", where);
     free(texts[0]);
     free(texts[1]);
     return status;
 }
 
-/* A file by what it is; what is found says more than that the bytes differ, but not all: the
- * order of members, say. */
-static KilnStatus compare_file(const char *name, const char *a, const char *b,
+/* Compare a file by its content, and by its bytes where that finds nothing. `where` is the text
+ * before its differences, `path` its own name in messages. */
+static KilnStatus compare_file(const char *where, const char *path, const char *const paths[2],
                                KilnDifferences *found, KilnError *err)
 {
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    const bool is_state = strcmp(name, KILN_CHECKPOINT_STATE) == 0;
     const size_t before = found->count;
     KilnStatus status = KILN_OK;
 
     if (kiln_ends_with(name, ".safetensors"))
-        status = compare_tensors(a, b, found, err);
-    else if (strcmp(name, KILN_CHECKPOINT_STATE) == 0)
-        status = compare_states(a, b, found, err);
-    else if (strcmp(name, KILN_CHECKPOINT_CONFIG) == 0)
-        status = compare_configs(a, b, found, err);
-    if (status >= 0 && found->count == before && strcmp(name, KILN_CHECKPOINT_STATE) != 0)
-        status = compare_bytes(name, a, b, found, err);
+        status = compare_tensors(where, paths, found, err);
+    else if (is_state || strcmp(name, KILN_CHECKPOINT_CONFIG) == 0)
+        status = compare_trees(where, paths, is_state, found, err);
+    if (status >= 0 && found->count == before && !is_state) /* the checksums in state.json differ */
+        status = compare_bytes(path, paths, found, err);
     return status;
 }
 
-/* The weights come first: they are what people want to know of. */
+/* The weights come first: they are what people want to know. */
 static int by_weight(const void *a, const void *b)
 {
     const char *const *x = a, *const *y = b;
@@ -349,42 +283,66 @@ static int by_weight(const void *a, const void *b)
     return model != 0 ? model : -strcmp(*x, *y);
 }
 
-static KilnStatus compare_all(const char *a, const char *b, char **names, size_t n, bool whole,
-                              KilnDifferences *found, KilnError *err)
+/* The target of a link; "" when the path is none. */
+static const char *target_of(const char *path, char target[256])
 {
+    const ssize_t n = readlink(path, target, 255);
+
+    target[n > 0 ? n : 0] = '\0';
+    return target;
+}
+
+/* Compare the entry `name` of two folders. What both have is compared from side 0. */
+static KilnStatus compare_entry(const char *where, const char *const folders[2], const char *name,
+                                int side, KilnDifferences *found, KilnError *err)
+{
+    char *paths[2] = { kiln_path_join(folders[0], name), kiln_path_join(folders[1], name) };
+    char targets[2][256];
+    KilnText path = { 0 };
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < n && status >= 0; i++) {
-        char *paths[2] = { kiln_path_join(a, names[i]), kiln_path_join(b, names[i]) };
-
-        if (paths[0] == NULL || paths[1] == NULL)
-            status = kiln_error_nomem(err, strlen(names[i]));
-        else if (!kiln_is_file(paths[1]))
-            kiln_differences_add(found, "%s: only in the %s", names[i], whole ? "first" : "second");
-        else if (whole)
-            status = compare_file(names[i], paths[0], paths[1], found, err);
-        free(paths[0]);
-        free(paths[1]);
+    kiln_text_printf(&path, "%s%s", where, name);
+    if (paths[0] == NULL || paths[1] == NULL || path.failed) {
+        status = kiln_error_nomem(err, strlen(name));
+    } else if (*target_of(paths[0], targets[0]) != '\0' ||
+               *target_of(paths[1], targets[1]) != '\0') {
+        target_of(paths[1], targets[1]);
+        if (strcmp(targets[0], targets[1]) != 0 && (side == 0 || *targets[0] == '\0'))
+            kiln_differences_add(found, "%s: points to \"%s\" and \"%s\"", path.data, targets[0],
+                                 targets[1]);
+    } else if (kiln_is_dir(paths[0]) && kiln_is_dir(paths[1])) {
+        kiln_text_append(&path, ": ");
+        if (side == 0 && path.failed)
+            status = kiln_error_nomem(err, 1);
+        else if (side == 0)
+            status = kiln_differences_folders(path.data, paths[0], paths[1], found, err);
+    } else if (!kiln_is_file(paths[1 - side])) {
+        kiln_differences_add(found, "%s: only in the %s", path.data, found->sides[side]);
+    } else if (side == 0) {
+        status = compare_file(where, path.data, (const char *const *)paths, found, err);
     }
+    free(paths[0]);
+    free(paths[1]);
+    kiln_text_release(&path);
     return status;
 }
 
-KilnStatus kiln_differences_checkpoints(const char *a, const char *b, KilnDifferences *found,
-                                        KilnError *err)
+KilnStatus kiln_differences_folders(const char *where, const char *a, const char *b,
+                                    KilnDifferences *found, KilnError *err)
 {
-    char **names[2] = { NULL, NULL };
-    size_t n[2] = { 0, 0 };
-    KilnStatus status = kiln_dir_list(a, &names[0], &n[0], err);
+    const char *const folders[2] = { a, b };
+    KilnStatus status = KILN_OK;
 
-    if (status >= 0)
-        status = kiln_dir_list(b, &names[1], &n[1], err);
-    if (status >= 0) {
-        qsort(names[0], n[0], sizeof(*names[0]), by_weight);
-        status = compare_all(a, b, names[0], n[0], true, found, err);
+    for (int side = 0; side < 2 && status >= 0; side++) {
+        char **names = NULL;
+        size_t n = 0;
+
+        status = kiln_dir_list(folders[side], &names, &n, err);
+        if (status >= 0 && n > 0)
+            qsort(names, n, sizeof(*names), by_weight);
+        for (size_t i = 0; i < n && status >= 0; i++)
+            status = compare_entry(where, folders, names[i], side, found, err);
+        kiln_names_free(names, n);
     }
-    if (status >= 0)
-        status = compare_all(b, a, names[1], n[1], false, found, err);
-    kiln_names_free(names[0], n[0]);
-    kiln_names_free(names[1], n[1]);
     return status;
 }

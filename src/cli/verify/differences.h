@@ -1,30 +1,26 @@
-/* What differs between two checkpoints, for people: `ckpt diff` and `verify-resume`. */
+/* Compares checkpoints and runs, for `kiln ckpt diff` and `kiln verify-resume`. */
 #ifndef KILN_CLI_VERIFY_DIFFERENCES_H
 #define KILN_CLI_VERIFY_DIFFERENCES_H
 
 #include "base/text.h"
 
-/* One line for each difference, gathered as text; `left_out` says how many more there were. */
+/* The differences between two folders, a line each. */
 typedef struct KilnDifferences {
     KilnText text;
-    size_t count, most; /* found; lines at most */
+    size_t count, most;   /* differences found; lines at most */
+    const char *sides[2]; /* the folders' names in messages: "first" and "second" */
 } KilnDifferences;
 
-/* Compare the checkpoint folders `a` and `b`: which files there are, tensors with the largest
- * difference, keys of the config, what state.json says. KILN_E_IO, KILN_E_FORMAT: a file can't be
- * read. */
-KILN_NODISCARD KilnStatus kiln_differences_checkpoints(const char *a, const char *b,
-                                                       KilnDifferences *found, KilnError *err);
-/* Compare what the loggers wrote in the run folders `a` and `b`: metrics.csv, metrics.jsonl and
- * TensorBoard's events. Times of day and measured values, which are others in each run, don't
- * count. */
+/* Compare two folders with all that is in them: tensors with their largest difference, keys of the
+ * config and of state.json, other files by their bytes, links by their targets. `where` is the text
+ * before each line: "" or "checkpoints/". KILN_E_IO, KILN_E_FORMAT: a file cannot be read. */
+KILN_NODISCARD KilnStatus kiln_differences_folders(const char *where, const char *a, const char *b,
+                                                   KilnDifferences *found, KilnError *err);
+/* Compare the loggers' files in two run folders: metrics.csv, metrics.jsonl and TensorBoard's
+ * events, without wall-clock times and measurements, which differ between runs. */
 KILN_NODISCARD KilnStatus kiln_differences_logs(const char *a, const char *b,
                                                 KilnDifferences *found, KilnError *err);
-/* Both over the run folders of an undisturbed run and of the same one resumed: all that nothing
- * is measured in. */
-KILN_NODISCARD KilnStatus kiln_differences_runs(const char *whole, const char *resumed,
-                                                KilnDifferences *found, KilnError *err);
-/* A difference, as printf has it. */
+/* Add a difference. */
 void kiln_differences_add(KilnDifferences *found, const char *format, ...) KILN_PRINTF(2, 3);
 
 #endif

@@ -1,7 +1,5 @@
-/* Choosing moments, and seeing that they have come. */
+/* Chooses kill points, and tells when a run reaches them. */
 #include "cli/verify/kill_points.h"
-
-#include <math.h>
 
 const char *kiln_kill_point_name(KilnKillPoint point)
 {
@@ -12,7 +10,7 @@ const char *kiln_kill_point_name(KilnKillPoint point)
         [KILN_KILL_SAVING] = "while saving",
         [KILN_KILL_GROUP] = "in a group of batches",
         [KILN_KILL_FIRST] = "before a checkpoint",
-        [KILN_KILL_TEST] = "in the closing test",
+        [KILN_KILL_TEST] = "in the final test",
         [KILN_KILL_AGAIN] = "again when resumed",
     };
 
@@ -35,7 +33,7 @@ KilnKillTarget kiln_kill_target_draw(KilnKillPoint point, const KilnRunProfile *
     return target;
 }
 
-static bool is_moment(KilnKillPoint point, const KilnLive *live)
+static bool is_at(KilnKillPoint point, const KilnLive *live)
 {
     switch (point) {
     case KILN_KILL_EPOCH:
@@ -57,7 +55,7 @@ bool kiln_kill_target_reached(const KilnKillTarget *target, double seconds, cons
 {
     if (target->after >= 0.0)
         return seconds >= target->after;
-    return live != NULL && live->at.step >= target->step && is_moment(target->point, live);
+    return live != NULL && live->at.step >= target->step && is_at(target->point, live);
 }
 
 void kiln_run_profile_note(KilnRunProfile *profile, double seconds, const KilnLive *live)
@@ -65,9 +63,7 @@ void kiln_run_profile_note(KilnRunProfile *profile, double seconds, const KilnLi
     profile->has[KILN_KILL_ANY] = profile->has[KILN_KILL_AGAIN] = true;
     profile->has[KILN_KILL_FIRST] = true;
     for (int i = 0; i < KILN_KILL_COUNT; i++)
-        profile->has[i] = profile->has[i] || is_moment((KilnKillPoint)i, live);
-    if (profile->trains <= 0.0 && live->at.phase == KILN_LIVE_FIT)
-        profile->trains = seconds;
+        profile->has[i] = profile->has[i] || is_at((KilnKillPoint)i, live);
     if (profile->saved <= 0.0 && live->saving > 0)
         profile->saved = seconds;
     if (live->at.step > profile->steps)

@@ -1,8 +1,9 @@
 /* The layers of the network as a table of text. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/text_table.h"
 #include "base/units.h"
 #include "train/trainer.h"
 
@@ -57,115 +58,29 @@ static size_t sum_up(const KilnTrainer *trainer, int64_t max_depth, Row *rows)
 
 /* ---- Columns ------------------------------------------------------------------------------ */
 
-/* Columns of text; numbers stand at the right of theirs. Two spaces between. */
-enum { OPERATION = 1, OUTPUT = 2, FIRST_NUMBER = 3, TRAINED = 4, FLOPS = 5, COLUMNS = 6 };
-enum { GAP = 2, NARROWEST = 12, CELL = 256 };
+enum { TRAINED = 4, CELL = KILN_TABLE_CELL };
 
-typedef struct Cells {
-    char text[COLUMNS][CELL];
-} Cells;
-
-static int columns_of(const char *text)
+static void row_cells(const Row *row, KilnTextCells cells)
 {
-    int n = 0;
+    char number[KILN_UNIT_TEXT];
 
-    for (; *text != '\0'; text++)
-        n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
-
-static void put(Cells *cells, int column, const char *text)
-{
-    size_t length = strlen(text) < CELL ? strlen(text) : CELL - 1;
-
-    memcpy(cells->text[column], text, length);
-    cells->text[column][length] = '\0';
-}
-
-static Cells head_cells(void)
-{
-    static const char *const names[] = { "layer",      "operation", "output",
-                                         "parameters", "trained",   "FLOPs a step" };
-    Cells cells = { 0 };
-
-    for (int i = 0; i < COLUMNS; i++)
-        put(&cells, i, names[i]);
-    return cells;
-}
-
-static Cells row_cells(const Row *row)
-{
-    char shape[KILN_SHAPE_TEXT], number[KILN_UNIT_TEXT];
-    Cells cells = { 0 };
-
-    put(&cells, 0, row->last->path);
-    if (row->length < CELL)
-        cells.text[0][row->length] = '\0';
+    for (int i = 0; i < 6; i++)
+        cells[i][0] = '\0';
+    snprintf(cells[0], CELL, "%.*s", (int)row->length, row->last->path);
     if (row->layers == 1)
-        put(&cells, 1, row->last->op);
-    put(&cells, 2, kiln_shape_text(&row->last->output, shape, sizeof(shape)));
+        snprintf(cells[1], CELL, "%s", row->last->op);
+    kiln_shape_text(&row->last->output, cells[2], CELL);
     if (row->parameters > 0) {
-        put(&cells, 3, kiln_commas_text(row->parameters, number));
-        put(&cells, TRAINED, kiln_commas_text(row->trained, number));
+        snprintf(cells[3], CELL, "%s", kiln_commas_text(row->parameters, number));
+        snprintf(cells[TRAINED], CELL, "%s", kiln_commas_text(row->trained, number));
     }
     if (row->flops > 0.0)
-        put(&cells, 5, kiln_quantity_text(row->flops, number));
-    return cells;
-}
-
-static void widen(int widths[COLUMNS], const Cells *cells)
-{
-    for (int i = 0; i < COLUMNS; i++)
-        if (columns_of(cells->text[i]) > widths[i])
-            widths[i] = columns_of(cells->text[i]);
-}
-
-static int sum_of(const int widths[COLUMNS])
-{
-    int sum = -GAP;
-
-    for (int i = 0; i < COLUMNS; i++)
-        sum += widths[i] > 0 ? widths[i] + GAP : 0;
-    return sum;
-}
-
-/* Where the page is too narrow, the path of the layer is cut in front: its end tells
- * layers apart. Where that is not enough, columns go. A column of width 0 is left out. */
-static void fit(int width, int widths[COLUMNS])
-{
-    static const int less_wanted[] = { OPERATION, FLOPS, TRAINED, OUTPUT };
-    const int least = widths[0] < NARROWEST ? widths[0] : NARROWEST;
-
-    for (size_t i = 0; i < KILN_COUNT(less_wanted); i++)
-        if (sum_of(widths) - widths[0] + least > width)
-            widths[less_wanted[i]] = 0;
-    if (sum_of(widths) > width)
-        widths[0] -= sum_of(widths) - width;
-    if (widths[0] < least)
-        widths[0] = least;
-}
-
-static void put_row(KilnText *text, const int widths[COLUMNS], const Cells *cells)
-{
-    for (int i = 0; i < COLUMNS; i++) {
-        const char *cell = cells->text[i];
-        const int pad = widths[i] - columns_of(cell);
-
-        if (widths[i] == 0)
-            continue;
-        kiln_text_printf(text, "%*s", i >= FIRST_NUMBER && pad > 0 ? pad : 0, "");
-        kiln_text_printf(text, "%s%s", pad < 0 ? "<" : "", pad < 0 ? cell - pad + 1 : cell);
-        kiln_text_printf(text, "%*s", i < FIRST_NUMBER && pad > 0 ? pad : 0, "");
-        kiln_text_append(text, i + 1 < COLUMNS ? "  " : "");
-    }
-    while (text->length > 0 && text->data[text->length - 1] == ' ')
-        text->data[--text->length] = '\0';
-    kiln_text_append(text, "\n");
+        snprintf(cells[5], CELL, "%s", kiln_quantity_text(row->flops, number));
 }
 
 /* ---- The table ------------------------------------------------------------------------------ */
 
-/* Nothing is said of what is trained while that is everything. */
+/* The column of trained parameters is left out when all are trained. */
 static bool all_trained(const Row *rows, size_t n)
 {
     bool all = true;
@@ -177,28 +92,35 @@ static bool all_trained(const Row *rows, size_t n)
 
 char *kiln_trainer_layer_table(const KilnTrainer *trainer, int64_t max_depth, int width)
 {
+    /* The end of a path tells layers apart, so paths are cut at their start. */
+    KilnTextTable table = {
+        .n = 6,
+        .columns = { { .title = "layer", .rank = KILN_TABLE_KEPT, .shrinks = true },
+                     { .title = "operation", .rank = 1 },
+                     { .title = "output", .rank = 4 },
+                     { .title = "parameters", .rank = KILN_TABLE_KEPT, .number = true },
+                     { .title = "trained", .rank = 3, .number = true },
+                     { .title = "FLOPs a step", .rank = 2, .number = true } },
+    };
     Row *rows = calloc(trainer->n_layers + 1, sizeof(*rows));
-    const Cells head = head_cells();
-    int widths[COLUMNS] = { 0 };
+    KilnTextCells cells = { 0 };
     KilnText text = { 0 };
 
     if (rows == NULL)
         return NULL;
     const size_t n = sum_up(trainer, max_depth, rows);
-    widen(widths, &head);
+    kiln_text_table_measure(&table, cells);
     for (size_t i = 0; i < n; i++) {
-        const Cells cells = row_cells(&rows[i]);
-
-        widen(widths, &cells);
+        row_cells(&rows[i], cells);
+        kiln_text_table_measure(&table, cells);
     }
     if (all_trained(rows, n))
-        widths[TRAINED] = 0;
-    fit(width, widths);
-    put_row(&text, widths, &head);
+        table.columns[TRAINED].width = 0;
+    kiln_text_table_fit(&table, width);
+    kiln_text_table_put_titles(&table, &text);
     for (size_t i = 0; i < n; i++) {
-        const Cells cells = row_cells(&rows[i]);
-
-        put_row(&text, widths, &cells);
+        row_cells(&rows[i], cells);
+        kiln_text_table_put(&table, &text, cells);
     }
     free(rows);
     return kiln_text_take(&text);

@@ -36,28 +36,12 @@ bool kiln_run_link(const KilnTrainer *trainer, const char *link, char *ret, size
     return length >= 0;
 }
 
-/* A word as a shell reads it back. */
-static void append_word(KilnText *text, const char *word)
-{
-    static const char *const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                     "0123456789_-+=./,:@%^";
-
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        kiln_text_append(text, word);
-        return;
-    }
-    kiln_text_char(text, '\'');
-    for (; *word != '\0'; word++)
-        kiln_text_append_n(text, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
-    kiln_text_char(text, '\'');
-}
-
 static void append_key(KilnText *text, const char *key, const char *value)
 {
     KilnText word = { 0 };
 
     kiln_text_printf(&word, "%s=%s", key, value);
-    append_word(text, word.data != NULL ? word.data : "");
+    kiln_text_shell_word(text, word.data != NULL ? word.data : "");
     kiln_text_release(&word);
 }
 

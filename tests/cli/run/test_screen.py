@@ -368,12 +368,12 @@ class Top(Case):
         terminal = Terminal(self, "top", program="kiln", width=60, env={"XDG_RUNTIME_DIR": self.path("runtime")})
         terminal.until(r"(?m)^a  model=mlp")
         frame = terminal.until(r"(?m)^  (fit|validate.*)  epoch \d+/99999  [━─]")
-        self.assertIn("q: leave", frame)
+        self.assertIn("q: quit", frame)
         for line in frame.splitlines():
             self.assertLess(len(line), 60)
         run.send_signal(signal.SIGTERM)
         run.communicate(timeout=60)
-        terminal.until(r"no run of yours is live")
+        terminal.until(r"you have no live runs")
         os.write(terminal.master, b"q")
         terminal.close()
 
@@ -408,7 +408,7 @@ class Report(Case):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         out, _ = self.run_kiln("resume=run", "trainer.max_epochs=3", "trainer.threads=2")
         self.assertIn("made with 1 thread and this run has 2: convolutions round differently", out.split("epoch 2/2")[0])
-        self.assertIn("trainer.threads=1 would be", out)
+        self.assertIn("set trainer.threads=1", out)
         for args in [["trainer.threads=2"], ["trainer.threads=0"]]:  # that of the checkpoint, then
             out, _ = self.run_kiln("resume=run", "trainer.max_epochs=4", *args)
             self.assertNotIn("convolutions round", out)

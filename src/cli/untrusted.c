@@ -1,6 +1,6 @@
-/* Plugins that a run folder names are loaded when the user has loaded them before; links in it and
- * outputs of its config do not lead out of it. */
-#include "cli/foreign.h"
+/* Checks run folders from elsewhere: their plugins must have been loaded before, their links and
+ * outputs must stay inside. */
+#include "cli/untrusted.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,14 +22,14 @@ static KilnStatus check_plugin(const KilnArgs *args, const char *from, const cha
     if (args->trust || kiln_plugin_allowed(plugin, &why) >= 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_PLUGIN,
-                          "%.600s wants the plugin %.600s, which is not loaded: %.200s; its code "
-                          "would run as you: allow it with --plugin %.600s, or all that the folder "
-                          "names with --trust",
+                          "%.600s needs the plugin %.600s, which is not loaded: %.200s; its code "
+                          "would run as you: allow it with --plugin %.600s, or everything in the "
+                          "folder with --trust",
                           from, plugin, why.text, plugin);
 }
 
-KilnStatus kiln_foreign_plugins(KilnArgs *args, const char *from, const char *const *plugins,
-                                KilnError *err)
+KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *from, const char *const *plugins,
+                                  KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
@@ -42,7 +42,7 @@ KilnStatus kiln_foreign_plugins(KilnArgs *args, const char *from, const char *co
     return status;
 }
 
-KilnStatus kiln_foreign_run_plugins(KilnArgs *args, const char *run, KilnError *err)
+KilnStatus kiln_untrusted_run_plugins(KilnArgs *args, const char *run, KilnError *err)
 {
     const char *plugins[KILN_MAX_REPEATED + 1] = { NULL };
     char *dir = kiln_path_join(run, ".kiln");
@@ -59,7 +59,7 @@ KilnStatus kiln_foreign_run_plugins(KilnArgs *args, const char *run, KilnError *
         for (size_t n = 0; n < json_array_size(list) && n < KILN_MAX_REPEATED; n++)
             plugins[n] = json_string_value(json_array_get(list, n));
         args->run_plugins = first;
-        status = kiln_foreign_plugins(args, from.data, plugins, err);
+        status = kiln_untrusted_plugins(args, from.data, plugins, err);
     }
     kiln_text_release(&from);
     free(dir);
@@ -70,7 +70,7 @@ KilnStatus kiln_foreign_run_plugins(KilnArgs *args, const char *run, KilnError *
 
 enum { DEEPEST = 16 };
 
-/* checkpoints/last -> epoch=004: a name in the same folder. */
+/* A link such as checkpoints/last -> epoch=004 names an entry of its own folder. */
 static bool leads_out(const char *link)
 {
     char target[4096];
@@ -90,10 +90,11 @@ static KilnStatus check_links(const char *path, int depth, KilnError *err)
     if (lstat(path, &info) != 0)
         return errno == ENOENT ? KILN_OK : kiln_error_errno(err, path);
     if (S_ISLNK(info.st_mode) && leads_out(path))
-        return kiln_error_set(err, KILN_E_IO,
-                              "%s: a link that leads out of the folder: put what it leads to in "
-                              "its place, or follow it with --trust",
-                              path);
+        return kiln_error_set(
+            err, KILN_E_IO,
+            "%s: a link that leads out of the folder: replace it with its target, "
+            "or follow it with --trust",
+            path);
     if (!S_ISDIR(info.st_mode))
         return KILN_OK;
     if (depth == DEEPEST)
@@ -110,13 +111,13 @@ static KilnStatus check_links(const char *path, int depth, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_foreign_links(const KilnArgs *args, const char *run, KilnError *err)
+KilnStatus kiln_untrusted_links(const KilnArgs *args, const char *run, KilnError *err)
 {
     return args->trust ? KILN_OK : check_links(run, 0, err);
 }
 
-KilnStatus kiln_foreign_outputs(const KilnArgs *args, KilnConfig *config,
-                                const KilnRegistry *registry, const char *run, KilnErrors *errors)
+KilnStatus kiln_untrusted_outputs(const KilnArgs *args, KilnConfig *config,
+                                  const KilnRegistry *registry, const char *run, KilnErrors *errors)
 {
     return args->trust ? KILN_OK : kiln_config_confine(config, registry, run, errors);
 }
