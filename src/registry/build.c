@@ -1,4 +1,4 @@
-/* Builds components from checked nodes: children first, then options, then init. */
+/* Builds components from checked nodes: options (schema/bind.c), children, then init. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

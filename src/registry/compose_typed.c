@@ -1,4 +1,5 @@
-/* Composition with components: kiln_compose over the composer that knows none. */
+/* Composition with components: kiln_compose gives the composer (config/compose.c), which knows no
+ * components, hooks into the registry. */
 #include "config/compose.h"
 
 #include <stdlib.h>
@@ -22,9 +23,8 @@ static KilnStatus defaults_layer(void *ctx, KilnConfig *config, KilnErrors *erro
     return kiln_option_defaults_apply(&context->defaults_layer, config, errors);
 }
 
-/* The kind whose components are options of a group; a run's module is its task,
- * and how a sweep runs stands below `kiln`. Callbacks and loggers are mappings of several, so no
- * single one is an option. */
+/* The kind whose components are options of a group. Callbacks and loggers are mappings of several
+ * components, so none of them is an option. */
 static KilnKind group_kind(const char *group)
 {
     KilnKind kind = kiln_kind_find(group, strlen(group));
@@ -67,7 +67,7 @@ static bool is_member(void *ctx, const char *group, const char *name)
            kiln_registry_find(context->defaults_layer.registry, kind, name) != NULL;
 }
 
-/* NULL for what is no group of components. */
+/* NULL: it is no group of components. */
 static const char *const *options(void *ctx, const char *group)
 {
     Context *context = ctx;
@@ -87,7 +87,7 @@ static const char *const *options(void *ctx, const char *group)
     return n > 0 ? context->names : NULL;
 }
 
-/* An item of a list of texts is text; the list is not. */
+/* Items of a list of texts are text, the list is not. */
 static bool is_text(void *ctx, const KilnConfig *config, const char *key)
 {
     const KilnField *field =
@@ -110,7 +110,7 @@ static bool is_known(const KilnRegistry *registry, const char *target)
     return found;
 }
 
-/* "sgd" and "optimizer/sgd" are one. */
+/* "sgd" and "optimizer/sgd" are the same. */
 static bool is_same_component(const char *a, const char *b)
 {
     const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
@@ -183,15 +183,14 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
         return status;
     context.errors = found;
     status = way(request, &hooks, &config, found);
-    /* Once more for what no override touched but changed: a _target_ of ${name}. */
+    /* Again for values that overrides changed indirectly: a _target_ of ${name}. */
     if (status == KILN_OK)
         status = kiln_option_defaults_apply(&context.defaults_layer, config, found);
     if (status == KILN_OK)
         *ret = config;
     else
         kiln_config_free(config);
-    /* When composing fails, a _target_ that names nothing is often the cause of
-     * what follows (its options do not exist). */
+    /* When composing fails, an unknown _target_ is often the cause: its options do not exist. */
     if (status < 0)
         kiln_errors_append(errors, context.defaults_layer.unknown);
     kiln_errors_append(errors, found);

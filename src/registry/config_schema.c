@@ -86,7 +86,7 @@ static const KilnSection *group_section(const KilnComposeRequest *request, const
     return NULL;
 }
 
-/* The type of a group that its name tells. */
+/* The type of a group by its name. */
 static bool named_type(const KilnComposeRequest *request, const char *group, KilnGroupType *ret)
 {
     const KilnField *field = root_field(request, group);

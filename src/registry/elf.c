@@ -1,4 +1,4 @@
-/* Looks into a shared object before the loader does. */
+/* Reads the headers of a shared object before dlopen does. */
 #include "registry/elf.h"
 
 #include <elf.h>
@@ -36,7 +36,7 @@ static bool read_at(FILE *file, uint64_t at, void *data, size_t size)
            fread(data, size, 1, file) == 1;
 }
 
-/* Whether one of the symbols in a table of them is defined and has that name. */
+/* Does the symbol table define a symbol of that name? */
 static bool has_symbol(FILE *file, const Elf64_Shdr *symbols, const Elf64_Shdr *names,
                        const char *name)
 {
@@ -56,7 +56,7 @@ static bool has_symbol(FILE *file, const Elf64_Shdr *symbols, const Elf64_Shdr *
     return false;
 }
 
-/* Does it export `name`? A file without a table of sections keeps that to the loader. */
+/* Does it export `name`? Without a section table only the loader knows. */
 static bool may_export(FILE *file, const Elf64_Ehdr *header, const char *name)
 {
     if (header->e_shoff == 0 || header->e_shentsize != sizeof(Elf64_Shdr))
@@ -81,7 +81,7 @@ static KilnStatus check_file(FILE *file, uint64_t size, const char *symbol, Kiln
         memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return kiln_error_set(err, KILN_E_PLUGIN,
                               "not a shared object that can be loaded: no ELF header");
-    /* Another machine's, or something odd: the loader says so well. */
+    /* For another machine, or unusual: the loader reports that. */
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr))
         return KILN_OK;
     KilnStatus status = check_segments(file, &header, size, err);

@@ -1,4 +1,4 @@
-/* Which option of which table a key of the tree is. */
+/* Finds the option that a key of the tree belongs to. */
 #include <string.h>
 
 #include "config/compose.h"
@@ -7,7 +7,7 @@
 #include "schema/bind.h"
 #include "schema/table.h"
 
-/* The table that governs the mapping at `path`; NULL: none. */
+/* The table of the mapping at `path`; NULL: none. */
 static const KilnField *table_at(const KilnConfig *config, const KilnRegistry *registry,
                                  const char *path)
 {
@@ -47,7 +47,7 @@ const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry 
 
         return kiln_table_find(table, former != NULL ? former->renamed : part);
     }
-    /* An item of a list or mapping is what its option says. */
+    /* An item of a list or mapping belongs to the option of the whole. */
     const KilnField *whole = length > 0 ? kiln_config_field(config, registry, parent) : NULL;
     return whole != NULL && whole->shape != KILN_ONE ? whole : NULL;
 }

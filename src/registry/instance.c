@@ -1,4 +1,4 @@
-/* What an instance tells of itself, and its end. */
+/* Properties of an instance, and its release. */
 #include "registry/instance.h"
 
 #include <stdlib.h>

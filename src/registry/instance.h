@@ -1,4 +1,4 @@
-/* Instances: what the builder makes. */
+/* Instances of components, which build.c makes. */
 #ifndef KILN_REGISTRY_INSTANCE_H
 #define KILN_REGISTRY_INSTANCE_H
 
@@ -11,12 +11,12 @@ struct KilnInstance {
     void *state; /* component->state_size bytes */
     KilnInstance **children;
     size_t child_count;
-    bool started;    /* init was called: release must be */
-    int64_t outputs; /* of a model: what kiln_model_setup asked for */
+    bool started;    /* init was called, so release must be */
+    int64_t outputs; /* of a model, from kiln_model_setup */
 };
 
-/* An error of `self` that begins with one of its options ("root: no such folder") is about the
- * value of that option: put its place and key in front. Others stay. Returns err->status. */
+/* If an error of `self` begins with one of its options ("root: no such folder"), prefix the origin
+ * and key of that option's value. Returns err->status. */
 KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *self, KilnError *err);
 
 #endif

@@ -100,7 +100,7 @@ static void underlay(Walk *walk, KilnConfigNode *map, const char *key, KilnConfi
 static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *field,
                            const char *source);
 
-/* A nested struct's own defaults, below what its option's default says. */
+/* A nested struct's own defaults, below those of its option. */
 static void underlay_struct(Walk *walk, KilnConfigNode *map, const KilnField *fields,
                             const char *source)
 {
@@ -266,7 +266,7 @@ static void apply_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int 
         walk_fields(walk, map, component->fields, depth + 1);
 }
 
-/* `loss: focal` says the same as `loss: {_target_: focal}`. */
+/* `loss: focal` means `loss: {_target_: focal}`. */
 static KilnConfigNode *named_mapping(Walk *walk, const KilnConfigNode *name)
 {
     KilnMaker maker = { kiln_config_arena(walk->config), name->origin, name->layer };

@@ -1,4 +1,4 @@
-/* Plugins that the user has loaded: the same place, bytes and owner. */
+/* Plugins that the user has loaded: the same path, bytes and owner. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "registry/plugin_trust.h"
 
@@ -17,7 +17,7 @@
 typedef struct File {
     char *path; /* absolute, without links */
     char sum[SHA256_DIGEST_STRING_LENGTH], owner[24];
-    bool open_to_others; /* anybody may write to it */
+    bool world_writable;
 } File;
 
 static bool sum_up(int fd, char ret[SHA256_DIGEST_STRING_LENGTH])
@@ -46,7 +46,7 @@ static KilnStatus read_file(const char *path, File *ret, KilnError *err)
         status = kiln_error_set(err, KILN_E_PLUGIN, "%s",
                                 errno == ENOENT ? "there is no such file" : strerror(errno));
     else if (!S_ISREG(info.st_mode))
-        status = kiln_error_set(err, KILN_E_PLUGIN, "it is no file");
+        status = kiln_error_set(err, KILN_E_PLUGIN, "it is not a regular file");
     else if (!sum_up(fd, file.sum))
         status = kiln_error_set(err, KILN_E_PLUGIN, "%s", strerror(errno));
     if (fd >= 0)
@@ -56,7 +56,7 @@ static KilnStatus read_file(const char *path, File *ret, KilnError *err)
         return status;
     }
     snprintf(file.owner, sizeof(file.owner), "%lu", (unsigned long)info.st_uid);
-    file.open_to_others = (info.st_mode & S_IWOTH) != 0;
+    file.world_writable = (info.st_mode & S_IWOTH) != 0;
     *ret = file;
     return KILN_OK;
 }
@@ -85,7 +85,7 @@ KilnStatus kiln_plugin_allowed(const char *path, KilnError *err)
     if (status < 0)
         return status;
     const KilnTrust trust = trust_of(&file);
-    if (file.open_to_others)
+    if (file.world_writable)
         status = kiln_error_set(err, KILN_E_PLUGIN, "anybody may write to it");
     else if (!kiln_trust_allowed(&trust))
         status = kiln_error_set(err, KILN_E_PLUGIN,

@@ -1,4 +1,4 @@
-/* Former names of options in a tree: what was written under them moves to the new. */
+/* Former names of options in a tree: their values move to the present names. */
 #include "registry/rename.h"
 
 #include "config/provenance/error_list.h"
@@ -23,20 +23,20 @@ static KilnStatus given_twice(const KilnConfig *config, const KilnConfigNode *ma
                               KilnErrors *errors)
 {
     const char *path = kiln_node_path(config, map), *dot = path[0] != '\0' ? "." : "";
-    KilnText place = { 0 };
+    KilnText origin = { 0 };
     KilnError err;
 
-    kiln_origin_write(&place, &new->value->origin);
+    kiln_origin_write(&origin, &new->value->origin);
     kiln_error_set(&err, KILN_E_KEY,
-                   "%s%s%s is now %s, and both are given; write only the new one\n  %s from %s",
+                   "%s%s%s is now %s, and both are given; keep only the new one\n  %s from %s",
                    path, dot, row->name, row->renamed, row->renamed,
-                   place.data != NULL ? place.data : "");
+                   origin.data != NULL ? origin.data : "");
     kiln_error_at(&err, &old->key_origin);
-    kiln_text_release(&place);
+    kiln_text_release(&origin);
     return kiln_errors_add(errors, &err);
 }
 
-/* Let the option have what was given under its former name. */
+/* Move the value to the option's present name. */
 static KilnStatus rename_entry(const KilnConfig *config, KilnConfigNode *map, const KilnField *row,
                                KilnEntry *old, KilnErrors *errors)
 {
@@ -58,48 +58,42 @@ static KilnStatus rename_entry(const KilnConfig *config, KilnConfigNode *map, co
     return KILN_OK;
 }
 
+static KilnStatus first_of(KilnStatus first, KilnStatus status)
+{
+    return first != KILN_OK ? first : status;
+}
+
 static KilnStatus rename_in(const KilnConfig *config, const KilnField *field, KilnConfigNode *node,
                             KilnErrors *errors)
 {
-    KilnStatus first = KILN_OK;
+    KilnStatus status = KILN_OK;
 
-    if (field->shape == KILN_ONE && node->kind == KILN_NODE_MAP)
+    if (field->shape == KILN_ONE)
         return kiln_rename_options(config, node, field->fields, errors);
-    for (size_t i = 0; field->shape != KILN_ONE && i < node->count; i++) {
-        KilnConfigNode *item = node->entries[i].value;
-        KilnStatus status = item->kind == KILN_NODE_MAP
-                                ? kiln_rename_options(config, item, field->fields, errors)
-                                : KILN_OK;
-        if (first == KILN_OK)
-            first = status;
-    }
-    return first;
+    for (size_t i = 0; i < node->count; i++)
+        status = first_of(
+            status, kiln_rename_options(config, node->entries[i].value, field->fields, errors));
+    return status;
 }
 
 KilnStatus kiln_rename_options(const KilnConfig *config, KilnConfigNode *map,
                                const KilnField *fields, KilnErrors *errors)
 {
-    KilnStatus first = KILN_OK;
+    KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < kiln_table_count(fields); i++) {
-        const KilnField *f = &fields[i];
-        KilnEntry *entry = kiln_node_entry(map, f->name);
-        KilnStatus status = KILN_OK;
+    if (map->kind != KILN_NODE_MAP)
+        return KILN_OK;
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
+        KilnEntry *entry = f->renamed != NULL ? kiln_node_entry(map, f->name) : NULL;
 
-        if (f->renamed != NULL && entry != NULL)
-            status = rename_entry(config, map, f, entry, errors);
-        if (first == KILN_OK)
-            first = status;
+        if (entry != NULL)
+            status = first_of(status, rename_entry(config, map, f, entry, errors));
     }
-    for (size_t i = 0; i < kiln_table_count(fields); i++) {
-        const KilnField *f = &fields[i];
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
         KilnConfigNode *node = kiln_node_get(map, f->name);
-        KilnStatus status = KILN_OK;
 
         if (f->type == KILN_TYPE_STRUCT && f->renamed == NULL && node != NULL)
-            status = rename_in(config, f, node, errors);
-        if (first == KILN_OK)
-            first = status;
+            status = first_of(status, rename_in(config, f, node, errors));
     }
-    return first;
+    return status;
 }

@@ -4,12 +4,12 @@
 
 #include "config/tree/node.h"
 
-/* Move what `map` and the structs in it have under former names to the new names, with
- * a warning each; both names given is an error (KILN_E_KEY), the first one's status
- * comes back. A value of a later layer replaces one under the new name. */
+/* Move values of `map`, and of structs in it, from former names to the present ones, with a warning
+ * each. A value of a later layer replaces one under the present name; else both names are an error
+ * (KILN_E_KEY). Returns the first error's status. */
 KILN_NODISCARD KilnStatus kiln_rename_options(const KilnConfig *config, KilnConfigNode *map,
                                               const KilnField *fields, KilnErrors *errors);
-/* Warn that the key of `row`, a former name, stands at `origin` for an option of `map`. */
+/* Warn that `origin` uses a former name, that of `row`, for an option of `map`. */
 void kiln_rename_warn(const KilnConfig *config, const KilnConfigNode *map, const KilnField *row,
                       const KilnOrigin *origin, KilnErrors *errors);
 

@@ -1,4 +1,4 @@
-/* What a _target_ names: "kind/name", or a name alone. */
+/* Finds the component that a _target_ names: "kind/name", or a name alone. */
 #include "registry/registry.h"
 
 #include <stdio.h>
@@ -99,38 +99,30 @@ static KilnStatus of_any_kind(const KilnRegistry *registry, const char *name,
     return KILN_OK;
 }
 
-/* The nearest kind that has a component of that name, else the nearest of all. */
-static const char *nearest_kind(const KilnRegistry *registry, const char *kind, const char *name)
-{
-    const char *all[KILN_KIND_COUNT], *having[KILN_KIND_COUNT], *near;
-    size_t n = 0;
-
-    for (int k = 0; k < KILN_KIND_COUNT; k++) {
-        all[k] = kiln_kind_name((KilnKind)k);
-        if (kiln_registry_find(registry, (KilnKind)k, name) != NULL)
-            having[n++] = all[k];
-    }
-    near = n > 0 ? kiln_nearest(kind, having, n) : NULL;
-    return near != NULL ? near : kiln_nearest(kind, all, KILN_KIND_COUNT);
-}
-
+/* `target` is "KIND/NAME" with an unknown kind: suggest the nearest kind that has such a component,
+ * else the nearest of all. */
 static KilnStatus unknown_kind(const KilnRegistry *registry, const char *target, size_t length,
                                KilnError *err)
 {
-    const char *near;
+    const char *all[KILN_KIND_COUNT], *having[KILN_KIND_COUNT], *near;
     char kind[40];
+    KilnText text = { 0 };
+    size_t n = 0;
 
     snprintf(kind, sizeof(kind), "%.*s", (int)(length < sizeof(kind) ? length : sizeof(kind) - 1),
              target);
-    near = nearest_kind(registry, kind, target + length + 1);
+    for (int k = 0; k < KILN_KIND_COUNT; k++) {
+        all[k] = kiln_kind_name((KilnKind)k);
+        if (kiln_registry_find(registry, (KilnKind)k, target + length + 1) != NULL)
+            having[n++] = all[k];
+    }
+    near = kiln_nearest(kind, having, n);
     if (near == NULL)
-        return kiln_error_set(err, KILN_E_KEY,
-                              "\"%.80s\": there is no kind of components named \"%s\"", target,
-                              kind);
-    return kiln_error_set(err, KILN_E_KEY,
-                          "\"%.80s\": there is no kind of components named \"%s\"; did you mean "
-                          "\"%s%.80s\"?",
-                          target, kind, near, target + length);
+        near = kiln_nearest(kind, all, KILN_KIND_COUNT);
+    kiln_text_printf(&text, "\"%.80s\": there is no kind of components named \"%s\"", target, kind);
+    if (near != NULL)
+        kiln_text_printf(&text, "; did you mean \"%s%.80s\"?", near, target + length);
+    return kiln_text_to_error(&text, KILN_E_KEY, err);
 }
 
 KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target, KilnKind kind,
@@ -171,7 +163,7 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
     KilnError inner = { 0 };
 
     if (status < 0)
-        return status; /* the message has its places */
+        return status; /* the message has its origins */
     if (name == NULL)
         name = written;
     status = name->kind == KILN_NODE_SCALAR && name->scalar == KILN_SCALAR_STR
@@ -180,7 +172,7 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
     if (status < 0 && status != KILN_E_NOMEM)
         kiln_error_about(config, written, name, &inner);
     if (name->layer == KILN_LAYER_DEFAULT && name->origin.line == 0)
-        inner.origin = (KilnOrigin) { 0 }; /* whoever refers to it is at fault */
+        inner.origin = (KilnOrigin) { 0 }; /* the reference to it is the error */
     if (status < 0 && err != NULL)
         *err = inner;
     return status;

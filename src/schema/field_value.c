@@ -1,4 +1,4 @@
-/* Reads one scalar as the value of one option, and says what was expected. */
+/* Reads a scalar as the value of an option; errors say what was expected, and what to write. */
 #include "schema/field_value.h"
 
 #include <math.h>
@@ -143,7 +143,7 @@ static bool reads_as(KilnType type, const char *text)
     }
 }
 
-/* The boolean that a text seems to mean; NULL: none. */
+/* The boolean that a text probably means; NULL: none. */
 static const char *meant_boolean(const char *text)
 {
     static const char *const words[] = { "true", "yes", "on", "false", "no", "off" };
@@ -230,7 +230,7 @@ static KilnStatus refuse(const KilnField *field, const KilnConfigNode *node, Kil
     return status;
 }
 
-/* True for yes-words; the node is known to be a YAML 1.1 boolean. */
+/* True for yes-words; the text is a YAML 1.1 boolean. */
 static bool truth(const char *text)
 {
     return strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 ||

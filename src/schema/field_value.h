@@ -1,5 +1,5 @@
-/* One scalar of the tree as the value of one option: the only place that turns
- * a node's text into a bool, an integer, a number or a choice. */
+/* A scalar of the tree as the value of an option: only here a node's text becomes a bool, an
+ * integer, a number or a choice. */
 #ifndef KILN_SCHEMA_FIELD_VALUE_H
 #define KILN_SCHEMA_FIELD_VALUE_H
 
@@ -7,29 +7,29 @@
 #include "config/tree/node.h"
 
 typedef struct KilnValue {
-    bool null;        /* null was given and is allowed */
+    bool null;        /* it is null, which is allowed */
     bool boolean;     /* BOOL */
     int64_t integer;  /* I64, ENUM, SIZE; QUANTITY: KilnQuantityUnit */
     double number;    /* F64, DURATION, QUANTITY */
     const char *text; /* STR, PATH: as written, borrowed from the node */
 } KilnValue;
 
-/* Read a resolved node as one value of `field` (an item's: kiln_field_item).
- * The message ("expected a number, got "fast"") names neither key nor origin. */
+/* Read a resolved node as a value of `field` (for an item: kiln_field_item). The message ("expected
+ * a number, got "fast"") names neither key nor origin. */
 KILN_NODISCARD KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node,
                                           KilnValue *ret, KilnError *err);
-/* Append what one value must be: "an integer from 1 to 8", "one of min, max". */
+/* Append what a value must be: "an integer from 1 to 8", "one of min, max". */
 void kiln_value_expected(KilnText *text, const KilnField *field);
 /* Set KILN_E_TYPE: `node` is no list or mapping, as the field's shape needs it. */
 KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
                                   KilnError *err);
-/* What a node is, for "got ...": "fast" in quotes, 7, null, a mapping. */
+/* Describe a node for "got ...": "fast" in quotes, 7, null, a mapping. */
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size);
 #define KILN_GOT_TEXT 128
 #define KILN_BOUND_TEXT 40
-/* A bound of a number as people write it: 1000000000, 0.5. Returns buf. */
+/* A bound as people write it: 1000000000, 0.5. Returns buf. */
 const char *kiln_value_bound(double bound, char buf[KILN_BOUND_TEXT]);
-/* "a model", "an optimizer"; "a component" beyond the last kind. */
+/* "a model", "an optimizer"; "a component" for KILN_KIND_COUNT. */
 const char *kiln_value_kind(KilnKind kind);
 
 #endif

@@ -1,6 +1,6 @@
-/* JSON Schema (draft-07) of options tables and components, for editors that check and
- * complete YAML. Interpolations are allowed wherever a value is. A function returns a
- * new reference, owned by the caller, or NULL when memory is out. */
+/* JSON Schema (draft-07) of options tables and components, for editors that check and complete
+ * YAML. An interpolation is allowed for every value. Functions return a new reference, owned by the
+ * caller, or NULL when memory is out. */
 #ifndef KILN_SCHEMA_JSON_SCHEMA_H
 #define KILN_SCHEMA_JSON_SCHEMA_H
 
@@ -8,7 +8,7 @@
 
 #include "kiln/component.h"
 
-/* What a schema is made of, and what it refers to. */
+/* The components of a schema, and the kinds that it refers to. */
 typedef struct KilnJsonSchema {
     const KilnComponent *const *components; /* all that are known */
     size_t count;
@@ -18,16 +18,16 @@ typedef struct KilnJsonSchema {
 
 /* One option's value, with description and default. */
 json_t *kiln_json_value(KilnJsonSchema *schema, const KilnField *field);
-/* A mapping with the options of a table. `file`: it is a whole file, in which a defaults
- * list may stand beside them (so for those below); `open`: other keys too. */
+/* A mapping with the options of a table. `file`: it is a whole file, which may have a defaults
+ * list; `open`: other keys are allowed. */
 json_t *kiln_json_table(KilnJsonSchema *schema, const KilnField *fields, bool file, bool open);
-/* A mapping that is a component of `kind`: _target_ rules the options. Without
- * _target_, as in a file that changes a few options, those of all of the kind. */
+/* A mapping that is a component of `kind`: _target_ decides the options. Without _target_, as in a
+ * file that changes a few options, the options of all components of the kind are allowed. */
 json_t *kiln_json_component(KilnJsonSchema *schema, KilnKind kind, bool file);
-/* A mapping from free names to components of `kind`. */
+/* A mapping from any names to components of `kind`. */
 json_t *kiln_json_component_map(KilnJsonSchema *schema, KilnKind kind, bool file);
-/* The text of the whole document: `root` (stolen, NULL: fails) with all definitions that
- * it needs. Owned by the caller (free). */
+/* The text of the document: `root` (consumed; NULL: fails) with the definitions that it needs.
+ * Owned by the caller (free). */
 char *kiln_json_document(KilnJsonSchema *schema, const char *title, json_t *root);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "schema/field_value.h"
 #include "schema/table.h"
 
@@ -69,24 +70,18 @@ void kiln_help_type(KilnText *text, const KilnField *f)
 
 /* ---- Rows ------------------------------------------------------------------------ */
 
-/* The columns of a table; widths without the gap between them. */
-typedef struct Columns {
-    int name, type, value, help; /* where they start */
-    bool narrow;                 /* help stands below, at `help` */
-} Columns;
+typedef struct Row {
+    const KilnField *field;
+    const char *path, *type, *value, *help;
+} Row;
 
-/* A cell that would be wider than this does not set the width for the others. */
-enum { WIDEST = 28, GAP = 2, NARROWEST_HELP = 24 };
-
-static int greater(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-static int widen(int width, size_t length)
-{
-    return length <= WIDEST ? greater(width, (int)length) : width;
-}
+/* The rows of a table, with those of nested structs. */
+typedef struct Rows {
+    KilnArena arena;
+    Row *items;
+    size_t count, capacity;
+    bool failed; /* memory is out */
+} Rows;
 
 static const char *default_text(const KilnField *field)
 {
@@ -95,55 +90,8 @@ static const char *default_text(const KilnField *field)
     return field->value != NULL ? field->value : "required";
 }
 
-/* The prefix of a struct's own options: "limits.", "rules[].", "rules.NAME.". */
-static void inner_prefix(KilnText *text, const char *prefix, const KilnField *f)
-{
-    static const char *const ends[] = {
-        [KILN_ONE] = ".", [KILN_LIST] = "[].", [KILN_MAP] = ".NAME."
-    };
-
-    kiln_text_printf(text, "%s%s%s", prefix, f->name, ends[f->shape]);
-}
-
-static void measure(const KilnField *fields, const char *prefix, Columns *widths)
-{
-    KilnText text = { 0 };
-
-    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
-        if (f->renamed != NULL)
-            continue;
-        kiln_text_clear(&text);
-        kiln_help_type(&text, f);
-        widths->name = widen(widths->name, strlen(prefix) + strlen(f->name));
-        widths->type = widen(widths->type, text.length);
-        widths->value = widen(widths->value, strlen(default_text(f)));
-        if (f->type != KILN_TYPE_STRUCT)
-            continue;
-        kiln_text_clear(&text);
-        inner_prefix(&text, prefix, f);
-        if (!text.failed)
-            measure(f->fields, text.data, widths);
-    }
-    kiln_text_release(&text);
-}
-
-static Columns columns_of(const KilnPage *page, const KilnHelpTable *table)
-{
-    Columns widths = { 0 }, starts;
-
-    measure(table->fields, table->prefix, &widths);
-    starts.name = table->indent;
-    starts.type = starts.name + widths.name + GAP;
-    starts.value = starts.type + widths.type + GAP;
-    starts.help = starts.value + widths.value + GAP;
-    starts.narrow = starts.help + NARROWEST_HELP > page->width;
-    if (starts.narrow)
-        starts.help = table->indent + 4;
-    return starts;
-}
-
-/* The help text, with the option's former names behind it. */
-static void put_help(KilnText *text, const KilnField *fields, const KilnField *field)
+/* Append the help text and the option's former names. */
+static void describe(KilnText *text, const KilnField *fields, const KilnField *field)
 {
     const char *before = " (formerly ";
 
@@ -157,7 +105,82 @@ static void put_help(KilnText *text, const KilnField *fields, const KilnField *f
         kiln_text_char(text, ')');
 }
 
-/* Columns that the longest word takes, with what is before the first place to break it. */
+static void add_rows(Rows *rows, const KilnField *fields, const char *prefix)
+{
+    /* "limits.", "rules[].", "rules.NAME." before the options of a struct */
+    static const char *const ends[] = {
+        [KILN_ONE] = ".", [KILN_LIST] = "[].", [KILN_MAP] = ".NAME."
+    };
+
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
+        KilnText type = { 0 }, help = { 0 };
+
+        if (f->renamed != NULL)
+            continue;
+        kiln_help_type(&type, f);
+        describe(&help, fields, f);
+        const Row row = { .field = f,
+                          .path = kiln_arena_printf(&rows->arena, "%s%s", prefix, f->name),
+                          .type = kiln_text_to_arena(&type, &rows->arena),
+                          .value = default_text(f),
+                          .help = kiln_text_to_arena(&help, &rows->arena) };
+        rows->failed = rows->failed || row.path == NULL || row.type == NULL || row.help == NULL ||
+                       !KILN_ARENA_RESERVE(&rows->arena, rows->items, rows->capacity,
+                                           rows->count + 1);
+        if (rows->failed)
+            return;
+        rows->items[rows->count++] = row;
+        const char *inner = f->type == KILN_TYPE_STRUCT
+                                ? kiln_arena_printf(&rows->arena, "%s%s", row.path, ends[f->shape])
+                                : NULL;
+        if (inner != NULL)
+            add_rows(rows, f->fields, inner);
+        rows->failed = rows->failed || (inner == NULL && f->type == KILN_TYPE_STRUCT);
+    }
+}
+
+/* ---- Columns --------------------------------------------------------------------- */
+
+/* Where the columns of a table start. */
+typedef struct Columns {
+    int name, type, value, help;
+    bool stacked; /* the page is narrow: help is below, at `help` */
+} Columns;
+
+/* A cell wider than this does not set the width of its column. */
+enum { MAX_WIDTH = 28, GAP = 2, MIN_HELP_WIDTH = 24 };
+
+static int max_of(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static int column_width(int width, const char *cell)
+{
+    size_t length = strlen(cell);
+
+    return length <= MAX_WIDTH ? max_of(width, (int)length) : width;
+}
+
+static Columns columns_of(const KilnPage *page, int indent, const Rows *rows)
+{
+    Columns widths = { 0 }, starts = { .name = indent };
+
+    for (size_t i = 0; i < rows->count; i++) {
+        widths.name = column_width(widths.name, rows->items[i].path);
+        widths.type = column_width(widths.type, rows->items[i].type);
+        widths.value = column_width(widths.value, rows->items[i].value);
+    }
+    starts.type = starts.name + widths.name + GAP;
+    starts.value = starts.type + widths.type + GAP;
+    starts.help = starts.value + widths.value + GAP;
+    starts.stacked = starts.help + MIN_HELP_WIDTH > page->width;
+    if (starts.stacked)
+        starts.help = indent + 4;
+    return starts;
+}
+
+/* The length of the longest part that is not broken over lines. */
 static int longest_word(const char *words)
 {
     int longest = 0;
@@ -165,13 +188,13 @@ static int longest_word(const char *words)
     for (words += strspn(words, " "); *words != '\0'; words += strspn(words, " ")) {
         int length = (int)strcspn(words, " |,");
 
-        longest = greater(longest, length);
+        longest = max_of(longest, length);
         words += length + (words[length] == '|' || words[length] == ',');
     }
     return longest;
 }
 
-/* A word that is too long for its column, a path say, makes its cell start further left. */
+/* A word that is too long for its column, such as a path, makes its cell start further left. */
 static void put_cell(KilnPage *page, const Columns *columns, int column, const char *words)
 {
     bool fits = column + longest_word(words) <= page->width;
@@ -181,80 +204,52 @@ static void put_cell(KilnPage *page, const Columns *columns, int column, const c
     kiln_page_words(page, start, words);
 }
 
-/* Cells of a narrow page follow each other without columns. */
-static void put_narrow(KilnPage *page, const Columns *columns, const char *name, const char *type,
-                       const char *value)
+/* On a narrow page cells follow each other without columns. */
+static void put_stacked(KilnPage *page, const Columns *columns, const Row *row)
 {
     kiln_page_tab(page, columns->name);
-    kiln_page_words(page, columns->help, name);
+    kiln_page_words(page, columns->help, row->path);
     kiln_text_append(&page->text, "  ");
-    kiln_page_words(page, columns->help, type);
-    if (value[0] != '\0') {
+    kiln_page_words(page, columns->help, row->type);
+    if (row->value[0] != '\0') {
         kiln_text_append(&page->text, ", ");
-        kiln_page_words(page, columns->help, value);
+        kiln_page_words(page, columns->help, row->value);
     }
     kiln_page_end(page);
 }
 
 static void put_row(KilnPage *page, const KilnHelpTable *table, const Columns *columns,
-                    const KilnField *field, const char *path)
+                    const Row *row)
 {
-    KilnText type = { 0 }, help = { 0 }, note = { 0 };
+    KilnText note = { 0 };
 
-    kiln_help_type(&type, field);
-    put_help(&help, table->fields, field);
-    if (table->note != NULL)
-        table->note(table->ctx, field, path, &note);
-    if (type.failed || help.failed || note.failed) {
-        page->text.failed = true;
-    } else if (columns->narrow) {
-        put_narrow(page, columns, path, type.data, default_text(field));
-        put_cell(page, columns, columns->help, help.data);
+    if (columns->stacked) {
+        put_stacked(page, columns, row);
     } else {
-        put_cell(page, columns, columns->name, path);
-        put_cell(page, columns, columns->type, type.data);
-        put_cell(page, columns, columns->value, default_text(field));
-        put_cell(page, columns, columns->help, help.data);
+        put_cell(page, columns, columns->name, row->path);
+        put_cell(page, columns, columns->type, row->type);
+        put_cell(page, columns, columns->value, row->value);
     }
+    put_cell(page, columns, columns->help, row->help);
     kiln_page_end(page);
+    if (table->note != NULL)
+        table->note(table->ctx, row->field, row->path, &note);
     if (note.length > 0)
         put_cell(page, columns, columns->help, note.data);
     kiln_page_end(page);
-    kiln_text_release(&type);
-    kiln_text_release(&help);
+    page->text.failed = page->text.failed || note.failed;
     kiln_text_release(&note);
-}
-
-static void put_rows(KilnPage *page, const KilnHelpTable *table, const Columns *columns)
-{
-    KilnHelpTable inner = *table;
-    KilnText path = { 0 };
-
-    for (const KilnField *f = table->fields; f != NULL && f->type != KILN_TYPE_END; f++) {
-        if (f->renamed != NULL)
-            continue;
-        kiln_text_clear(&path);
-        kiln_text_printf(&path, "%s%s", table->prefix, f->name);
-        if (path.failed)
-            break;
-        put_row(page, table, columns, f, path.data);
-        if (f->type != KILN_TYPE_STRUCT)
-            continue;
-        kiln_text_clear(&path);
-        inner_prefix(&path, table->prefix, f);
-        inner.fields = f->fields;
-        inner.prefix = path.data;
-        if (!path.failed)
-            put_rows(page, &inner, columns);
-    }
-    page->text.failed = page->text.failed || path.failed;
-    kiln_text_release(&path);
 }
 
 void kiln_help_table(KilnPage *page, const KilnHelpTable *table)
 {
-    Columns columns = columns_of(page, table);
+    Rows rows = { .items = NULL };
 
+    add_rows(&rows, table->fields, table->prefix);
+    const Columns columns = columns_of(page, table->indent, &rows);
     kiln_page_end(page);
-    put_rows(page, table, &columns);
+    for (size_t i = 0; i < rows.count; i++)
+        put_row(page, table, &columns, &rows.items[i]);
+    page->text.failed = page->text.failed || rows.failed;
+    kiln_arena_release(&rows.arena);
 }

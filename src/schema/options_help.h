@@ -1,12 +1,12 @@
-/* Options tables as text for people. */
+/* Help pages of options tables. */
 #ifndef KILN_SCHEMA_OPTIONS_HELP_H
 #define KILN_SCHEMA_OPTIONS_HELP_H
 
 #include "base/page.h"
 #include "kiln/component.h"
 
-/* What is said of an option besides its row: the value in force, say. Appends
- * nothing when there is nothing to say. `path`: prefix and name. */
+/* Append a note below an option's row, such as its value in a config, or nothing. `path`: prefix
+ * and name. */
 typedef void KilnHelpNote(void *ctx, const KilnField *field, const char *path, KilnText *ret);
 
 typedef struct KilnHelpTable {
@@ -17,10 +17,9 @@ typedef struct KilnHelpTable {
     void *ctx;               /* of note */
 } KilnHelpTable;
 
-/* One row an option, in aligned columns: name, type with range or choices, default
- * ("required" without one), help with former names and the note. The options of a
- * struct follow it, below their own names. On a narrow page help stands below.
- * Nothing for a table without options. */
+/* Append a row for each option, in aligned columns: name, type with range or choices, default
+ * ("required" without one), help with former names; then the note. Options of a struct follow its
+ * row. On a narrow page the help is below. */
 void kiln_help_table(KilnPage *page, const KilnHelpTable *table);
 /* Append the type: "list of int >= 1", "min|max", "float 0..1", "path or null". */
 void kiln_help_type(KilnText *text, const KilnField *field);

@@ -10,7 +10,7 @@ void kiln_override_quote(KilnText *text, const char *key, const char *value)
     for (const char *p = value; *p != '\0'; p++) {
         size_t slashes = strspn(p, "\\");
 
-        /* Backslashes count only in front of a quote. */
+        /* Backslashes are special only before a quote. */
         if (slashes > 0 && (p[slashes] == '\'' || p[slashes] == '\0'))
             kiln_text_append_n(text, p, slashes);
         if (slashes > 0) {

@@ -125,7 +125,7 @@ static void test_both_names(void **unused)
 
     (void)unused;
     if (strstr(result.messages, "yaml:4:43: logger.a.time_limit is now timeout, and both are "
-                                "given; write only the new one\n  timeout from /tmp/") == NULL ||
+                                "given; keep only the new one\n  timeout from /tmp/") == NULL ||
         strstr(result.messages, "config.yaml:4:39\n") == NULL)
         fail_msg("%s", result.messages);
     drop(&result);
