@@ -13,14 +13,14 @@ static void accumulate(KilnTensor *tensor, KilnTensor *gradient)
 }
 
 /* Whether input i of the node needs a gradient. */
-static bool owes(const KilnNode *node, int i)
+static bool needs_gradient(const KilnNode *node, int i)
 {
     return node->inputs[i] != NULL && node->inputs[i]->wants_grad &&
            (node->op->constant >> i & 1) == 0;
 }
 
 /* A missing gradient is an error, never silently zero. */
-static void refuse(KilnGraph *graph, const KilnOp *op, int i)
+static void fail_without_gradient(KilnGraph *graph, const KilnOp *op, int i)
 {
     static const char hint[] = "kiln_detach it, if it is to count as a constant";
 
@@ -50,15 +50,15 @@ static void node_backward(const KilnNode *node, KilnNode *again)
     if (node->op->gradient != NULL)
         node->op->gradient(again, dy, dx);
     for (int i = 0; i < node->n_inputs; i++) {
-        if (owes(node, i) && dx[i] != NULL)
+        if (needs_gradient(node, i) && dx[i] != NULL)
             accumulate(node->inputs[i], dx[i]);
-        else if (owes(node, i))
-            refuse(node->inputs[i]->graph, node->op, i);
+        else if (needs_gradient(node, i))
+            fail_without_gradient(node->inputs[i]->graph, node->op, i);
     }
 }
 
 /* Adds the gradient to what its destination holds from earlier steps. */
-static void add_to_place(KilnGraph *graph, KilnTensor *variable)
+static void add_to_dest(KilnGraph *graph, KilnTensor *variable)
 {
     const KilnDType dtype = variable->stored_bf16 ? KILN_BF16 : variable->dtype;
 
@@ -71,14 +71,14 @@ static void add_to_place(KilnGraph *graph, KilnTensor *variable)
 
 /* Writes the variable's gradient to its destination. A variable that the loss does not depend on
  * gets zeros. */
-static void place_gradient(KilnGraph *graph, KilnTensor *variable)
+static void set_gradient_dest(KilnGraph *graph, KilnTensor *variable)
 {
     KilnTensor *gradient = variable->grad;
 
     if (variable->grad_dest == NULL)
         return;
     if (graph->accumulates) {
-        add_to_place(graph, variable);
+        add_to_dest(graph, variable);
         return;
     }
     if (gradient == NULL)
@@ -140,7 +140,7 @@ void kiln_graph_backward(KilnGraph *graph, KilnTensor *loss)
 
         graph->layer = layer;
         if (tensor->node == NULL && tensor->wants_grad)
-            place_gradient(graph, tensor);
+            set_gradient_dest(graph, tensor);
     }
     graph->layer = layer;
 }

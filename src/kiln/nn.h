@@ -269,7 +269,7 @@ KILN_API KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDropoutState *
 
 /* ---- Residual blocks --------------------------------------------------------- */
 
-enum { KILN_RESIDUAL_MOST = 3 }; /* convolutions, the shortcut's aside */
+enum { KILN_RESIDUAL_MAX = 3 }; /* convolutions, the shortcut's aside */
 
 typedef struct KilnResidualSpec {
     int64_t in;     /* channels of the input */
@@ -281,8 +281,8 @@ typedef struct KilnResidualSpec {
 } KilnResidualSpec;
 
 typedef struct KilnResidualBlock {
-    KilnConv2d conv[KILN_RESIDUAL_MOST], down_conv;
-    KilnBatchNorm2d bn[KILN_RESIDUAL_MOST], down_bn;
+    KilnConv2d conv[KILN_RESIDUAL_MAX], down_conv;
+    KilnBatchNorm2d bn[KILN_RESIDUAL_MAX], down_bn;
     int convs;       /* 2, or 3 of a bottleneck */
     int64_t out;     /* channels of the result */
     bool downsample; /* the shortcut is a 1×1 convolution with the stride */
@@ -302,7 +302,7 @@ KILN_API KilnTensor *kiln_nn_residual_block(const KilnResidualBlock *block, Kiln
 
 /* ---- Recurrent layers ------------------------------------------------------ */
 
-enum { KILN_RECURRENT_MOST = 16 }; /* layers times directions */
+enum { KILN_RECURRENT_MAX = 16 }; /* layers times directions */
 
 typedef struct KilnRecurrentSpec {
     int64_t in, hidden;
@@ -316,7 +316,7 @@ typedef struct KilnRecurrentLayer {
     /* Of layer l and direction d at index l * directions + d; biases NULL: none. */
     struct {
         KilnParam *weight_ih, *weight_hh, *bias_ih, *bias_hh;
-    } part[KILN_RECURRENT_MOST];
+    } part[KILN_RECURRENT_MAX];
     bool gru;
     char path[128];
 } KilnRecurrentLayer;
@@ -405,12 +405,12 @@ KILN_API KilnTensor *kiln_nn_transformer_layer(const KilnTransformerLayer *layer
                                                KilnAttentionMasks memory_masks,
                                                KilnDropoutState *drop);
 
-enum { KILN_TRANSFORMER_MOST = 48 };
+enum { KILN_TRANSFORMER_MAX = 48 };
 
 /* torch.nn.TransformerEncoder or TransformerDecoder: layers.0, layers.1 ... and, when
  * asked for, norm. */
 typedef struct KilnTransformer {
-    KilnTransformerLayer layers[KILN_TRANSFORMER_MOST];
+    KilnTransformerLayer layers[KILN_TRANSFORMER_MAX];
     int64_t count;
     KilnLayerNorm norm;
     bool has_norm;

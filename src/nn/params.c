@@ -224,7 +224,7 @@ static void *element_at(const KilnParams *params, void *floats, int64_t i)
     return (char *)floats + (size_t)i * kiln_dtype_size(params->dtype);
 }
 
-KilnStatus kiln_params_place(KilnParams *params, KilnError *err)
+KilnStatus kiln_params_allocate(KilnParams *params, KilnError *err)
 {
     const size_t size = kiln_dtype_size(params->dtype), bytes = (size_t)params->size * size;
 
@@ -291,7 +291,7 @@ KilnStatus kiln_params_draw(KilnParams *params, KilnError *err)
 
 KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
 {
-    KilnStatus status = kiln_params_place(params, err);
+    KilnStatus status = kiln_params_allocate(params, err);
 
     return status >= 0 ? kiln_params_draw(params, err) : status;
 }

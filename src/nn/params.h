@@ -48,7 +48,7 @@ void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data);
 
 /* The two halves of kiln_params_seal: the flat buffers, zero and not yet backed by memory, so that
  * a step can be recorded and planned; then the initial values. */
-KILN_NODISCARD KilnStatus kiln_params_place(KilnParams *params, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_params_allocate(KilnParams *params, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_params_draw(KilnParams *params, KilnError *err);
 /* Resets a parameter to its initial value. */
 KILN_NODISCARD KilnStatus kiln_param_redraw(KilnParam *param, KilnError *err);

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-enum { MOST_NAMED = 5 }; /* per kind of difference; the rest is only counted */
+enum { MAX_NAMED = 5 }; /* per kind of difference; the rest is only counted */
 
 /* One kind of difference, as text for the message. */
 typedef struct Differences {
@@ -18,7 +18,7 @@ typedef struct Differences {
 /* Whether the text has room for one more name; counts it in any case. */
 static bool name_it(Differences *list)
 {
-    if (list->count++ >= MOST_NAMED)
+    if (list->count++ >= MAX_NAMED)
         return false;
     if (list->count > 1)
         kiln_text_append(&list->text, ", ");
@@ -67,8 +67,8 @@ static KilnStatus report(Differences *const *lists, size_t n, const char *source
             continue;
         kiln_text_printf(&text, "\n  %s: %s", lists[i]->title,
                          lists[i]->text.data != NULL ? lists[i]->text.data : "");
-        if (lists[i]->count > MOST_NAMED)
-            kiln_text_printf(&text, " and %zu more", lists[i]->count - MOST_NAMED);
+        if (lists[i]->count > MAX_NAMED)
+            kiln_text_printf(&text, " and %zu more", lists[i]->count - MAX_NAMED);
     }
     kiln_text_append(&text,
                      "\n  use the model and the options that made the file, or another file");

@@ -19,10 +19,10 @@ static KilnStatus check_spec(const KilnRecurrentSpec *spec, const char *name, Ki
                               "%s: inputs, hidden size and layers must be at least 1, got %" PRId64
                               ", %" PRId64 " and %" PRId64,
                               name, spec->in, spec->hidden, spec->layers);
-    if (spec->layers * directions_of(spec) > KILN_RECURRENT_MOST)
+    if (spec->layers * directions_of(spec) > KILN_RECURRENT_MAX)
         return kiln_error_set(err, KILN_E_RANGE,
                               "%s: at most %d layers times directions are possible, got %" PRId64,
-                              name, KILN_RECURRENT_MOST, spec->layers * directions_of(spec));
+                              name, KILN_RECURRENT_MAX, spec->layers * directions_of(spec));
     return KILN_OK;
 }
 
@@ -129,7 +129,7 @@ static KilnRecurrentOut run_layers(const KilnRecurrentLayer *layer, KilnTensor *
 {
     const int directions = (int)directions_of(&layer->spec);
     const int parts = (int)layer->spec.layers * directions;
-    KilnTensor *h[KILN_RECURRENT_MOST], *c[KILN_RECURRENT_MOST], *y[2];
+    KilnTensor *h[KILN_RECURRENT_MAX], *c[KILN_RECURRENT_MAX], *y[2];
 
     for (int part = 0; part < parts; part++) {
         KilnRecurrentOut out = run_part(layer, x, part, start);

@@ -27,7 +27,7 @@ static KilnStatus branch_init(KilnResidualBlock *block, const KilnScope *own, Ki
         { .in = spec.in, .out = width, .kernel = 3, .conv = strided },
         { .in = width, .out = block->out, .kernel = 3, .conv = same },
     };
-    const KilnConv2dSpec bottleneck[KILN_RESIDUAL_MOST] = {
+    const KilnConv2dSpec bottleneck[KILN_RESIDUAL_MAX] = {
         { .in = spec.in, .out = width, .kernel = 1, .conv = point },
         { .in = width, .out = width, .kernel = 3, .conv = strided },
         { .in = width, .out = block->out, .kernel = 1, .conv = point },
@@ -62,7 +62,7 @@ KilnStatus kiln_nn_residual_block_init(KilnResidualBlock *block, const KilnScope
     if (status < 0)
         return status;
     shortcut.out = spec.bottleneck ? EXPANSION * spec.width : spec.width;
-    *block = (KilnResidualBlock) { .convs = spec.bottleneck ? KILN_RESIDUAL_MOST : BASIC_CONVS,
+    *block = (KilnResidualBlock) { .convs = spec.bottleneck ? KILN_RESIDUAL_MAX : BASIC_CONVS,
                                    .out = shortcut.out,
                                    .downsample = spec.stride > 1 || spec.in != shortcut.out };
     kiln_layer_path(block->path, &own);

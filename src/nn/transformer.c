@@ -123,9 +123,9 @@ static KilnStatus stack_init(KilnTransformer *stack, const KilnScope *scope, con
     KilnStatus status = KILN_OK;
 
     *stack = (KilnTransformer) { .count = layers, .has_norm = norm };
-    if (layers < 1 || layers > KILN_TRANSFORMER_MOST)
+    if (layers < 1 || layers > KILN_TRANSFORMER_MAX)
         return kiln_error_set(err, KILN_E_RANGE, "%s: 1 to %d layers are possible, got %" PRId64,
-                              own.path, KILN_TRANSFORMER_MOST, layers);
+                              own.path, KILN_TRANSFORMER_MAX, layers);
     for (int64_t i = 0; status == KILN_OK && i < layers; i++) {
         char layer[32];
 

@@ -19,7 +19,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are read as they lie");
 
 /* The header of a model with 100 000 tensors takes some 12 MiB. */
-enum { LENGTH_BYTES = 8, MOST_HEADER = 32 << 20, PART = 16384 };
+enum { LENGTH_BYTES = 8, MAX_HEADER = 32 << 20, PART = 16384 };
 
 struct KilnSafetensors {
     int fd;
@@ -265,11 +265,11 @@ static KilnStatus read_header(KilnSafetensors *file, KilnError *err)
         return status;
     for (int i = LENGTH_BYTES; i-- > 0;)
         length = length << 8 | bytes[i];
-    if (length > MOST_HEADER)
+    if (length > MAX_HEADER)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: is no safetensors file: its first 8 bytes announce a header of "
                               "%" PRIu64 " bytes; at most %d are read",
-                              file->path, length, MOST_HEADER);
+                              file->path, length, MAX_HEADER);
     if (length > size - LENGTH_BYTES)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: truncated: the header should have %" PRIu64

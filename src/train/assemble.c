@@ -106,7 +106,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_trainer_check_parameters(trainer, err);
     if (status >= 0)
-        status = kiln_params_place(trainer->params, err);
+        status = kiln_params_allocate(trainer->params, err);
     if (status >= 0)
         status = kiln_backend_cpu_new(trainer->threads, &trainer->backend, err);
     if (status >= 0)

@@ -15,7 +15,7 @@ typedef struct State {
 
 static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, hidden, "128", 1, 65536, "size of the state, per layer"),
-    KILN_FIELD_I64(Opts, layers, "1", 1, KILN_RECURRENT_MOST / 2, "stacked layers"),
+    KILN_FIELD_I64(Opts, layers, "1", 1, KILN_RECURRENT_MAX / 2, "stacked layers"),
     KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99, "dropout between layers and before the output"),
     KILN_FIELD_BOOL(Opts, bidirectional, "false", "also read from the bottom"),
     KILN_FIELD_END,

@@ -1,11 +1,11 @@
-/* Adam on the parameters of a network of tests and benchmarks. */
+/* Adam for test and benchmark networks. */
 #ifndef KILN_TESTS_NETS_ADAM_H
 #define KILN_TESTS_NETS_ADAM_H
 
 #include "kiln/nn.h"
 
 typedef struct NetAdam {
-    double lr, weight_decay; /* decay apart from the gradient, as AdamW */
+    double lr, weight_decay; /* decoupled, as in AdamW */
     float *average, *square; /* [kiln_params_size], zero at first */
     int64_t steps;           /* taken so far */
     float hyper[3], rates[2];

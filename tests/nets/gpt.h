@@ -1,4 +1,4 @@
-/* The GPT of tests and benchmarks: as class Gpt of bench/peer.py. */
+/* The GPT of tests and benchmarks, like class Gpt of bench/peer.py. */
 #ifndef KILN_TESTS_NETS_GPT_H
 #define KILN_TESTS_NETS_GPT_H
 

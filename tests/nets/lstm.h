@@ -1,4 +1,4 @@
-/* The LSTM of tests and benchmarks: as class Lstm of bench/peer.py. */
+/* The LSTM of tests and benchmarks, like class Lstm of bench/peer.py. */
 #ifndef KILN_TESTS_NETS_LSTM_H
 #define KILN_TESTS_NETS_LSTM_H
 

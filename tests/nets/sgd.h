@@ -1,4 +1,4 @@
-/* SGD with momentum on the parameters of a network of tests. */
+/* SGD with momentum for test networks. */
 #ifndef KILN_TESTS_NETS_SGD_H
 #define KILN_TESTS_NETS_SGD_H
 

@@ -57,7 +57,7 @@ static int64_t take_from(Share *share, int64_t most, int64_t *ret_end)
     return -1;
 }
 
-int64_t kiln_take_some(KilnShares *shares, int64_t most, int64_t *ret_end)
+int64_t kiln_next_items(KilnShares *shares, int64_t most, int64_t *ret_end)
 {
     const int own = omp_get_thread_num();
 
@@ -70,14 +70,14 @@ int64_t kiln_take_some(KilnShares *shares, int64_t most, int64_t *ret_end)
     return -1;
 }
 
-int64_t kiln_take(KilnShares *shares)
+int64_t kiln_next_item(KilnShares *shares)
 {
     int64_t end;
 
-    return kiln_take_some(shares, 1, &end);
+    return kiln_next_items(shares, 1, &end);
 }
 
-void kiln_parallel_taken(int threads, int64_t n, KilnWorkerFunction taker, void *context)
+void kiln_parallel_items(int threads, int64_t n, KilnWorkerFunction taker, void *context)
 {
     const int used = (int)(n < threads ? n : threads);
     KilnShares shares; /* only the used ones are set */

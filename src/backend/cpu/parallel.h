@@ -19,12 +19,12 @@ void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRan
  * runs an item. */
 typedef struct KilnShares KilnShares;
 typedef void (*KilnWorkerFunction)(void *context, KilnShares *shares);
-void kiln_parallel_taken(int threads, int64_t n, KilnWorkerFunction taker, void *context);
+void kiln_parallel_items(int threads, int64_t n, KilnWorkerFunction taker, void *context);
 /* The calling thread's next item; -1: none left. */
-int64_t kiln_take(KilnShares *shares);
+int64_t kiln_next_item(KilnShares *shares);
 /* The same for a range of items that ends at *ret_end: half of what remains of a share, at most
  * `most`, so that threads finish together. */
-int64_t kiln_take_some(KilnShares *shares, int64_t most, int64_t *ret_end);
+int64_t kiln_next_items(KilnShares *shares, int64_t most, int64_t *ret_end);
 
 /* Number of the calling thread in its loop, below `threads`; 0 outside of one. */
 int kiln_thread(void);

@@ -4,12 +4,12 @@
 #include <math.h>
 
 /* Index in x of element e of set s, and the index of its weight. */
-static int64_t place_of(const KilnSets *sets, int64_t s, int64_t e)
+static int64_t index_of(const KilnSets *sets, int64_t s, int64_t e)
 {
     int64_t sample = s / sets->groups, g = s % sets->groups;
     int64_t place = e / sets->run;
 
-    return (sample * sets->places + place) * sets->stride + g * sets->run + e % sets->run;
+    return (sample * sets->pixels + place) * sets->stride + g * sets->run + e % sets->run;
 }
 
 static int64_t weight_of(const KilnSets *sets, int64_t s, int64_t e)
@@ -30,11 +30,11 @@ static bool centers(const KilnCall *call)
 /* The mean over a set of (x - from)^power. */
 static double moment(const KilnArg *x, const KilnSets *sets, int64_t s, double from, int power)
 {
-    int64_t n = sets->places * sets->run;
+    int64_t n = sets->pixels * sets->run;
     double sum = 0.0;
 
     for (int64_t e = 0; e < n; e++) {
-        double d = kiln_ref_get(x, place_of(sets, s, e)) - from;
+        double d = kiln_ref_get(x, index_of(sets, s, e)) - from;
 
         sum += power == 2 ? d * d : d;
     }
@@ -51,8 +51,8 @@ static void forward_run(KilnCall *call)
         double mean = centers(call) ? moment(x, &sets, s, 0.0, 1) : 0.0;
         double rstd = 1.0 / sqrt(moment(x, &sets, s, mean, 2) + attrs->eps);
 
-        for (int64_t e = 0; e < sets.places * sets.run; e++) {
-            int64_t at = place_of(&sets, s, e), w = weight_of(&sets, s, e);
+        for (int64_t e = 0; e < sets.pixels * sets.run; e++) {
+            int64_t at = index_of(&sets, s, e), w = weight_of(&sets, s, e);
             double shift = bias->absent ? 0.0 : kiln_ref_get(bias, w);
 
             kiln_ref_set(&call->outputs[0], at,
@@ -77,12 +77,12 @@ static KilnStatus backward_prepare(KilnCall *call, KilnError *err)
 static void backward_set(KilnCall *call, const KilnSets *sets, int64_t s, double mean, double rstd)
 {
     const KilnArg *dy = &call->inputs[0], *x = &call->inputs[1], *weight = &call->inputs[2];
-    int64_t n = sets->places * sets->run, weights = kiln_ref_count(&call->outputs[1]);
+    int64_t n = sets->pixels * sets->run, weights = kiln_ref_count(&call->outputs[1]);
     double *dweight = call->workspace, *dbias = dweight + weights;
     double sum = 0.0, dot = 0.0;
 
     for (int64_t e = 0; e < n; e++) {
-        int64_t at = place_of(sets, s, e), w = weight_of(sets, s, e);
+        int64_t at = index_of(sets, s, e), w = weight_of(sets, s, e);
         double d = kiln_ref_get(dy, at), h = (kiln_ref_get(x, at) - mean) * rstd;
 
         sum += centers(call) ? d * weight_at(weight, w) : 0.0;
@@ -91,7 +91,7 @@ static void backward_set(KilnCall *call, const KilnSets *sets, int64_t s, double
         dbias[w] += d;
     }
     for (int64_t e = 0; e < n; e++) {
-        int64_t at = place_of(sets, s, e), w = weight_of(sets, s, e);
+        int64_t at = index_of(sets, s, e), w = weight_of(sets, s, e);
         double h = (kiln_ref_get(x, at) - mean) * rstd;
         double g = kiln_ref_get(dy, at) * weight_at(weight, w);
 

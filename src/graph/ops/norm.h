@@ -43,9 +43,9 @@ typedef struct KilnSetNormAttrs {
     int64_t groups; /* group_norm */
 } KilnSetNormAttrs;
 
-/* How x divides into sets: set s has `places` runs of `run` elements, `stride` apart. */
+/* How x divides into sets: set s has `pixels` runs of `run` elements, `stride` apart. */
 typedef struct KilnSets {
-    int64_t count, places, run, stride;
+    int64_t count, pixels, run, stride;
     int64_t groups; /* adjacent sets within `stride`; 1 for rows */
 } KilnSets;
 

@@ -8,14 +8,14 @@
 KilnSets kiln_sets(const KilnSetNormAttrs *attrs, const KilnShape *x)
 {
     const int64_t all = kiln_shape_count(x);
-    KilnSets sets = { .places = 1, .groups = 1 };
+    KilnSets sets = { .pixels = 1, .groups = 1 };
 
     if (attrs->groups > 0) {
         sets.stride = x->dim[x->rank - 1];
         sets.groups = attrs->groups;
         sets.run = sets.stride / attrs->groups;
         sets.count = x->dim[0] * attrs->groups;
-        sets.places = all / x->dim[0] / sets.stride;
+        sets.pixels = all / x->dim[0] / sets.stride;
         return sets;
     }
     sets.run = 1;

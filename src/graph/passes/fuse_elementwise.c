@@ -198,7 +198,7 @@ static bool read_outside(const KilnRewrite *rewrite, const Group *group, const K
 }
 
 /* Whether a node in between reads the bytes of the tensor's destination as a leaf. */
-static bool place_read(const KilnRewrite *rewrite, const KilnTensor *tensor, int from, int to)
+static bool dest_is_read(const KilnRewrite *rewrite, const KilnTensor *tensor, int from, int to)
 {
     KilnTensor bytes = *tensor;
 
@@ -224,7 +224,7 @@ static bool can_wait(const KilnRewrite *rewrite, const Group *group, int member,
             return false;
     for (int i = 0; i < node->n_outputs; i++)
         if (read_outside(rewrite, group, node->outputs[i], member, at) ||
-            place_read(rewrite, node->outputs[i], member, at))
+            dest_is_read(rewrite, node->outputs[i], member, at))
             return false;
     return true;
 }
@@ -310,7 +310,7 @@ static int group_of_input(const Fusion *fusion, const KilnNode *node, int i)
 
 /* Puts the node into a group with its inputs' producers, as many as fit. One group may fit only
  * after another has joined, so retry until none does. */
-static void place_node(Fusion *fusion, int index)
+static void group_node(Fusion *fusion, int index)
 {
     const KilnNode *node = fusion->rewrite->nodes[index];
     const int own = fusion->n_groups++;
@@ -430,7 +430,7 @@ KilnStatus kiln_pass_fuse_elementwise(KilnRewrite *rewrite, KilnError *err)
     for (size_t i = 0; i < n; i++) {
         fusion.group_of[i] = NO_GROUP;
         if (is_elementwise(rewrite, rewrite->nodes[i]))
-            place_node(&fusion, (int)i);
+            group_node(&fusion, (int)i);
     }
     for (int i = 0; i < fusion.n_groups; i++)
         if (fusion.groups[i].n > 0 && emit_group(rewrite, &fusion.groups[i], err) < 0)

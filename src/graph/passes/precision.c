@@ -14,7 +14,7 @@ typedef struct Autocast {
     /* By id of the tensors that existed before the pass: */
     KilnTensor **stored;  /* the tensor that replaces it now; NULL: itself */
     KilnTensor **as_bf16; /* its cast to bf16, made at first use */
-    bool *wanted;         /* every reader would round it to bf16 anyway */
+    bool *rounded;        /* every reader would round it to bf16 anyway */
     bool *exact;          /* every reader computes in f32 */
     size_t n_tensors;
     KilnNode **nodes; /* the rewritten step */
@@ -130,7 +130,7 @@ static KilnTensor *to_bf16(Autocast *p, KilnTensor *tensor, const char *layer)
 }
 
 /* After an update, casts of the variable's old value are stale. */
-static void forget(Autocast *p, const KilnNode *node)
+static void drop_casts(Autocast *p, const KilnNode *node)
 {
     for (size_t i = 0; i < p->n_tensors; i++)
         for (int k = 0; k < node->n_inputs && p->as_bf16[i] != NULL; k++)
@@ -144,22 +144,22 @@ static void forget(Autocast *p, const KilnNode *node)
 
 /* Finds the tensors that every reader rounds to bf16, directly or through reshapes, and those that
  * every reader needs exact. */
-static void find_wanted(Autocast *p)
+static void find_rounded(Autocast *p)
 {
     const KilnRewrite *step = p->step;
 
     for (size_t i = 0; i < p->n_tensors; i++)
-        p->wanted[i] = p->exact[i] = step->reads[i] > 0;
+        p->rounded[i] = p->exact[i] = step->reads[i] > 0;
     for (size_t i = step->n_nodes; i-- > 0;) {
         const KilnNode *node = step->nodes[i];
         const KilnKernel *kernel = kernel_of(p, node);
         bool rounds = node->op->autocast == KILN_AUTOCAST_BF16 ||
-                      (kernel != NULL && kernel->alias && p->wanted[node->outputs[0]->id]);
+                      (kernel != NULL && kernel->alias && p->rounded[node->outputs[0]->id]);
 
         for (int k = 0; k < node->n_inputs; k++)
             if (node->inputs[k] != NULL) {
-                p->wanted[node->inputs[k]->id] &= rounds && k < node->op->n_inputs &&
-                                                  op_takes(node, k);
+                p->rounded[node->inputs[k]->id] &= rounds && k < node->op->n_inputs &&
+                                                   op_takes(node, k);
                 p->exact[node->inputs[k]->id] &= node->op->autocast == KILN_AUTOCAST_F32;
             }
     }
@@ -195,7 +195,7 @@ static KilnDType output_type(const Autocast *p, const KilnNode *node, int i)
     if (p->storage || output->dtype != KILN_F32 || !op_gives(node, i) ||
         kiln_rewrite_visible(p->step, output) || node->op->autocast == KILN_AUTOCAST_F32)
         return output->dtype;
-    if (node->op->autocast == KILN_AUTOCAST_BF16 || p->wanted[output->id])
+    if (node->op->autocast == KILN_AUTOCAST_BF16 || p->rounded[output->id])
         return KILN_BF16;
     return p->exact[output->id] ? KILN_F32 : follows(p, node);
 }
@@ -316,7 +316,7 @@ static KilnStatus convert(Autocast *p, KilnNode *node)
     if (node->op == &kiln_op_cast || node->op == &kiln_op_store) {
         if (node->inputs[node->n_inputs - 1] != NULL)
             node->inputs[node->n_inputs - 1] = now(p, node->inputs[node->n_inputs - 1]);
-        forget(p, node);
+        drop_casts(p, node);
         return push(p, node);
     }
     for (int i = 0; i < node->n_outputs; i++)
@@ -332,7 +332,7 @@ static KilnStatus convert(Autocast *p, KilnNode *node)
     if (push(p, node) < 0 || make_outputs(p, node, &needs) < 0 ||
         store_updates(p, &was, inputs) < 0)
         return p->err->status;
-    forget(p, &was);
+    drop_casts(p, &was);
     return KILN_OK;
 }
 
@@ -348,11 +348,11 @@ KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
         return KILN_OK;
     p.stored = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.stored));
     p.as_bf16 = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.as_bf16));
-    p.wanted = kiln_arena_alloc(rewrite->arena, n + 1);
+    p.rounded = kiln_arena_alloc(rewrite->arena, n + 1);
     p.exact = kiln_arena_alloc(rewrite->arena, n + 1);
-    if (p.stored == NULL || p.as_bf16 == NULL || p.wanted == NULL || p.exact == NULL)
+    if (p.stored == NULL || p.as_bf16 == NULL || p.rounded == NULL || p.exact == NULL)
         return kiln_error_nomem(err, n * sizeof(*p.stored));
-    find_wanted(&p);
+    find_rounded(&p);
     for (size_t i = 0; i < rewrite->n_nodes; i++)
         if (convert(&p, rewrite->nodes[i]) < 0)
             return err->status;

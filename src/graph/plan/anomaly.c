@@ -113,7 +113,7 @@ static KilnStatus report(const KilnPlanCall *made, const KilnArg *output, KilnEr
 }
 
 /* An infinity on purpose: a fill or a mask's value. */
-static bool meant(const KilnPlanCall *made)
+static bool is_intended(const KilnPlanCall *made)
 {
     const KilnOp *op = made->call.op;
 
@@ -128,7 +128,7 @@ KilnStatus kiln_anomaly_check(const KilnPlanCall *made, KilnError *err)
 {
     const KilnCall *call = &made->call;
 
-    if (meant(made))
+    if (is_intended(made))
         return KILN_OK;
     for (int i = 0; i < call->n_outputs; i++)
         if (!all_finite(&call->outputs[i]))

@@ -10,7 +10,7 @@
 #include "graph/plan/plan_report.h"
 
 /* Limit of stored plans, for programs that never repeat a structure. */
-enum { MOST_PLANS = 64 };
+enum { MAX_PLANS = 64 };
 
 /* ---- The plan ------------------------------------------------------------------ */
 
@@ -56,7 +56,7 @@ static void drop_oldest_plans(KilnGraph *graph)
 {
     KilnPlan *plan = graph->plans;
 
-    for (int i = 1; plan != NULL && i < MOST_PLANS; i++)
+    for (int i = 1; plan != NULL && i < MAX_PLANS; i++)
         plan = plan->next;
     if (plan != NULL) {
         kiln_plans_free(plan->next);

@@ -131,7 +131,7 @@ static bool node_touches(const KilnNode *node, const KilnTensor *variable)
 }
 
 /* After an update, conversions of the variable's old value are stale. */
-static void forget_conversions(Builder *b, const KilnNode *node)
+static void drop_conversions(Builder *b, const KilnNode *node)
 {
     for (size_t i = 0; i < b->step.n_tensors; i++) {
         const KilnTensor *tensor = b->step.tensors[i];
@@ -170,7 +170,7 @@ static bool may_alias(const Builder *b, const KilnNode *node, const Value *value
 /* ---- Nodes to calls ------------------------------------------------------------ */
 
 /* Sets storage and value of output i of a prepared call. */
-static KilnStatus place_output(Builder *b, KilnPlanCall *made, const KilnTensor *output, int i)
+static KilnStatus assign_output(Builder *b, KilnPlanCall *made, const KilnTensor *output, int i)
 {
     const KilnArg *arg = &made->call.outputs[i];
     KilnStorageKind kind = output->dest != NULL ? KILN_STORAGE_DEST : KILN_STORAGE_BLOCK;
@@ -195,7 +195,7 @@ static KilnStatus emit_alias(Builder *b, KilnPlanCall *made, const KilnNode *nod
         return value_add(b, output, arg->layout, arg->bytes, input->storage) != NULL ? KILN_OK
                                                                                      : KILN_E_NOMEM;
     }
-    if (place_output(b, made, output, 0) < 0)
+    if (assign_output(b, made, output, 0) < 0)
         return KILN_E_NOMEM;
     return emit_copy(b, output, input, b->values[output->id], node->layer);
 }
@@ -308,13 +308,13 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
         return input != NULL ? emit_alias(b, made, node, input) : b->err->status;
     }
     for (int i = 0; i < node->n_outputs; i++) {
-        if (place_output(b, made, node->outputs[i], i) < 0)
+        if (assign_output(b, made, node->outputs[i], i) < 0)
             return b->err->status;
     }
     if (kiln_plan_call_push(b->plan, made, b->err) < 0)
         return b->err->status;
     if (node->op->updates != 0)
-        forget_conversions(b, node);
+        drop_conversions(b, node);
     return KILN_OK;
 }
 

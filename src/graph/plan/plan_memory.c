@@ -61,7 +61,7 @@ static bool apart(const KilnPlan *plan, const KilnPlanCall *made, int i, int k)
 
 /* Whether output 0 of call number `c` may overwrite its input `i`: the kernel supports it, the
  * input is in the block, and nothing reads it later. */
-static bool can_lie_over(const KilnPlan *plan, const KilnPlanCall *made, int c, int i)
+static bool can_overwrite(const KilnPlan *plan, const KilnPlanCall *made, int c, int i)
 {
     const KilnArg *in = &made->call.inputs[i], *out = &made->call.outputs[0];
 
@@ -80,10 +80,10 @@ static bool can_lie_over(const KilnPlan *plan, const KilnPlanCall *made, int c, 
 }
 
 /* The input that output 0 of call number `c` overwrites; -1: none. */
-static int input_below(const KilnPlan *plan, const KilnPlanCall *made, int c)
+static int overwritten_input(const KilnPlan *plan, const KilnPlanCall *made, int c)
 {
     for (int i = 0; i < made->call.n_inputs && made->call.n_outputs > 0; i++)
-        if (can_lie_over(plan, made, c, i))
+        if (can_overwrite(plan, made, c, i))
             return i;
     return -1;
 }
@@ -92,7 +92,7 @@ static void merge_in_place(KilnPlan *plan)
 {
     for (size_t c = 0; c < plan->n_calls; c++) {
         const KilnPlanCall *made = plan->calls[c];
-        const int i = input_below(plan, made, (int)c);
+        const int i = overwritten_input(plan, made, (int)c);
 
         if (i < 0)
             continue;
@@ -123,13 +123,13 @@ static int by_size(const void *a, const void *b)
 }
 
 /* The tightest gap for `storage` between those already assigned with overlapping lifetimes;
- * `placed` is sorted by offset. */
-static size_t best_offset(KilnStorage *const *placed, size_t n, const KilnStorage *storage)
+ * `assigned` is sorted by offset. */
+static size_t best_offset(KilnStorage *const *assigned, size_t n, const KilnStorage *storage)
 {
     size_t end = 0, best = SIZE_MAX, best_gap = SIZE_MAX, bytes = aligned(storage->bytes);
 
     for (size_t i = 0; i < n; i++) {
-        const KilnStorage *other = placed[i];
+        const KilnStorage *other = assigned[i];
 
         if (other->last < storage->first || other->first > storage->last)
             continue;
@@ -145,13 +145,13 @@ static size_t best_offset(KilnStorage *const *placed, size_t n, const KilnStorag
 }
 
 /* Inserts in order of offset. */
-static void keep_sorted(KilnStorage **placed, size_t n, KilnStorage *storage)
+static void keep_sorted(KilnStorage **assigned, size_t n, KilnStorage *storage)
 {
-    while (n > 0 && placed[n - 1]->offset > storage->offset) {
-        placed[n] = placed[n - 1];
+    while (n > 0 && assigned[n - 1]->offset > storage->offset) {
+        assigned[n] = assigned[n - 1];
         n--;
     }
-    placed[n] = storage;
+    assigned[n] = storage;
 }
 
 /* Largest first, each into the tightest gap: near optimal, and deterministic for the same
@@ -159,7 +159,7 @@ static void keep_sorted(KilnStorage **placed, size_t n, KilnStorage *storage)
 static KilnStatus assign_offsets(KilnPlan *plan, KilnError *err)
 {
     KilnStorage **order = calloc(2 * (plan->n_storages + 1), sizeof(KilnStorage *));
-    KilnStorage **placed = order != NULL ? order + plan->n_storages + 1 : NULL;
+    KilnStorage **assigned = order != NULL ? order + plan->n_storages + 1 : NULL;
     size_t n = 0;
 
     if (order == NULL)
@@ -174,8 +174,8 @@ static KilnStatus assign_offsets(KilnPlan *plan, KilnError *err)
     for (size_t i = 0; i < n; i++) {
         KilnStorage *storage = order[i];
 
-        storage->offset = best_offset(placed, i, storage);
-        keep_sorted(placed, i, storage);
+        storage->offset = best_offset(assigned, i, storage);
+        keep_sorted(assigned, i, storage);
         if (plan->block_size < storage->offset + aligned(storage->bytes))
             plan->block_size = storage->offset + aligned(storage->bytes);
     }

@@ -39,7 +39,7 @@ static KilnTensor *record_resnet(Network *net, const char *depth, int64_t batch_
     assert_int_equal(kiln_params_new(1, &net->params, &err), KILN_OK);
     KilnScope root = kiln_params_root(net->params);
     assert_int_equal(kiln_model_setup(net->built.instance, &root, &in, 1000, &err), KILN_OK);
-    assert_int_equal(kiln_params_place(net->params, &err), KILN_OK);
+    assert_int_equal(kiln_params_allocate(net->params, &err), KILN_OK);
     assert_int_equal(kiln_backend_ref_new(&net->backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net->backend, &net->graph, &err), KILN_OK);
     step.graph = net->graph;

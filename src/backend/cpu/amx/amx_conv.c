@@ -19,11 +19,11 @@
 #include "base/min.h"
 
 enum {
-    MOST_STEPS = 64,    /* tiles of depth in a band */
-    MOST_IMAGES = 32,   /* adjacent */
-    MOST_PLACES = 4096, /* of a row in a plane of x */
-    MOST_TAPS = 64,
-    MOST_PLANES = 16,
+    MAX_STEPS = 64,    /* tiles of depth in a band */
+    MAX_IMAGES = 32,   /* adjacent */
+    MAX_PIXELS = 4096, /* of a row in a plane of x */
+    MAX_TAPS = 64,
+    MAX_PLANES = 16,
     OWN_SUMS = 1 << 18 /* floats, per thread with its own sums */
 };
 
@@ -42,13 +42,13 @@ typedef struct Work {
     int64_t images, groups;           /* adjacent images, and the number of such groups */
     int64_t band_rows, bands;         /* of a group */
     int64_t steps;                    /* of a row: tiles of depth */
-    int64_t plane_rows, plane_places; /* of a band; of a row in a plane of x */
+    int64_t plane_rows, plane_pixels; /* of a band; of a row in a plane of x */
     int64_t out_tiles, in_tiles;      /* even */
     int n_taps, n_planes;
-    Tap taps[MOST_TAPS];
-    int64_t planes[MOST_PLANES][2]; /* phases */
-    int64_t band, begin;            /* current band; total; first band of this thread */
-    int64_t parts;                  /* threads with their own sums; 1: all share each band */
+    Tap taps[MAX_TAPS];
+    int64_t planes[MAX_PLANES][2]; /* phases */
+    int64_t band, begin;           /* current band; total; first band of this thread */
+    int64_t parts;                 /* threads with their own sums; 1: all share each band */
 } Work;
 
 /* ---- Sizes ---------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static int plane_of(Work *w, int64_t py, int64_t px)
     for (int i = 0; i < w->n_planes; i++)
         if (w->planes[i][0] == py && w->planes[i][1] == px)
             return i;
-    if (w->n_planes == MOST_PLANES)
+    if (w->n_planes == MAX_PLANES)
         return -1;
     w->planes[w->n_planes][0] = py;
     w->planes[w->n_planes][1] = px;
@@ -73,18 +73,18 @@ static int plane_of(Work *w, int64_t py, int64_t px)
 
 /* Finds the pixels along an axis whose source for a tap at `reach` is inside x. */
 static void find_inside(const Work *w, Tap *tap, int axis, int64_t reach, int64_t size,
-                        int64_t places)
+                        int64_t pixels)
 {
     const int64_t stride = w->stride[axis], before = w->padding[axis] - reach;
     const int64_t last = size - 1 + before;
 
     tap->from[axis] = before > 0 ? (before + stride - 1) / stride : 0;
-    tap->to[axis] = last < 0 ? 0 : kiln_min_i64(places, last / stride + 1);
+    tap->to[axis] = last < 0 ? 0 : kiln_min_i64(pixels, last / stride + 1);
 }
 
 static bool find_taps(Work *w, const KilnConvAttrs *attrs, int64_t kh, int64_t kw)
 {
-    if (kh * kw > MOST_TAPS)
+    if (kh * kw > MAX_TAPS)
         return false;
     for (int64_t ky = 0; ky < kh; ky++)
         for (int64_t kx = 0; kx < kw; kx++) {
@@ -115,7 +115,7 @@ static int64_t left_line(const Work *w)
 
 static int64_t right_line(const Work *w)
 {
-    return w->plane_rows * w->plane_places * KILN_AMX_ROWS;
+    return w->plane_rows * w->plane_pixels * KILN_AMX_ROWS;
 }
 
 static int64_t sums_size(const Work *w)
@@ -133,16 +133,16 @@ static int64_t band_size(const Work *w)
  * just enough to fill tiles well, for bands with more rows. */
 static int64_t images_of(const Work *w)
 {
-    const int64_t all = kiln_min_i64(up(w->n, 2), MOST_IMAGES);
-    int64_t best = all, least_places = INT64_MAX;
+    const int64_t all = kiln_min_i64(up(w->n, 2), MAX_IMAGES);
+    int64_t best = all, min_pixels = INT64_MAX;
 
-    if (w->out_height * up(w->out_width * all, KILN_AMX_DEPTH) / KILN_AMX_DEPTH <= MOST_STEPS)
+    if (w->out_height * up(w->out_width * all, KILN_AMX_DEPTH) / KILN_AMX_DEPTH <= MAX_STEPS)
         return all;
     for (int64_t images = 2; images <= all; images *= 2) {
-        const int64_t places = up(w->out_width * images, KILN_AMX_DEPTH) * MOST_IMAGES / images;
+        const int64_t pixels = up(w->out_width * images, KILN_AMX_DEPTH) * MAX_IMAGES / images;
 
-        if (places < least_places) {
-            least_places = places;
+        if (pixels < min_pixels) {
+            min_pixels = pixels;
             best = images;
         }
     }
@@ -154,10 +154,10 @@ static void find_bands(Work *w, const int64_t reach[2])
     w->images = images_of(w);
     w->groups = (w->n + w->images - 1) / w->images;
     w->steps = up(w->out_width * w->images, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
-    w->band_rows = kiln_min_i64(w->out_height, w->steps < MOST_STEPS ? MOST_STEPS / w->steps : 1);
+    w->band_rows = kiln_min_i64(w->out_height, w->steps < MAX_STEPS ? MAX_STEPS / w->steps : 1);
     w->bands = (w->out_height + w->band_rows - 1) / w->band_rows;
     w->plane_rows = w->band_rows + reach[0];
-    w->plane_places = w->steps * KILN_AMX_DEPTH + reach[1] * w->images;
+    w->plane_pixels = w->steps * KILN_AMX_DEPTH + reach[1] * w->images;
 }
 
 static int64_t all_bands(const Work *w)
@@ -195,7 +195,7 @@ static bool measure(const KilnCall *call, Work *w)
                    : 1;
     w->out_tiles = up(w->out, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
     w->in_tiles = up(w->in, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
-    return w->plane_places <= MOST_PLACES && find_taps(w, attrs, kh, kw);
+    return w->plane_pixels <= MAX_PIXELS && find_taps(w, attrs, kh, kw);
 }
 
 /* ---- Packing ----------------------------------------------------------------------- */
@@ -203,13 +203,13 @@ static bool measure(const KilnCall *call, Work *w)
 /* Locates a row of pixels in a tensor [n, height, width, channels]: from pixel (y, x) on, every
  * `stride`th. */
 static void find_row(const Work *w, const int64_t size[2], int64_t channels, int64_t y, int64_t x,
-                     int64_t stride, int64_t places, int32_t *at)
+                     int64_t stride, int64_t pixels, int32_t *at)
 {
     const int64_t first = w->band / w->bands * w->images;
 
-    for (int64_t k = 0; k < places; k += w->images, x += stride) {
+    for (int64_t k = 0; k < pixels; k += w->images, x += stride) {
         const bool inside = y >= 0 && y < size[0] && x >= 0 && x < size[1];
-        const int64_t end = kiln_min_i64(places - k, w->images);
+        const int64_t end = kiln_min_i64(pixels - k, w->images);
 
         for (int64_t i = 0; i < end; i++)
             at[k + i] = inside && first + i < w->n
@@ -221,12 +221,12 @@ static void find_row(const Work *w, const int64_t size[2], int64_t channels, int
 static void pack_dy(const Work *w, int64_t row, int32_t *at)
 {
     const int64_t y = w->band % w->bands * w->band_rows + row;
-    const int64_t places = w->steps * KILN_AMX_DEPTH;
+    const int64_t pixels = w->steps * KILN_AMX_DEPTH;
 
-    find_row(w, (const int64_t[]) { w->out_height, w->out_width }, w->out, y, 0, 1, places, at);
+    find_row(w, (const int64_t[]) { w->out_height, w->out_width }, w->out, y, 0, 1, pixels, at);
     for (int64_t t = 0; t < w->out_tiles; t += 2)
         kiln_amx_gather(w->left + t * left_line(w) + row * w->steps * KILN_AMX_TILE, left_line(w),
-                        w->dy + t * KILN_AMX_ROWS, at, places, w->out - t * KILN_AMX_ROWS, false);
+                        w->dy + t * KILN_AMX_ROWS, at, pixels, w->out - t * KILN_AMX_ROWS, false);
 }
 
 static void pack_x(const Work *w, int plane, int64_t row, int32_t *at)
@@ -235,13 +235,13 @@ static void pack_x(const Work *w, int plane, int64_t row, int32_t *at)
     const int64_t y = (w->band % w->bands * w->band_rows + row) * w->stride[0] + phase[0] -
                       w->padding[0];
     uint16_t *to = w->right + plane * w->in_tiles * right_line(w) +
-                   row * w->plane_places * KILN_AMX_ROWS;
+                   row * w->plane_pixels * KILN_AMX_ROWS;
 
     find_row(w, (const int64_t[]) { w->height, w->width }, w->in, y, phase[1] - w->padding[1],
-             w->stride[1], w->plane_places, at);
+             w->stride[1], w->plane_pixels, at);
     for (int64_t t = 0; t < w->in_tiles; t += 2)
         kiln_amx_gather(to + t * right_line(w), right_line(w), w->x + t * KILN_AMX_ROWS, at,
-                        w->plane_places, w->in - t * KILN_AMX_ROWS, true);
+                        w->plane_pixels, w->in - t * KILN_AMX_ROWS, true);
 }
 
 /* Rows of dy first, then those of every plane of x. */
@@ -252,7 +252,7 @@ static int64_t pack_count(const Work *w)
 
 static void pack_row(const Work *w, int64_t i)
 {
-    int32_t at[MOST_PLACES];
+    int32_t at[MAX_PIXELS];
 
     if (i < w->band_rows)
         pack_dy(w, i, at);
@@ -263,7 +263,7 @@ static void pack_row(const Work *w, int64_t i)
 
 static void pack(void *context, KilnShares *shares)
 {
-    for (int64_t i; (i = kiln_take(shares)) >= 0;)
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
         pack_row(context, i);
 }
 
@@ -285,12 +285,12 @@ static void tap_block(const Work *w, const Tap *tap, int64_t row, int64_t column
                                .row = 64 };
     const KilnAmxSide right = { .first = w->right +
                                          (tap->plane * w->in_tiles + 2 * column) * right_line(w) +
-                                         ((from + tap->row) * w->plane_places +
+                                         ((from + tap->row) * w->plane_pixels +
                                           tap->column * w->images + step * KILN_AMX_DEPTH) *
                                              KILN_AMX_ROWS,
                                 .second = right_line(w),
                                 .step = KILN_AMX_TILE,
-                                .run = w->plane_places * KILN_AMX_ROWS,
+                                .run = w->plane_pixels * KILN_AMX_ROWS,
                                 .row = 64 };
 
     kiln_amx_block(sums, KILN_AMX_BLOCK, &left, &right, end > step ? end - step : 0,
@@ -309,7 +309,7 @@ static void one_block(const Work *w, int64_t i)
 static void multiply(void *context, KilnShares *shares)
 {
     kiln_amx_begin();
-    for (int64_t i; (i = kiln_take(shares)) >= 0;)
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
         one_block(context, i);
     kiln_amx_end();
 }
@@ -344,7 +344,7 @@ static void unpack(void *context, KilnShares *shares)
     const Work *w = context;
     const int64_t row_blocks = w->out_tiles / 2;
 
-    for (int64_t block; (block = kiln_take(shares)) >= 0;) {
+    for (int64_t block; (block = kiln_next_item(shares)) >= 0;) {
         const int64_t row = block % row_blocks * KILN_AMX_BLOCK;
 
         for (int64_t o = row; o < kiln_min_i64(w->out, row + KILN_AMX_BLOCK); o++)
@@ -402,8 +402,8 @@ void kiln_amx_conv_weight_run(KilnCall *call)
     if (w.parts > 1)
         kiln_parallel(threads, w.parts, 1, 1, multiply_own, &w);
     for (; w.parts == 1 && w.band < all_bands(&w); w.band++) {
-        kiln_parallel_taken(threads, pack_count(&w), pack, &w);
-        kiln_parallel_taken(threads, block_count(&w), multiply, &w);
+        kiln_parallel_items(threads, pack_count(&w), pack, &w);
+        kiln_parallel_items(threads, block_count(&w), multiply, &w);
     }
-    kiln_parallel_taken(threads, w.out_tiles / 2 * (w.in_tiles / 2), unpack, &w);
+    kiln_parallel_items(threads, w.out_tiles / 2 * (w.in_tiles / 2), unpack, &w);
 }

@@ -14,13 +14,13 @@
 #include "base/min.h"
 
 enum {
-    MOST_TAPS = 64,
-    MOST_PHASES = 16,
-    LEAST_DEPTH = 32,
-    LEAST_CHANNELS = 16,
+    MAX_TAPS = 64,
+    MAX_PHASES = 16,
+    MIN_DEPTH = 32,
+    MIN_CHANNELS = 16,
     /* Below these, oneDNN's kernels are as fast if pixels are adjacent. */
-    LEAST_FORWARD_DEPTH = 512,
-    LEAST_GRADIENT_DEPTH = 256
+    MIN_FORWARD_DEPTH = 512,
+    MIN_GRADIENT_DEPTH = 256
 };
 
 /* Pixels of the result with the same taps: from `first` on, `stride` apart. */
@@ -44,11 +44,11 @@ typedef struct Work {
     int64_t pitch;            /* of a pixel in the copy, padded against cache conflicts */
     int64_t line;             /* a row of tiles of a tap */
     int n_taps, n_phases;
-    Tap taps[MOST_TAPS];
-    Phase phases[MOST_PHASES];
+    Tap taps[MAX_TAPS];
+    Phase phases[MAX_PHASES];
     uint16_t *right, *left; /* packed weight, copied source */
     const Phase *phase;     /* in turn */
-    int64_t at[MOST_TAPS];  /* its taps */
+    int64_t at[MAX_TAPS];   /* its taps */
     int64_t row_blocks;     /* blocks of pixels in a row of the phase */
     bool by_channels;       /* threads split the channels, else the pixels */
 } Work;
@@ -125,12 +125,12 @@ static bool is_fit(const Work *w, const KilnConvAttrs *attrs)
     const int64_t *kernel = w->weight->shape.dim + 2, taps = kernel[0] * kernel[1];
     const bool apart = attrs->stride[0] * attrs->stride[1] > 1;
 
-    if (attrs->groups != 1 || w->depth < LEAST_DEPTH || w->channels < LEAST_CHANNELS ||
-        taps > MOST_TAPS || w->stride[0] * w->stride[1] > MOST_PHASES)
+    if (attrs->groups != 1 || w->depth < MIN_DEPTH || w->channels < MIN_CHANNELS ||
+        taps > MAX_TAPS || w->stride[0] * w->stride[1] > MAX_PHASES)
         return false;
     if (w->gradient)
-        return apart || (taps > 1 && w->depth >= LEAST_GRADIENT_DEPTH);
-    return !apart && taps > 1 && w->depth >= LEAST_FORWARD_DEPTH;
+        return apart || (taps > 1 && w->depth >= MIN_GRADIENT_DEPTH);
+    return !apart && taps > 1 && w->depth >= MIN_FORWARD_DEPTH;
 }
 
 /* Input 0 is the source, for a gradient too; the weight is input 1. */
@@ -180,7 +180,7 @@ static void pack_weight(void *context, KilnShares *shares)
                              .rows = w->channels };
     const int64_t next = w->gradient ? matrix.stride : matrix.spread;
 
-    for (int64_t t; (t = kiln_take(shares)) >= 0;)
+    for (int64_t t; (t = kiln_next_item(shares)) >= 0;)
         for (int64_t k = 0; k < w->depth; k += KILN_AMX_DEPTH)
             for (int i = 0; i < w->n_taps; i++) {
                 uint16_t *tile = w->right + (t * w->n_taps + i) * w->line +
@@ -200,7 +200,7 @@ static void copy_source(void *context, KilnShares *shares)
     const size_t bytes = (size_t)w->depth * sizeof(uint16_t);
     const size_t rest = (size_t)(w->pitch - w->depth) * sizeof(uint16_t);
 
-    for (int64_t row; (row = kiln_take(shares)) >= 0;)
+    for (int64_t row; (row = kiln_next_item(shares)) >= 0;)
         for (int64_t column = 0; column < w->size[1]; column++) {
             const int64_t y = row - w->lead[0], x = column - w->lead[1];
             const bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
@@ -223,18 +223,18 @@ static void copy_source(void *context, KilnShares *shares)
 /* ---- The product -------------------------------------------------------------------- */
 
 /* Stores the rows of a block to their images. */
-static void store(const Work *w, const float *c, int64_t row, int64_t place, int64_t channel)
+static void store(const Work *w, const float *c, int64_t row, int64_t pixel, int64_t channel)
 {
     const int64_t *dim = w->result->shape.dim;
-    const int64_t places = kiln_min_i64(w->phase->size[1] * w->n - place, KILN_AMX_BLOCK);
+    const int64_t pixels = kiln_min_i64(w->phase->size[1] * w->n - pixel, KILN_AMX_BLOCK);
     const int64_t y = w->phase->first[0] + row * w->stride[0];
     KilnAmxResult result = { .f32 = w->result->dtype == KILN_F32,
                              .bias = w->bias != NULL ? w->bias->data : NULL };
     const int64_t size = result.f32 ? 4 : 2;
 
-    for (int64_t i = 0; i < places; i++) {
-        const int64_t n = (place + i) % w->n;
-        const int64_t x = w->phase->first[1] + (place + i) / w->n * w->stride[1];
+    for (int64_t i = 0; i < pixels; i++) {
+        const int64_t n = (pixel + i) % w->n;
+        const int64_t x = w->phase->first[1] + (pixel + i) / w->n * w->stride[1];
 
         result.data = (char *)w->result->data + ((n * dim[1] + y) * dim[2] + x) * dim[3] * size;
         kiln_amx_store(&result, c + i * KILN_AMX_BLOCK, KILN_AMX_BLOCK, 0, channel, 1,
@@ -244,8 +244,8 @@ static void store(const Work *w, const float *c, int64_t row, int64_t place, int
 
 static void one_block(const Work *w, int64_t block, int64_t column)
 {
-    const int64_t row = block / w->row_blocks, place = block % w->row_blocks * KILN_AMX_BLOCK;
-    const KilnAmxSide left = { .first = w->left + (row * w->size[1] * w->n + place) * w->pitch,
+    const int64_t row = block / w->row_blocks, pixel = block % w->row_blocks * KILN_AMX_BLOCK;
+    const KilnAmxSide left = { .first = w->left + (row * w->size[1] * w->n + pixel) * w->pitch,
                                .second = KILN_AMX_ROWS * w->pitch,
                                .step = KILN_AMX_DEPTH,
                                .runs = w->at,
@@ -260,10 +260,10 @@ static void one_block(const Work *w, int64_t block, int64_t column)
 
     kiln_amx_block(c, KILN_AMX_BLOCK, &left, &right, w->line / KILN_AMX_TILE, w->phase->taps,
                    false);
-    store(w, c, row, place, column * KILN_AMX_BLOCK);
+    store(w, c, row, pixel, column * KILN_AMX_BLOCK);
 }
 
-static int64_t place_blocks(const Work *w)
+static int64_t pixel_blocks(const Work *w)
 {
     return w->phase->size[0] * w->row_blocks;
 }
@@ -279,11 +279,11 @@ static void multiply(void *context, KilnShares *shares)
 
     kiln_amx_begin();
     if (w->by_channels)
-        for (int64_t column; (column = kiln_take(shares)) >= 0;)
-            for (int64_t block = 0; block < place_blocks(w); block++)
+        for (int64_t column; (column = kiln_next_item(shares)) >= 0;)
+            for (int64_t block = 0; block < pixel_blocks(w); block++)
                 one_block(w, block, column);
     else
-        for (int64_t block; (block = kiln_take(shares)) >= 0;)
+        for (int64_t block; (block = kiln_next_item(shares)) >= 0;)
             for (int64_t column = 0; column < channel_blocks(w); column++)
                 one_block(w, block, column);
     kiln_amx_end();
@@ -313,14 +313,14 @@ void kiln_amx_conv_image_run(KilnCall *call, bool gradient)
     w.right = call->workspace;
     w.left = w.right + right_size(&w);
     w.by_channels = right_size(&w) > left_size(&w);
-    kiln_parallel_taken(threads, 2 * channel_blocks(&w), pack_weight, &w);
-    kiln_parallel_taken(threads, w.size[0], copy_source, &w);
+    kiln_parallel_items(threads, 2 * channel_blocks(&w), pack_weight, &w);
+    kiln_parallel_items(threads, w.size[0], copy_source, &w);
     for (int i = 0; i < w.n_phases; i++) {
         w.phase = &w.phases[i];
         w.row_blocks = up(w.phase->size[1] * w.n, KILN_AMX_BLOCK) / KILN_AMX_BLOCK;
         for (int tap = 0; tap < w.phase->taps; tap++)
             w.at[tap] = w.taps[w.phase->begin + tap].at;
-        kiln_parallel_taken(threads, w.by_channels ? channel_blocks(&w) : place_blocks(&w),
+        kiln_parallel_items(threads, w.by_channels ? channel_blocks(&w) : pixel_blocks(&w),
                             multiply, &w);
     }
 }

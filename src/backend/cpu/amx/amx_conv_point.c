@@ -18,13 +18,13 @@ static KilnAmxProduct product_of(const KilnCall *call, bool gradient)
 {
     const KilnArg *source = &call->inputs[0], *weight = &call->inputs[1], *y = &call->outputs[0];
     const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
-    const int64_t places = kiln_shape_count(&source->shape) / (gradient ? out : in);
+    const int64_t pixels = kiln_shape_count(&source->shape) / (gradient ? out : in);
     const KilnArg *bias = gradient || call->inputs[2].absent ? NULL : &call->inputs[2];
 
     return (KilnAmxProduct) {
         .left = { .data = source->data,
                   .stride = gradient ? out : in,
-                  .rows = places,
+                  .rows = pixels,
                   .depth = gradient ? out : in },
         .right = { .data = weight->data,
                    .f32 = weight->dtype == KILN_F32,

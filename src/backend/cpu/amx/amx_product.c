@@ -50,7 +50,7 @@ static void pack(const KilnAmxMatrix *matrix, uint16_t *packed, bool right, Kiln
 {
     const int64_t tiles = 2 * blocks(matrix->rows, KILN_AMX_BLOCK);
 
-    for (int64_t item; (item = kiln_take(shares)) >= 0;)
+    for (int64_t item; (item = kiln_next_item(shares)) >= 0;)
         kiln_amx_pack(packed, matrix, right, item * PACKED,
                       kiln_min_i64((item + 1) * PACKED, tiles));
 }
@@ -126,7 +126,7 @@ static void multiply(void *context, KilnShares *shares)
     _Alignas(64) float sums[KILN_AMX_BLOCK * STRIP];
 
     kiln_amx_begin();
-    for (int64_t item; (item = kiln_take(shares)) >= 0;) {
+    for (int64_t item; (item = kiln_next_item(shares)) >= 0;) {
         const int64_t j = item / work->bands * work->group, i = item % work->bands * BAND;
 
         for (int64_t row = i; row < kiln_min_i64(i + BAND, work->row_blocks); row++)
@@ -152,9 +152,9 @@ void kiln_amx_product(const KilnAmxProduct *product, void *workspace)
     work.bands = blocks(work.row_blocks, BAND);
     if (work.group * EACH * threads > work.column_blocks * work.bands)
         work.group = work.column_blocks * work.bands / (EACH * threads) + 1;
-    kiln_parallel_taken(threads, blocks(2 * work.column_blocks, PACKED), pack_right, &work);
+    kiln_parallel_items(threads, blocks(2 * work.column_blocks, PACKED), pack_right, &work);
     if (!is_packed(&product->left))
-        kiln_parallel_taken(threads, blocks(2 * work.row_blocks, PACKED), pack_left, &work);
-    kiln_parallel_taken(threads, work.bands * blocks(work.column_blocks, work.group), multiply,
+        kiln_parallel_items(threads, blocks(2 * work.row_blocks, PACKED), pack_left, &work);
+    kiln_parallel_items(threads, work.bands * blocks(work.column_blocks, work.group), multiply,
                         &work);
 }

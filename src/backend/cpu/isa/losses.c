@@ -69,12 +69,12 @@ static void shifted_exponentials(float *y, float *tops, const float *x, int64_t 
     exponentials(y, rows * n);
 }
 
-enum { MOST_ROWS = 256 };
+enum { MAX_ROWS = 256 };
 
 /* Rows to process together. */
 static int64_t rows_at_once(int64_t rows, int64_t n)
 {
-    int64_t most = BLOCK / n < MOST_ROWS ? BLOCK / n : MOST_ROWS;
+    int64_t most = BLOCK / n < MAX_ROWS ? BLOCK / n : MAX_ROWS;
 
     most = most > 0 ? most : 1;
     return rows < most ? rows : most;
@@ -82,7 +82,7 @@ static int64_t rows_at_once(int64_t rows, int64_t n)
 
 static void softmax(float *y, double *log_sums, const float *x, int64_t rows, int64_t n)
 {
-    float tops[MOST_ROWS];
+    float tops[MAX_ROWS];
 
     for (int64_t done = 0; done < rows;) {
         const int64_t now = rows_at_once(rows - done, n);
@@ -105,7 +105,7 @@ static void softmax(float *y, double *log_sums, const float *x, int64_t rows, in
 
 static void log_softmax(float *y, const float *x, int64_t rows, int64_t n)
 {
-    float scratch[BLOCK], tops[MOST_ROWS];
+    float scratch[BLOCK], tops[MAX_ROWS];
 
     for (int64_t done = 0; done < rows;) {
         const int64_t now = n <= BLOCK ? rows_at_once(rows - done, n) : 1;

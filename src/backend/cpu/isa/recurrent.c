@@ -177,7 +177,7 @@ static void product_of_gates(const KilnRecurrentLoop *loop, float *made, float *
                              const float *gates, int64_t columns, int64_t t, int64_t begin,
                              int64_t end)
 {
-    const int64_t pitch = columns + KILN_RECURRENT_APART;
+    const int64_t pitch = columns + KILN_RECURRENT_PADDING;
 
     for (int64_t b = begin; b < end; b++)
         memcpy(near + (b - begin) * pitch, gates + place(loop, t, b, columns),

@@ -34,13 +34,13 @@ typedef struct KilnRecurrentLoops {
 } KilnRecurrentLoops;
 
 enum {
-    KILN_RECURRENT_APART = 16 /* floats between rows, to avoid conflicts in the cache */
+    KILN_RECURRENT_PADDING = 16 /* floats between rows, to avoid conflicts in the cache */
 };
 
 /* Floats of scratch per sequence. */
 static inline int64_t kiln_recurrent_scratch(int64_t hidden)
 {
-    return 10 * hidden + KILN_RECURRENT_APART;
+    return 10 * hidden + KILN_RECURRENT_PADDING;
 }
 
 extern const KilnRecurrentLoops kiln_recurrent_loops_base, kiln_recurrent_loops_avx2,

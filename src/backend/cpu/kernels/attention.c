@@ -79,7 +79,7 @@ static void run_heads(void *context, KilnShares *shares)
 
     if (work->loop.tiles)
         kiln_amx_begin();
-    for (int64_t i; (i = kiln_take(shares)) >= 0;)
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
         (work->backward ? loops->backward : loops->forward)(&work->loop, scratch, i / s->kv_heads,
                                                             i % s->kv_heads);
     if (work->loop.tiles)
@@ -104,7 +104,7 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
         .backward = backward,
     };
 
-    kiln_parallel_taken(threads_of(call, &loop->s), heads_of(&loop->s), run_heads, &work);
+    kiln_parallel_items(threads_of(call, &loop->s), heads_of(&loop->s), run_heads, &work);
 }
 
 static KilnStatus prepare(KilnCall *call, int first, bool packed)

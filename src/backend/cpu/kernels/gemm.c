@@ -76,18 +76,18 @@ static bool choose_strips(Job *job, int threads)
 }
 
 /* A part of the product; adds its position to the parts reported to `done`. */
-typedef struct Place {
+typedef struct Offset {
     const Job *job;
     int64_t row, column;
-} Place;
+} Offset;
 
 static void part_done(void *context, const KilnGemmPart *part)
 {
-    const Place *place = context;
+    const Offset *offset = context;
 
-    place->job->done(place->job->context,
-                     &(KilnGemmPart) { place->row + part->row, part->rows,
-                                       place->column + part->column, part->columns });
+    offset->job->done(offset->job->context,
+                      &(KilnGemmPart) { offset->row + part->row, part->rows,
+                                        offset->column + part->column, part->columns });
 }
 
 /* The scratch of the calling thread. */
@@ -101,7 +101,7 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
 {
     const KilnGemm *whole = job->gemm;
     KilnGemm gemm = *whole;
-    Place place = { job, row, column };
+    Offset offset = { job, row, column };
 
     gemm.m = kiln_min_i64(job->rows, whole->m - row);
     gemm.n = kiln_min_i64(columns, whole->n - column);
@@ -110,7 +110,7 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
     job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
                         job->b + (gemm.transpose_b ? column * gemm.ldb : column),
                         job->c + row * gemm.ldc + column, scratch_of(job->cpu), packing,
-                        job->done != NULL ? part_done : NULL, &place);
+                        job->done != NULL ? part_done : NULL, &offset);
 }
 
 static void run_parts(void *context, KilnShares *shares)
@@ -118,7 +118,7 @@ static void run_parts(void *context, KilnShares *shares)
     const Job *job = context;
     KilnGemmPacking packing = job->whole ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK;
 
-    for (int64_t begin, end; (begin = kiln_take_some(shares, job->most, &end)) >= 0;) {
+    for (int64_t begin, end; (begin = kiln_next_items(shares, job->most, &end)) >= 0;) {
         run_part(job, begin / job->across * job->rows, begin % job->across * job->columns,
                  (end - begin) * job->columns, packing);
         packing = job->whole ? KILN_GEMM_AGAIN : KILN_GEMM_PACK;
@@ -148,7 +148,7 @@ void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, 
     }
     if (!choose_strips(&job, threads))
         choose_grid(&job, threads);
-    kiln_parallel_taken(threads, job.down * job.across, run_parts, &job);
+    kiln_parallel_items(threads, job.down * job.across, run_parts, &job);
 }
 
 void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b, float *c)

@@ -7,15 +7,15 @@
 #include "backend/cpu/isa/recurrent.h"
 
 /* Indices of an operation's inputs and outputs. */
-typedef struct Places {
+typedef struct ArgIndices {
     int weight, h0, c0, lengths, y; /* y: an input of backward, else an output */
     bool backward;
-} Places;
+} ArgIndices;
 
-static const Places lstm_places = { .weight = 1, .h0 = 2, .c0 = 3, .lengths = 4, .y = 1 };
-static const Places lstm_grad_places = { 4, 5, 6, 7, 8, true };
-static const Places gru_places = { .weight = 1, .h0 = 2, .c0 = -1, .lengths = 3, .y = 1 };
-static const Places gru_grad_places = { 3, 4, -1, 5, 6, true };
+static const ArgIndices lstm_indices = { .weight = 1, .h0 = 2, .c0 = 3, .lengths = 4, .y = 1 };
+static const ArgIndices lstm_grad_indices = { 4, 5, 6, 7, 8, true };
+static const ArgIndices gru_indices = { .weight = 1, .h0 = 2, .c0 = -1, .lengths = 3, .y = 1 };
+static const ArgIndices gru_grad_indices = { 3, 4, -1, 5, 6, true };
 
 static const float *optional(const KilnCall *call, int i)
 {
@@ -34,25 +34,26 @@ static int64_t align(int64_t n)
     return (n + 15) / 16 * 16;
 }
 
-static Parts parts_of(const KilnCall *call, const Places *places)
+static Parts parts_of(const KilnCall *call, const ArgIndices *indices)
 {
-    const KilnShape *weight = &call->inputs[places->weight].shape;
+    const KilnShape *weight = &call->inputs[indices->weight].shape;
     const int64_t gates = weight->dim[0], hidden = weight->dim[1];
     const KilnArg *h = &call->outputs[2]; /* the state, or its gradient */
     const int64_t batch = h->shape.dim[0];
     const bool gru = gates == 3 * hidden;
 
     return (Parts) {
-        .panels = align(kiln_cpu(call)->loops->recurrent->packed(gates, hidden, !places->backward)),
+        .panels =
+            align(kiln_cpu(call)->loops->recurrent->packed(gates, hidden, !indices->backward)),
         .scratch = align(batch * kiln_recurrent_scratch(hidden)),
-        .share = gru && places->backward ? align(kiln_cpu_count(&call->inputs[0])) : 0,
-        .states = places->backward ? align(kiln_cpu_count(&call->inputs[places->y])) : 0,
+        .share = gru && indices->backward ? align(kiln_cpu_count(&call->inputs[0])) : 0,
+        .states = indices->backward ? align(kiln_cpu_count(&call->inputs[indices->y])) : 0,
     };
 }
 
-static KilnStatus prepare(KilnCall *call, const Places *places)
+static KilnStatus prepare(KilnCall *call, const ArgIndices *indices)
 {
-    const Parts parts = parts_of(call, places);
+    const Parts parts = parts_of(call, indices);
 
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;
@@ -61,11 +62,11 @@ static KilnStatus prepare(KilnCall *call, const Places *places)
     return KILN_OK;
 }
 
-static KilnRecurrentLoop loop_of(const KilnCall *call, const Places *places)
+static KilnRecurrentLoop loop_of(const KilnCall *call, const ArgIndices *indices)
 {
     const KilnRecurrentAttrs *attrs = call->attrs;
-    const KilnShape *y = places->backward ? &call->inputs[places->y].shape
-                                          : &call->outputs[places->y].shape;
+    const KilnShape *y = indices->backward ? &call->inputs[indices->y].shape
+                                           : &call->outputs[indices->y].shape;
     const bool first = attrs->batch_first != 0;
 
     return (KilnRecurrentLoop) {
@@ -75,10 +76,11 @@ static KilnRecurrentLoop loop_of(const KilnCall *call, const Places *places)
         .step = first ? 1 : y->dim[1],
         .row = first ? y->dim[1] : 1,
         .reverse = attrs->reverse != 0,
-        .lengths = call->inputs[places->lengths].absent ? NULL : call->inputs[places->lengths].data,
+        .lengths = call->inputs[indices->lengths].absent ? NULL
+                                                         : call->inputs[indices->lengths].data,
         .weight = call->workspace,
-        .h0 = optional(call, places->h0),
-        .c0 = optional(call, places->c0),
+        .h0 = optional(call, indices->h0),
+        .c0 = optional(call, indices->c0),
     };
 }
 
@@ -98,15 +100,15 @@ static void work_part(void *context, int64_t begin, int64_t end)
                 begin, end);
 }
 
-static void run_range(KilnCall *call, const Places *places, const KilnRecurrentLoop *loop,
+static void run_range(KilnCall *call, const ArgIndices *indices, const KilnRecurrentLoop *loop,
                       KilnRecurrentRange range)
 {
-    const KilnArg *weight = &call->inputs[places->weight];
+    const KilnArg *weight = &call->inputs[indices->weight];
     float *workspace = call->workspace;
-    const Work work = { loop, range, workspace + parts_of(call, places).panels };
+    const Work work = { loop, range, workspace + parts_of(call, indices).panels };
 
     kiln_cpu(call)->loops->recurrent->pack(workspace, weight->data, weight->shape.dim[0],
-                                           weight->shape.dim[1], !places->backward);
+                                           weight->shape.dim[1], !indices->backward);
     kiln_parallel(call->backend->threads, loop->batch, 1, 1, work_part, (void *)&work);
 }
 
@@ -195,7 +197,7 @@ static void bias_part(void *context, int64_t begin, int64_t end)
 static KilnStatus lstm_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    return prepare(call, &lstm_places);
+    return prepare(call, &lstm_indices);
 }
 
 /* Computes the gates in place of the inputs' contribution. */
@@ -207,7 +209,7 @@ static void start_gates(KilnCall *call)
 
 static void lstm_run(KilnCall *call)
 {
-    KilnRecurrentLoop loop = loop_of(call, &lstm_places);
+    KilnRecurrentLoop loop = loop_of(call, &lstm_indices);
 
     start_gates(call);
     loop.gates = call->outputs[0].data;
@@ -215,19 +217,19 @@ static void lstm_run(KilnCall *call)
     loop.h = call->outputs[2].data;
     loop.c = call->outputs[3].data;
     loop.kept = call->outputs[4].data;
-    run_range(call, &lstm_places, &loop, kiln_cpu(call)->loops->recurrent->lstm);
+    run_range(call, &lstm_indices, &loop, kiln_cpu(call)->loops->recurrent->lstm);
 }
 
 static KilnStatus lstm_grad_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    return prepare(call, &lstm_grad_places);
+    return prepare(call, &lstm_grad_indices);
 }
 
 static void lstm_grad_run(KilnCall *call)
 {
-    KilnRecurrentLoop loop = loop_of(call, &lstm_grad_places);
-    const Parts parts = parts_of(call, &lstm_grad_places);
+    KilnRecurrentLoop loop = loop_of(call, &lstm_grad_indices);
+    const Parts parts = parts_of(call, &lstm_grad_indices);
     float *workspace = call->workspace;
 
     loop.gates_in = call->inputs[0].data;
@@ -239,7 +241,7 @@ static void lstm_grad_run(KilnCall *call)
     loop.dp = call->outputs[0].data;
     loop.dh0 = call->outputs[2].data;
     loop.dc0 = call->outputs[3].data;
-    run_range(call, &lstm_grad_places, &loop, kiln_cpu(call)->loops->recurrent->lstm_grad);
+    run_range(call, &lstm_grad_indices, &loop, kiln_cpu(call)->loops->recurrent->lstm_grad);
     weight_gradient(call, &loop, loop.dp, workspace + parts.panels + parts.scratch,
                     call->outputs[1].data);
 }
@@ -249,12 +251,12 @@ static void lstm_grad_run(KilnCall *call)
 static KilnStatus gru_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    return prepare(call, &gru_places);
+    return prepare(call, &gru_indices);
 }
 
 static void gru_run(KilnCall *call)
 {
-    KilnRecurrentLoop loop = loop_of(call, &gru_places);
+    KilnRecurrentLoop loop = loop_of(call, &gru_indices);
 
     start_gates(call);
     loop.bias = optional(call, 4);
@@ -262,19 +264,19 @@ static void gru_run(KilnCall *call)
     loop.y = call->outputs[1].data;
     loop.h = call->outputs[2].data;
     loop.kept = call->outputs[3].data;
-    run_range(call, &gru_places, &loop, kiln_cpu(call)->loops->recurrent->gru);
+    run_range(call, &gru_indices, &loop, kiln_cpu(call)->loops->recurrent->gru);
 }
 
 static KilnStatus gru_grad_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    return prepare(call, &gru_grad_places);
+    return prepare(call, &gru_grad_indices);
 }
 
 static void gru_grad_run(KilnCall *call)
 {
-    KilnRecurrentLoop loop = loop_of(call, &gru_grad_places);
-    const Parts parts = parts_of(call, &gru_grad_places);
+    KilnRecurrentLoop loop = loop_of(call, &gru_grad_indices);
+    const Parts parts = parts_of(call, &gru_grad_indices);
     float *workspace = call->workspace;
     float *after = workspace + parts.panels + parts.scratch;
 
@@ -286,7 +288,7 @@ static void gru_grad_run(KilnCall *call)
     loop.dp = call->outputs[0].data;
     loop.dh0 = call->outputs[2].data;
     loop.share = after;
-    run_range(call, &gru_grad_places, &loop, kiln_cpu(call)->loops->recurrent->gru_grad);
+    run_range(call, &gru_grad_indices, &loop, kiln_cpu(call)->loops->recurrent->gru_grad);
     weight_gradient(call, &loop, loop.share, after + parts.share, call->outputs[1].data);
 
     BiasSum sum = { kiln_cpu(call)->loops, loop.share, call->outputs[3].data,

@@ -20,9 +20,9 @@ static GroupNorm group_norm_of(const KilnCall *call, const KilnArg *x)
     GroupNorm norm = {
         .call = call,
         .loops = kiln_cpu(call)->loops->batch_norm,
-        .groups = kiln_groups(call, x, sets.places),
+        .groups = kiln_groups(call, x, sets.pixels),
         .sets = sets,
-        .n = (double)sets.places * (double)sets.run,
+        .n = (double)sets.pixels * (double)sets.run,
     };
     const int64_t threads = call->backend->threads, samples = x->shape.dim[0];
 
@@ -80,7 +80,7 @@ static void near_mean(const GroupNorm *norm, int64_t g, int64_t sample, KilnNorm
 /* For every channel of a sample, the sum and the sum of squares about that element. */
 static void channel_moments(const GroupNorm *norm, int64_t sample, double *mean, double *square)
 {
-    const double places = (double)norm->sets.places;
+    const double pixels = (double)norm->sets.pixels;
 
     for (int64_t g = 0; g < norm->groups.count; g++) {
         const KilnPanels panels = kiln_panels(&norm->groups, g, sample, false);
@@ -92,11 +92,11 @@ static void channel_moments(const GroupNorm *norm, int64_t sample, double *mean,
             norm->loops->sums(&panels.panel[i], kiln_panel_input(norm->call, 0, panels.at[i]),
                               &columns, sums[0], sums[1]);
         for (int64_t c = 0; c < kiln_group_channels(&norm->groups, g); c++) {
-            const double d = kiln_panel_total(&norm->groups, sums[0], c) / places;
+            const double d = kiln_panel_total(&norm->groups, sums[0], c) / pixels;
             const double q = kiln_panel_total(&norm->groups, sums[1], c);
 
             mean[g * norm->groups.size + c] = (double)columns.mean[c] + d;
-            square[g * norm->groups.size + c] = q - d * d * places;
+            square[g * norm->groups.size + c] = q - d * d * pixels;
         }
     }
 }
@@ -112,7 +112,7 @@ static void set_statistics(const GroupNorm *norm, int64_t set, const double *mea
     for (int64_t c = first; c < first + norm->sets.run; c++)
         all += mean[c] / (double)norm->sets.run;
     for (int64_t c = first; c < first + norm->sets.run; c++)
-        about += square[c] + (mean[c] - all) * (mean[c] - all) * (double)norm->sets.places;
+        about += square[c] + (mean[c] - all) * (mean[c] - all) * (double)norm->sets.pixels;
 
     const double var = about < 0.0 ? 0.0 : about / norm->n;
 

@@ -5,7 +5,7 @@
 
 enum { PLAIN_PLACES = 256 };
 
-KilnGroups kiln_groups(const KilnCall *call, const KilnArg *x, int64_t places)
+KilnGroups kiln_groups(const KilnCall *call, const KilnArg *x, int64_t pixels)
 {
     const KilnMdFormat format = kiln_layout_format(&kiln_cpu(call)->dnnl, x->layout, &x->shape);
     KilnGroups groups = {
@@ -17,11 +17,11 @@ KilnGroups kiln_groups(const KilnCall *call, const KilnArg *x, int64_t places)
     if (groups.blocked) {
         groups.size = format == KILN_MD_C16 ? 16 : 8;
         groups.images = x->shape.rank == 4 ? x->shape.dim[0] : groups.rows;
-        groups.places = groups.rows / groups.images;
+        groups.pixels = groups.rows / groups.images;
     } else {
         groups.size = KILN_PANEL;
-        groups.places = places > 0 ? places : PLAIN_PLACES;
-        groups.images = (groups.rows + groups.places - 1) / groups.places;
+        groups.pixels = pixels > 0 ? pixels : PLAIN_PLACES;
+        groups.images = (groups.rows + groups.pixels - 1) / groups.pixels;
     }
     groups.count = (groups.channels + groups.size - 1) / groups.size;
     return groups;
@@ -36,9 +36,9 @@ int64_t kiln_group_channels(const KilnGroups *groups, int64_t g)
 
 static KilnPanels plain_panels(const KilnGroups *groups, int64_t g, int64_t image, KilnPanel panel)
 {
-    const int64_t first = image * groups->places, left = groups->rows - first;
+    const int64_t first = image * groups->pixels, left = groups->rows - first;
 
-    panel.rows = left < groups->places ? left : groups->places;
+    panel.rows = left < groups->pixels ? left : groups->pixels;
     panel.stride = groups->channels;
     panel.columns = (int)kiln_group_channels(groups, g);
     return (KilnPanels) { .n = 1,
@@ -50,7 +50,7 @@ static KilnPanels plain_panels(const KilnGroups *groups, int64_t g, int64_t imag
  * is a row of its own. */
 KilnPanels kiln_panels(const KilnGroups *groups, int64_t g, int64_t image, bool relu)
 {
-    const int64_t elements = groups->places * groups->size;
+    const int64_t elements = groups->pixels * groups->size;
     KilnPanel panel = { .rows = elements / KILN_PANEL,
                         .stride = KILN_PANEL,
                         .columns = KILN_PANEL,

@@ -7,7 +7,7 @@
 /* Activations [..., C] as images × groups of channels. Group g begins at channel g * size. */
 typedef struct KilnGroups {
     int64_t channels, count, size; /* total channels; groups; channels in each group but the last */
-    int64_t images, places, rows;  /* images; rows of [..., C] per image but the last; all rows */
+    int64_t images, pixels, rows;  /* images; rows of [..., C] per image but the last; all rows */
     bool blocked;
     unsigned bf16; /* KILN_NORM_... bits of the activations, set by the kernel */
 } KilnGroups;
@@ -19,8 +19,8 @@ typedef struct KilnPanels {
     int64_t at[2]; /* in elements */
 } KilnPanels;
 
-/* `places` is the number of rows per image in plain order; 0: any split. */
-KilnGroups kiln_groups(const KilnCall *call, const KilnArg *x, int64_t places);
+/* `pixels` is the number of rows per image in plain order; 0: any split. */
+KilnGroups kiln_groups(const KilnCall *call, const KilnArg *x, int64_t pixels);
 /* Channels of group g. */
 int64_t kiln_group_channels(const KilnGroups *groups, int64_t g);
 KilnPanels kiln_panels(const KilnGroups *groups, int64_t g, int64_t image, bool relu);
