@@ -1,5 +1,5 @@
-/* Which function of which component a thread is in: for the report of a crash, and for the error
- * of a function that fails without a reason. */
+/* Tracks which function of which component a thread is in, for crash reports and for errors without
+ * a reason. */
 #ifndef KILN_BASE_CALL_H
 #define KILN_BASE_CALL_H
 
@@ -16,7 +16,7 @@ void kiln_call_enter(const KilnInstance *who, const char *hook);
 void kiln_call_leave(void);
 /* The same of a function that is called without an instance (KilnComponent.check). */
 void kiln_call_enter_component(const KilnComponent *component, const char *path, const char *hook);
-/* After a function that returned `status`, which is returned: a failure without a text gets one. */
+/* Give a failure without a message one; returns `status`. */
 KilnStatus kiln_call_result(KilnStatus status, KilnError *err);
 /* Forget what a process entered before it forked this one. */
 void kiln_call_clear(void);

@@ -18,7 +18,7 @@ KILN_NODISCARD KilnStatus kiln_parse_duration(const char *text, double *ret, Kil
 /* Bytes: 512, 64KiB, 64MiB, 1.5GiB, 2GB (powers of ten without the i), K, M, G, T
  * alone are the binary ones. Whole bytes only. KILN_E_TYPE, KILN_E_RANGE. */
 KILN_NODISCARD KilnStatus kiln_parse_size(const char *text, int64_t *ret, KilnError *err);
-/* The shortest text that reads back as the same double; always looks like a
+/* The shortest text that parses to the same double; always looks like a
  * float (1.0, 1e-05, .inf). `buf` of at least KILN_F64_TEXT bytes; returns buf. */
 const char *kiln_format_f64(double value, char *buf, size_t size);
 #define KILN_F64_TEXT 32

@@ -1,4 +1,4 @@
-/* Growable text, and small questions about text. */
+/* Growable text, and comparisons of text. */
 #ifndef KILN_BASE_TEXT_H
 #define KILN_BASE_TEXT_H
 
@@ -17,11 +17,11 @@ void kiln_text_append_n(KilnText *text, const char *more, size_t n);
 void kiln_text_char(KilnText *text, char c);
 void kiln_text_printf(KilnText *text, const char *format, ...) KILN_PRINTF(2, 3);
 void kiln_text_vprintf(KilnText *text, const char *format, va_list args) KILN_PRINTF(2, 0);
-/* Append a word as a shell reads it back: in quotes where it needs them. */
+/* Append a word quoted for the shell, if it needs quotes. */
 void kiln_text_shell_word(KilnText *text, const char *word);
 /* Empty, memory kept. */
 void kiln_text_clear(KilnText *text);
-/* The text, owned by the caller ("" when nothing was appended); NULL when memory ran out. */
+/* The text, owned by the caller ("" if nothing was appended); NULL when memory ran out. */
 char *kiln_text_take(KilnText *text);
 /* The end of a function that returns text: *ret is the text, owned by the caller, unless `status`
  * is an error or memory ran out. Releases `text`; returns the status. */
@@ -41,11 +41,11 @@ bool kiln_starts_with(const char *text, const char *prefix);
 bool kiln_ends_with(const char *text, const char *suffix);
 /* A heap copy, owned by the caller; NULL when memory is out. */
 char *kiln_strdup(const char *text);
-/* What is called `name` in other programs for training is called so here: "lr" for
- * "learning_rate"; NULL: nothing known. */
+/* kiln's name for what other training programs call `name`: "lr" for "learning_rate"; NULL:
+ * unknown. */
 const char *kiln_usual_name(const char *name);
-/* The name in `names` closest to `text` by edit distance, close enough to be a likely typo, else
- * the usual name of what `text` is; NULL when there is none. */
+/* The name in `names` closest to `text` by edit distance, if it is a likely typo, else
+ * kiln_usual_name(text); NULL: none. */
 const char *kiln_nearest(const char *text, const char *const *names, size_t n);
 
 #endif

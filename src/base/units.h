@@ -1,4 +1,4 @@
-/* Numbers as people read them, in a few characters. */
+/* Numbers with units, for people. */
 #ifndef KILN_BASE_UNITS_H
 #define KILN_BASE_UNITS_H
 

@@ -42,7 +42,7 @@ struct KilnCache {
     int fd;
     size_t size;
     bool replaced;
-    KilnCacheCounts told; /* what the user knows */
+    KilnCacheCounts reported; /* already reported to the user */
     /* Atomic: */
     int64_t hits, misses, damaged;
     int write_error, read_error;
@@ -293,31 +293,31 @@ void kiln_cache_report(KilnCache *cache, const char *who,
 
     if (cache == NULL)
         return;
-    const KilnCacheCounts now = kiln_cache_counts(cache), told = cache->told;
-    cache->told = now;
-    if (now.replaced && !told.replaced) {
+    const KilnCacheCounts now = kiln_cache_counts(cache), reported = cache->reported;
+    cache->reported = now;
+    if (now.replaced && !reported.replaced) {
         snprintf(line, sizeof(line), "%s: %s was truncated or damaged, and is rebuilt", who,
                  cache->path);
         say(ctx, line);
     }
-    if (now.damaged > told.damaged) {
+    if (now.damaged > reported.damaged) {
         snprintf(line, sizeof(line), "%s: %s: %lld entries were damaged, and were rebuilt", who,
-                 cache->path, (long long)(now.damaged - told.damaged));
+                 cache->path, (long long)(now.damaged - reported.damaged));
         say(ctx, line);
     }
-    if (now.cut && !told.cut) {
+    if (now.cut && !reported.cut) {
         snprintf(line, sizeof(line),
                  "%s: %s was cut short while it was in use; what is missing is "
                  "decoded again",
                  who, cache->path);
         say(ctx, line);
     }
-    if (now.read_error != 0 && told.read_error == 0) {
+    if (now.read_error != 0 && reported.read_error == 0) {
         snprintf(line, sizeof(line), "%s: %s: %s; what can't be read is decoded each time", who,
                  cache->path, strerror(now.read_error));
         say(ctx, line);
     }
-    if (now.write_error != 0 && told.write_error == 0) {
+    if (now.write_error != 0 && reported.write_error == 0) {
         snprintf(line, sizeof(line), "%s: %s: %s; what is not in it is made each time", who,
                  cache->path, strerror(now.write_error));
         say(ctx, line);

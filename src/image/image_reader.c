@@ -118,7 +118,7 @@ static KilnStatus common_size(const KilnImageForm *form, const KilnImageSet *con
 
 /* Where the transforms lead to one size from any, the first file still shows
  * whether they suit the data at all. */
-static KilnStatus probe_first(const KilnImageForm *form, const char *path, KilnError *err)
+static KilnStatus check_first(const KilnImageForm *form, const char *path, KilnError *err)
 {
     int64_t size[3];
     KilnStatus status = kiln_image_png_size(path, form->max_pixels, size, err);
@@ -145,7 +145,7 @@ KilnStatus kiln_image_reader_shape(const KilnImageReader *reader, const KilnImag
     const bool known = shape[0] > 0 && shape[1] > 0;
 
     if (status >= 0 && known && !scaled)
-        status = probe_first(form, sets[0]->paths[0], err);
+        status = check_first(form, sets[0]->paths[0], err);
     if (status >= 0 && !known) {
         status = common_size(form, sets, n, poll, decoded, err);
         memcpy(shape, decoded, sizeof(shape));

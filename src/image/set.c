@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 #define MAX_DEPTH 32 /* of folders below the one that is searched */
-static const char *const finding = "finding images";
+static const char *const what = "finding images";
 enum { MAX_REASONS = 16 }; /* for leaving files out; all further ones share the last */
 
 /* A set while it grows. */
@@ -172,7 +172,7 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
     for (size_t i = 0; i < count && status >= 0; i++) {
         if (names[i][0] == '.')
             continue;
-        status = kiln_poll_check(b->poll, finding, (int64_t)b->count, 0, err);
+        status = kiln_poll_check(b->poll, what, (int64_t)b->count, 0, err);
         if (status < 0)
             break;
         if (is_png_name(names[i])) {
@@ -262,7 +262,7 @@ static KilnStatus known_label(const char *folder, const char *name, const KilnIm
 }
 
 /* Replace the names found by those of `known`. */
-static KilnStatus adopt_classes(Builder *b, const KilnImageSet *known, KilnError *err)
+static KilnStatus use_known_classes(Builder *b, const KilnImageSet *known, KilnError *err)
 {
     size_t count = (size_t)known->n_classes;
     const char **classes = malloc((count + 1) * sizeof(*classes));
@@ -301,7 +301,7 @@ KilnStatus kiln_image_set_scan(const char *folder, const KilnImageSet *known, co
         free(path);
     }
     if (status >= 0 && known != NULL)
-        status = adopt_classes(&b, known, err);
+        status = use_known_classes(&b, known, err);
     if (status < 0) {
         builder_release(&b);
         return status;
@@ -336,7 +336,7 @@ static KilnStatus find_below(Builder *b, const char *folder, int depth, KilnErro
 
         if (names[i][0] == '.')
             continue;
-        status = kiln_poll_check(b->poll, finding, (int64_t)b->count, 0, err);
+        status = kiln_poll_check(b->poll, what, (int64_t)b->count, 0, err);
         if (status < 0)
             break;
         char *path = kiln_path_join(folder, names[i]);

@@ -23,7 +23,7 @@ enum {
 typedef struct Layout {
     const KilnPlotGallery *what;
     int scale; /* screen pixels for one of an image */
-    double wide, high;
+    double width, height;
 } Layout;
 
 static size_t rows_of(const KilnPlotGallery *what, size_t part)
@@ -47,7 +47,7 @@ static double row_of(const Layout *layout, size_t part)
     for (size_t i = 0; i < rows->n; i++)
         two = two ||
               (rows->images[i].caption != NULL && strchr(rows->images[i].caption, '\n') != NULL);
-    return layout->high + CAPTION + (two ? LINE : 0) + GAP;
+    return layout->height + CAPTION + (two ? LINE : 0) + GAP;
 }
 
 static void draw_caption(KilnCanvas *canvas, const char *caption, double x, double y)
@@ -110,7 +110,7 @@ static KilnStatus draw_image(KilnCanvas *canvas, const Layout *layout, const Kil
     cairo_restore(canvas->cr);
     cairo_surface_destroy(surface);
     if (image->caption != NULL)
-        draw_caption(canvas, image->caption, x + layout->wide / 2.0, y + layout->high + 4.0);
+        draw_caption(canvas, image->caption, x + layout->width / 2.0, y + layout->height + 4.0);
     return KILN_OK;
 }
 
@@ -131,7 +131,7 @@ static KilnStatus draw_part(KilnCanvas *canvas, const Layout *layout, size_t par
     top += title_of(what, part);
     for (size_t i = 0; i < rows->n && status >= 0; i++)
         status = draw_image(canvas, layout, &rows->images[i],
-                            MARGIN + (double)(i % columns) * (layout->wide + GAP),
+                            MARGIN + (double)(i % columns) * (layout->width + GAP),
                             top + (double)(i / columns) * row_of(layout, part), err);
     return status;
 }
@@ -144,8 +144,8 @@ static Layout lay_out(const KilnPlotGallery *what)
     return (Layout) {
         .what = what,
         .scale = scale,
-        .wide = (double)what->width * scale,
-        .high = (double)what->height * scale,
+        .width = (double)what->width * scale,
+        .height = (double)what->height * scale,
     };
 }
 
@@ -162,7 +162,7 @@ KilnStatus kiln_plot_gallery(const char *path, const KilnPlotGallery *gallery, K
     double height = 2 * MARGIN, top = MARGIN;
     for (size_t i = 0; i < gallery->n_parts; i++)
         height += title_of(gallery, i) + (double)rows_of(gallery, i) * row_of(&layout, i);
-    const double width = 2 * MARGIN + gallery->columns * (layout.wide + GAP) - GAP;
+    const double width = 2 * MARGIN + gallery->columns * (layout.width + GAP) - GAP;
     KilnStatus status = kiln_canvas_init(&canvas, (int)fmin(width, 1e6), (int)fmin(height, 1e6),
                                          err);
     for (size_t i = 0; i < gallery->n_parts && status >= 0; i++) {

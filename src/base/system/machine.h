@@ -6,12 +6,12 @@
 #include "kiln/base.h"
 
 typedef struct KilnProcessors {
-    int online;   /* logical processors of the machine; 0: unknown */
-    int allowed;  /* of those, on which the process may run */
-    int cores;    /* physical cores of the allowed processors */
-    double quota; /* processor time that control groups allow; INFINITY: no limit */
-    int asked;    /* OMP_NUM_THREADS; 0: not set */
-    int threads;  /* the number of compute threads to use, at least 1 */
+    int online;      /* logical processors of the machine; 0: unknown */
+    int allowed;     /* of those, on which the process may run */
+    int cores;       /* physical cores of the allowed processors */
+    double quota;    /* processor time that control groups allow; INFINITY: no limit */
+    int omp_threads; /* OMP_NUM_THREADS; 0: not set */
+    int threads;     /* the number of compute threads to use, at least 1 */
 } KilnProcessors;
 
 /* From the numbers of the allowed processors and the files in `root`. `omp_num_threads` is that

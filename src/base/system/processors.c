@@ -102,10 +102,10 @@ static double quota_of(const KilnCgroup *group, bool second, KilnText *text)
     int64_t quota = -1, period = -1;
 
     if (second && kiln_cgroup_read(group, "cpu.max", text)) {
-        const char *behind = kiln_kernel_word(text->data, word, sizeof(word));
+        const char *rest = kiln_kernel_word(text->data, word, sizeof(word));
 
         quota = kiln_kernel_number(text->data);
-        period = behind != NULL ? kiln_kernel_number(behind) : -1;
+        period = rest != NULL ? kiln_kernel_number(rest) : -1;
     } else if (!second && kiln_cgroup_read(group, "cpu.cfs_quota_us", text)) {
         quota = kiln_kernel_number(text->data);
         if (kiln_cgroup_read(group, "cpu.cfs_period_us", text))
@@ -135,12 +135,12 @@ static double least_quota(const char *root)
 /* ---- Together ------------------------------------------------------------------------------ */
 
 /* OMP_NUM_THREADS may be a list, one number for each level of nesting. */
-static int asked_for(const char *text)
+static int parse_omp_threads(const char *text)
 {
     while (text != NULL && *text == ' ')
         text++;
-    int asked = text != NULL ? take_number(&text) : 0;
-    return asked > 0 ? asked : 0;
+    int omp_threads = text != NULL ? take_number(&text) : 0;
+    return omp_threads > 0 ? omp_threads : 0;
 }
 
 KilnProcessors kiln_processors_read(const char *root, const int *allowed, size_t n,
@@ -151,7 +151,7 @@ KilnProcessors kiln_processors_read(const char *root, const int *allowed, size_t
         .allowed = (int)n,
         .cores = count_cores(root, allowed, n),
         .quota = least_quota(root),
-        .asked = asked_for(omp_num_threads),
+        .omp_threads = parse_omp_threads(omp_num_threads),
     };
 
     if (kiln_kernel_file(root, "/sys/devices/system/cpu/online", &text))
@@ -160,8 +160,8 @@ KilnProcessors kiln_processors_read(const char *root, const int *allowed, size_t
     ret.threads = ret.cores;
     if (ret.quota < (double)ret.threads)
         ret.threads = (int)ceil(ret.quota);
-    if (ret.asked > 0)
-        ret.threads = ret.asked;
+    if (ret.omp_threads > 0)
+        ret.threads = ret.omp_threads;
     if (ret.threads < 1)
         ret.threads = 1;
     return ret;
@@ -186,7 +186,7 @@ KilnProcessors kiln_processors_here(void)
 const char *kiln_processors_why(const KilnProcessors *processors, char *buf, size_t size)
 {
     buf[0] = '\0';
-    if (processors->asked > 0)
+    if (processors->omp_threads > 0)
         snprintf(buf, size, "set by OMP_NUM_THREADS");
     else if (processors->quota < (double)processors->cores)
         snprintf(buf, size, "the control group gives the time of %.3g processors, of %d cores",

@@ -295,7 +295,7 @@ static void test_here(void **state)
 
     (void)state;
     assert_true(here.threads >= 1);
-    assert_true(here.asked > 0 || here.threads <= here.allowed);
+    assert_true(here.omp_threads > 0 || here.threads <= here.allowed);
     assert_true(here.cores <= here.allowed);
     assert_true(kiln_memory_read("", &memory));
     assert_true(memory.available > 0 && memory.available <= memory.limit);
