@@ -15,7 +15,7 @@
 #include "base/text.h"
 
 #define MAX_DEPTH 32 /* of folders below the one that is searched */
-static const char *const what = "finding images";
+static const char *const progress_text = "finding images";
 enum { MAX_REASONS = 16 }; /* for leaving files out; all further ones share the last */
 
 /* A set while it grows. */
@@ -172,7 +172,7 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
     for (size_t i = 0; i < count && status >= 0; i++) {
         if (names[i][0] == '.')
             continue;
-        status = kiln_poll_check(b->poll, what, (int64_t)b->count, 0, err);
+        status = kiln_poll_check(b->poll, progress_text, (int64_t)b->count, 0, err);
         if (status < 0)
             break;
         if (is_png_name(names[i])) {
@@ -336,7 +336,7 @@ static KilnStatus find_below(Builder *b, const char *folder, int depth, KilnErro
 
         if (names[i][0] == '.')
             continue;
-        status = kiln_poll_check(b->poll, what, (int64_t)b->count, 0, err);
+        status = kiln_poll_check(b->poll, progress_text, (int64_t)b->count, 0, err);
         if (status < 0)
             break;
         char *path = kiln_path_join(folder, names[i]);
