@@ -82,15 +82,15 @@ static void fill_choices(Filler *filler)
     KilnConfigNode *choices = kiln_node_new(&filler->maker, KILN_NODE_MAP);
 
     for (size_t i = 0; choices != NULL && i < config->n_selections; i++) {
-        const KilnSelection *chosen = &config->selections[i];
-        KilnConfigNode *option = chosen->option != NULL
-                                     ? text(filler, chosen->option)
+        const KilnSelection *selection = &config->selections[i];
+        KilnConfigNode *option = selection->option != NULL
+                                     ? text(filler, selection->option)
                                      : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
 
-        if (chosen->several)
+        if (selection->several)
             continue; /* a list of options */
-        if (kiln_node_append(config->arena, choices, chosen->key, filler->maker.origin, option) ==
-            NULL)
+        if (kiln_node_append(config->arena, choices, selection->key, filler->maker.origin,
+                             option) == NULL)
             no_memory(filler);
     }
     put(filler, "runtime", "choices", choices);

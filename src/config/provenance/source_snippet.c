@@ -14,22 +14,28 @@
 
 enum { GUTTER = 8, TAB = 8, NARROWEST = 20 };
 
-/* ---- Finding the line ---------------------------------------------------------------- */
+/* ---- The line ----------------------------------------------------------------------- */
 
 /* Length of the line break at `p`, as YAML has them; 0: none. */
 static size_t break_length(const char *p, const char *end)
 {
-    size_t left = (size_t)(end - p);
+    static const char *const breaks[] = { "\n",       "\r\n",         "\r",
+                                          "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9" };
 
-    if (*p == '\n')
-        return 1;
-    if (*p == '\r')
-        return left > 1 && p[1] == '\n' ? 2 : 1;
-    if (left > 1 && memcmp(p, "\xc2\x85", 2) == 0)
-        return 2;
-    if (left > 2 && (memcmp(p, "\xe2\x80\xa8", 3) == 0 || memcmp(p, "\xe2\x80\xa9", 3) == 0))
-        return 3;
+    for (size_t i = 0; i < KILN_COUNT(breaks); i++) {
+        const size_t n = strlen(breaks[i]);
+
+        if (n <= (size_t)(end - p) && memcmp(p, breaks[i], n) == 0)
+            return n;
+    }
     return 0;
+}
+
+static const char *line_end(const char *p, const char *end)
+{
+    while (p < end && break_length(p, end) == 0)
+        p++;
+    return p;
 }
 
 static bool take_line(const char *text, size_t size, int number, KilnText *ret)
@@ -41,16 +47,12 @@ static bool take_line(const char *text, size_t size, int number, KilnText *ret)
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         p += 3;
     for (int line = 1; line < number; line++) {
-        while (p < end && break_length(p, end) == 0)
-            p++;
+        p = line_end(p, end);
         if (p == end)
             return false;
         p += break_length(p, end);
     }
-    const char *start = p;
-    while (p < end && break_length(p, end) == 0)
-        p++;
-    kiln_text_append_n(ret, start, (size_t)(p - start));
+    kiln_text_append_n(ret, p, (size_t)(line_end(p, end) - p));
     return true;
 }
 
@@ -102,27 +104,17 @@ static size_t offset_of(const char *line, size_t size, int n)
     return at;
 }
 
-static void measure(Drawing *drawing, size_t start, size_t end)
+/* Screen columns of the first `bytes` bytes. */
+static int columns_of(const Drawing *drawing, size_t bytes)
 {
     int column = 0;
 
-    drawing->at = drawing->end = -1;
-    for (size_t at = 0; at < drawing->size;) {
+    for (size_t at = 0; at < drawing->size && at < bytes;) {
         uint32_t c;
 
-        if (at >= start && drawing->at < 0)
-            drawing->at = column;
-        if (at >= end && drawing->end < 0)
-            drawing->end = column;
         column += next_width(drawing, &at, column, &c);
     }
-    drawing->total = column;
-    if (drawing->at < 0)
-        drawing->at = column;
-    if (drawing->end < 0)
-        drawing->end = column;
-    if (drawing->end <= drawing->at)
-        drawing->end = drawing->at + 1;
+    return column;
 }
 
 /* Select the part of a long line around the caret. */
@@ -167,7 +159,7 @@ static void draw_line(const Drawing *drawing, KilnText *text)
             break;
         if (column - width < left)
             continue;
-        /* Half of a wide character may be cut off. */
+        /* Half of a double-width character may be cut off. */
         kiln_text_printf(text, "%*s", column - width - drawn, "");
         draw_character(text, drawing->line + at, next - at, c, width);
         drawn = column;
@@ -195,7 +187,11 @@ static void draw(KilnText *text, const KilnOrigin *origin, const char *line, siz
                           : kiln_token_yaml(line, size, start);
     int room = (width > NARROWEST ? width : NARROWEST) - GUTTER;
 
-    measure(&drawing, start, end);
+    drawing.at = columns_of(&drawing, start);
+    drawing.end = columns_of(&drawing, end);
+    drawing.total = columns_of(&drawing, size);
+    if (drawing.end <= drawing.at)
+        drawing.end = drawing.at + 1;
     select_part(&drawing, room);
     if (argument)
         kiln_text_printf(text, "%*s | ", GUTTER - 3, "");

@@ -1,5 +1,5 @@
-/* The composed tree. Nodes have an origin and a history: a value that replaces another keeps it.
- * They live in the config's arena. */
+/* The composed tree. Nodes have an origin and a history: an overridden value stays in the history
+ * of the new one. They live in the config's arena. */
 #ifndef KILN_CONFIG_TREE_NODE_H
 #define KILN_CONFIG_TREE_NODE_H
 
@@ -30,7 +30,7 @@ typedef struct KilnEntry {
 } KilnEntry;
 
 /* What a value does to the value that it is merged with: given by its tag in a file, or by the
- * operator of an argument. A merged node keeps it. */
+ * operator of an argument. A merged node still has it. */
 typedef enum KilnEdit {
     KILN_EDIT_NONE,
     KILN_EDIT_APPEND,  /* append the items to the list */

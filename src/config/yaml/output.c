@@ -26,7 +26,7 @@ bool kiln_config_hides_path(const KilnConfig *config, const char *path)
     return kiln_path_next(&path, key) && kiln_config_hides(config, key);
 }
 
-/* ---- Finding ---------------------------------------------------------------------------- */
+/* ---- Nodes ------------------------------------------------------------------------------ */
 
 static void report_removed(const KilnRemoved *removed, KilnError *err)
 {

@@ -1,4 +1,4 @@
-/* What is wrong with a text that is not YAML, in the words of the person who wrote it. */
+/* Explains why a text is not YAML, in the terms of the person who wrote it. */
 #ifndef KILN_CONFIG_YAML_SYNTAX_HINT_H
 #define KILN_CONFIG_YAML_SYNTAX_HINT_H
 
@@ -6,9 +6,9 @@
 
 #include "kiln/base.h"
 
-/* Say what a parser's syntax error in `text` comes from; *ret_mark is the place to mend. The usual
- * slips (tabs, indentation, a missing blank or quote) have messages of their own; of anything else
- * libyaml's is repeated. */
+/* Describe the parser's syntax error in `text`; *ret_mark is where to fix it. Common mistakes
+ * (tabs, indentation, a missing blank or quote) have messages of their own; else libyaml's is used.
+ */
 void kiln_syntax_hint_describe(const yaml_parser_t *parser, const char *text, size_t size,
                                KilnError *ret, yaml_mark_t *ret_mark);
 

@@ -27,7 +27,7 @@ static bool is_bad_byte(const char *p, size_t length)
     return length == 1 && (unsigned char)*p >= 0x80;
 }
 
-/* Controls, line breaks of YAML other than \n, byte order marks: nothing that prints. */
+/* Controls, line breaks of YAML other than \n, byte order marks: not printable. */
 static bool must_escape(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
@@ -298,7 +298,7 @@ static void write_on_key_line(KilnText *text, const KilnConfigNode *node)
         kiln_text_append(text, "{}");
 }
 
-/* After "key:" or "-": a scalar goes on the same line, a container on the next ones. */
+/* After "key:" or "-": a scalar on the same line, a container on the next ones. */
 static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
                               const Level *level, bool in_list, KilnError *err)
 {
