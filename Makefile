@@ -95,7 +95,7 @@ PLUGINS := $(B)/examples/plugin/resmlp.so
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check check-peers verify-resume power-cut faults bench bench-loop bench-config install format lint check-format check-layers check-headers units \
+.PHONY: all demo check check-peers verify-resume power-cut faults bench bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
 	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
@@ -323,6 +323,9 @@ lint:
 		-DKILN_ISA=base -j$(shell nproc) src callbacks datamodules tasks examples
 check-layers:
 	@sh tools/check_layers.sh
+	@python3 tools/check_names.py
+check-pointers:
+	@python3 tools/check_pointers.py
 check-headers:
 	@for h in $(filter-out $(if $(CAIRO),,src/plot/canvas.h),$(HEADERS)); do \
 		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(OPTIONAL_FLAGS) -std=c17 -fopenmp -Wall -Wextra -Wno-psabi -Werror -fsyntax-only -x c $$h || exit 1; \
@@ -336,6 +339,6 @@ help:
 	@echo 'make demo | check | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
-	@echo 'make format | check-format | lint | check-layers | check-headers | clean'
+	@echo 'make format | check-format | lint | check-layers | check-pointers | check-headers | clean'
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(SUPPORT_OBJ:.o=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(PLUGINS:.so=.d)

@@ -36,6 +36,7 @@ step "build release, gcc, -Werror" $make VARIANT=release all units plugins
 release=$?
 step "build with clang, -Werror" $make VARIANT=clang all
 step "layers" make --no-print-directory check-layers
+step "pointers in comments and docs" make --no-print-directory check-pointers
 step "headers compile alone" make --no-print-directory check-headers
 step "format" make --no-print-directory check-format
 step "lint" make --no-print-directory lint

@@ -19,7 +19,7 @@ step() {
     log=$check/$(echo "$name" | tr ' /' '__').log
     if "$@" >"$log" 2>&1 </dev/null; then
         result="$(printf 'ok    %-44s %4ds' "$name" $(($(date +%s) - start)))"
-        result="$result$(grep -E '^(skip|headers:|layers:|docs:|fuzz )' "$log" | sort -u | sed '1s/^/\n/')"
+        result="$result$(grep -E '^(skip|headers:|layers:|pointers:|docs:|fuzz )' "$log" | sort -u | sed '1s/^/\n/')"
         echo "$result" | tee -a "$check/results"
         return 0
     fi

@@ -27,7 +27,7 @@ typedef struct KilnSignals {
 } KilnSignals;
 /* Install the signal handlers. SIGINT, SIGTERM, SIGHUP, SIGXCPU and SIGPIPE request a stop; a
  * second one of the first three ends the process at once. SIGUSR1 requests a checkpoint. The run
- * polls the requests between batches: train/loop/stop_requests.c. */
+ * polls the requests between batches: train/loop/signals.c. */
 KilnSignals kiln_screen_catch_signals(void);
 /* 128 + the signal that requested a stop; 0: none. */
 int kiln_screen_signal_status(void);

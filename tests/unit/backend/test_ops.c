@@ -1,4 +1,4 @@
-/* Every operation over its samples (tests/unit/ops): the CPU backend against the
+/* Every operation over its samples (tests/support/ops): the CPU backend against the
  * plain C reference, values and gradients, over shapes that are awkward for
  * vectors, blocks and threads; and the gradients against finite differences in
  * f64. */
