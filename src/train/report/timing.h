@@ -1,6 +1,6 @@
 /* The times that a run measures of itself, for the summary, the profile and the live status. */
-#ifndef KILN_TRAIN_LOOP_TIMING_H
-#define KILN_TRAIN_LOOP_TIMING_H
+#ifndef KILN_TRAIN_REPORT_TIMING_H
+#define KILN_TRAIN_REPORT_TIMING_H
 
 #include "kiln/base.h"
 
