@@ -29,22 +29,22 @@ OPT := $(OPT_$(VARIANT))
 ifeq ($(OPT),)
 $(error VARIANT=$(VARIANT) is not one of debug release asan tsan cov clang fuzz)
 endif
-# libomp tells ThreadSanitizer where threads meet; gcc's OpenMP does not, and all looks like races.
+# libomp reports its synchronization to ThreadSanitizer; with gcc's OpenMP everything looks like a race.
 ifneq ($(filter clang tsan fuzz,$(VARIANT)),)
 CC := clang
 endif
 
-# Not among CFLAGS: what was compiled with other warnings is not compiled again.
+# Not part of CFLAGS: changed warnings recompile nothing.
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef
 ifdef WERROR
 WARN += -Werror
 endif
 
-# Before the packages are there (make demo on a fresh machine) pkg-config finds
-# nothing; the goals that build run after `deps`.
+# On a fresh machine pkg-config finds nothing yet; `make demo` and `make check` install the packages
+# first and then build in a second make.
 PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd
-# What needs a library that is not there is left out; asked for, it says so. WITHOUT=cairo,protobuf-c
-# leaves it out all the same.
+# Features of a missing library are not built; using one is an error that names the library.
+# WITHOUT=cairo,protobuf-c omits them even if installed.
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
 CAIRO := $(if $(filter cairo,$(left_out)),,$(shell pkg-config --exists cairo 2>/dev/null && echo cairo))
@@ -66,11 +66,11 @@ COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c da
 	src/sweep/sweepers/*.c src/sweep/launchers/*.c))
 CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
-# Compiled once per instruction set; chosen at run time.
+# Compiled once per instruction set; the program selects one at run time.
 ISA_SRC := $(sort $(wildcard src/backend/cpu/isa/*.c))
 ISAS := base avx2 avx512
-# With errno, sqrtf in a loop is a call and the loop stays scalar. How wide vectors
-# are passed differs between instruction sets, but they only go to inlined functions.
+# With errno, sqrtf in a loop is a call and the loop is not vectorized. The calling convention of
+# vectors differs between instruction sets (-Wpsabi), but only inlined functions take them.
 ISA_FLAGS := -fno-math-errno -Wno-psabi
 ISA_FLAGS_base := $(ISA_FLAGS)
 ISA_FLAGS_avx2 := $(ISA_FLAGS) -mavx2 -mfma
@@ -80,7 +80,7 @@ LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sw
 	src/sweep/launchers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
-# What each shell needs to complete, installed where it looks.
+# Completion scripts, installed where each shell finds them.
 SCRIPTS := $(sort $(wildcard tools/completion/*))
 GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o $(if $(PROTOBUF),$(B)/gen/events.pb-c.o)
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
@@ -109,7 +109,7 @@ ifeq ($(PROTOBUF)$(filter help clean format deps% demo check,$(MAKECMDGOALS)),)
 $(info without libprotobuf-c: no logger tensorboard (install libprotobuf-c-dev protobuf-c-compiler))
 endif
 
-# The stamp changes only when the flags change, so objects follow the flags.
+# The stamp changes only when the flags change; then all objects are rebuilt.
 $(B)/.flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' >$@
@@ -119,7 +119,7 @@ $(B)/%.o: %.c $(B)/.flags
 	$(call say,CC  )
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
 
-# Each instruction set has a stamp of its own: the others' objects stay.
+# Each instruction set has its own stamp, so that changed flags rebuild only its objects.
 $(B)/.flags.%: FORCE
 	@mkdir -p $(@D); echo '$(ISA_FLAGS_$*)' | cmp -s - $@ || echo '$(ISA_FLAGS_$*)' >$@
 
@@ -131,8 +131,8 @@ $(ISA_SRC:%.c=$(B)/%.$(1).o): $(B)/%.$(1).o: %.c $(B)/.flags $(B)/.flags.$(1)
 endef
 $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 
-# Lists that decide generated files; rewritten only when they change, so that
-# adding or deleting a component or a config file is noticed.
+# The lists of files behind generated sources, rewritten only when they change: adding or deleting a
+# component or a config file regenerates them.
 $(B)/gen/lists: FORCE
 	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' | cmp -s - $@ || \
 		echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' >$@
@@ -153,7 +153,7 @@ $(B)/gen/scripts.c: tools/gen_files.sh $(SCRIPTS) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_files.sh kiln_shell_scripts tools/completion $(SCRIPTS) >$@.tmp && mv $@.tmp $@
 
-# Messages and their code from src/events/events.proto; not ours to warn about.
+# Generated from src/events/events.proto by protoc-c; compiled without warnings.
 $(B)/gen/events.pb-c.c: src/events/events.proto
 	@mkdir -p $(@D)
 	$(call say,GEN )
@@ -161,7 +161,7 @@ $(B)/gen/events.pb-c.c: src/events/events.proto
 $(B)/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/.flags
 	$(call say,CC  )
 	$(Q)$(CC) $(CPPFLAGS) $(OPTIONAL_FLAGS) $(CFLAGS) -w -c -o $@ $<
-# The only files that see the libraries that may be missing; they follow when one comes or goes.
+# The only files that use the optional libraries; rebuilt when one is installed or removed.
 $(B)/.flags.optional: FORCE
 	@mkdir -p $(@D); echo '$(OPTIONAL_FLAGS)' | cmp -s - $@ || echo '$(OPTIONAL_FLAGS)' >$@
 OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c))
@@ -172,7 +172,7 @@ $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
 
-# ar replaces but never removes: start anew so that deleted files go.
+# ar replaces members but never removes them: start from an empty archive.
 $(B)/libkiln.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR  )
@@ -182,8 +182,8 @@ $(B)/libkiln.so: $(LIB_OBJ)
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libkiln.so.0 -o $@ $^ $(LDLIBS)
 
-# From objects, not from the archive, and -rdynamic: plugins call functions
-# that the program itself may not.
+# From objects, not from the archive, and with -rdynamic: plugins may call functions that the program
+# does not.
 $(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
@@ -191,8 +191,8 @@ $(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
 $(B)/train: $(B)/kiln
 	$(Q)ln -sf kiln $@
 
-# PREFIX stands in no file that could tell when it changes. The loader looks in /usr/lib by itself;
-# programs that use the library find it elsewhere by a run path.
+# Always rebuilt, because no file records PREFIX. Programs find the library in /usr/lib by default and
+# elsewhere by a run path.
 $(B)/kiln.pc: tools/kiln.pc.in FORCE
 	$(call say,GEN )
 	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' \
@@ -219,7 +219,7 @@ $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 units: $(UNITS)
 plugins: $(PLUGINS)
 
-# libFuzzer brings its own main; the targets are built with VARIANT=fuzz only.
+# libFuzzer has its own main; build the targets with VARIANT=fuzz only.
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/tree.o $(B)/libkiln.a
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
@@ -240,21 +240,21 @@ demo: deps
 check: deps-check
 	@sh tests/run.sh
 
-# What others' programs make of a run: tensorboard, pandas, torch, safetensors in PEER.
+# Reads a run with tensorboard, pandas, torch and safetensors; PEER is a Python that has them.
 check-peers: all
 	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B) && $(PEER) tests/peers/test_lightning_names.py,\
 	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, safetensors and lightning")
 
-# KILLS in all, on an MLP, a ResNet-18 and an LSTM: each run resumes to the same bytes.
+# Kills an MLP, a ResNet-18 and an LSTM, KILLS times in all: each resumed run produces identical bytes.
 verify-resume: all
 	@python3 tests/verify_resume.py $(B) $(or $(KILLS),200)
 
-# CUTS of the power for a run and as many for a sweep, as root: each is resumed to the same bytes.
+# Simulates CUTS power cuts of a run and as many of a sweep, as root; each resumes to identical bytes.
 power-cut: all
 	@KILN_CUTS=$(or $(CUTS),50) python3 tests/cli/faults/test_power_cut.py $(B)
 
-# Each allocation of saving fails, each system call of a small run fails in all ways that it can, and a run that starts is
-# killed at each of its system calls: it resumes or starts again. Takes half an hour.
+# Fails each allocation of a save and each system call of a small run with each possible error, and kills a starting run at
+# each of its system calls. The run must resume or start again. Takes half an hour.
 faults: all $(B)/tests/unit/train/checkpoint/test_save_nomem
 	@KILN_FAULTS=all $(B)/tests/unit/train/checkpoint/test_save_nomem
 	@KILN_FAULTS=all python3 tests/cli/faults/test_kill_at_start.py $(B)
@@ -335,7 +335,7 @@ clean:
 	rm -rf build
 
 help:
-	@echo 'make [VARIANT=debug|release|asan|tsan|cov] [WERROR=1]   build'
+	@echo 'make [all | units | plugins] [VARIANT=debug|release|asan|tsan|cov|clang|fuzz] [WERROR=1]   build'
 	@echo 'make demo | check | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'

@@ -1,9 +1,9 @@
 #!/bin/sh
-# All tests, in the order of how soon they find a mistake. Each step reports what it ran; the end
-# lists what failed. Tests run side by side, as many as there are processors. The last line counts.
+# Runs all tests, those that find mistakes soonest first, as many at once as there are processors.
+# Each step prints one line; the end lists the failures and counts.
 set -u
 cd "$(dirname "$0")/.."
-# Threads that wait for each other leave the processors to the other tests meanwhile.
+# Waiting OpenMP threads sleep instead of spinning, so that other tests can run.
 export OMP_WAIT_POLICY=passive
 check=build/check
 . tests/steps.sh
@@ -20,12 +20,12 @@ units() {
 programs() {
     ls tests/cli/*/test_*.py | sed "s,.*/\\(.*\\)\\.py,${2}program \\1|python3 & $1," | sort_slow | together
 }
-# Begin with those known to take long, so that none of them is left at the end.
+# Slow tests first, so that none of them runs alone at the end.
 sort_slow() {
     awk '/test_(ops|sweep|train|run_fit|hook_order|curves|bf16|precision_nets|graph_passes|plan|tune|mistakes_in|manual|commands|docs)/ { print; next }
          { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
-# The levels of processor features that this machine has, but its highest, which all other steps use.
+# The processor levels of this machine except the highest, which all other steps use.
 lower_levels() {
     KILN_ISA=? build/release/train --plan 2>&1 | sed -n 's/.*expected one of //p' | tr -d , |
         tr ' ' '\n' | sed '$d'
@@ -42,7 +42,7 @@ step "format" make --no-print-directory check-format
 step "lint" make --no-print-directory lint
 if [ $release -eq 0 ]; then
     units build/release ""
-    # The kernels, once more for each lower level; test_curves and test_ops_sizes take too long.
+    # The kernels again at each lower level; test_curves and test_ops_sizes would take too long.
     for level in $(lower_levels); do
         export KILN_ISA="$level"
         units build/release "$level " test_ops test_ops_bf16 test_ops_extreme test_reductions test_backend_ops \
@@ -55,7 +55,7 @@ else
     not_run "unit and program tests" "the release build failed"
 fi
 
-# The same again where every error and every leak of memory is a failure.
+# The same with AddressSanitizer and UBSan: every memory error and every leak fails.
 ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 UBSAN_OPTIONS=print_stacktrace=1
 LSAN_OPTIONS=suppressions=$PWD/tools/lsan.txt:print_suppressions=0
@@ -68,7 +68,7 @@ else
     not_run "asan unit and program tests" "the asan+ubsan build failed"
 fi
 
-# What was once found, and a few seconds of looking for more.
+# The corpus of earlier findings, and a few seconds of fuzzing.
 if step "build fuzz targets" $make VARIANT=fuzz fuzzers; then
     step "fuzz, 5 s each" sh tests/fuzz/run.sh 5
 else

@@ -1,17 +1,16 @@
-# Steps of a run of tests: each runs to its end whatever becomes of the others, and what failed
-# is listed last.
+# Runs the steps of a test run. A failed step does not stop the others; the failures are listed last.
 #
 #   check=FOLDER; . tests/steps.sh    in a script without arguments, at the root of the sources;
-#                                     FOLDER is emptied, and keeps the output of each step
+#                                     FOLDER is emptied and then gets the output of each step
 #   step NAME COMMAND...              run one step; the status is the command's
 #   together                          run the steps "NAME|COMMAND" of the input's lines side by
 #                                     side, as many at once as there are processors
 #   not_run NAME REASON               report what cannot run
 #   finish                            list the failures, count; the status is 1 if there are any
 #
-# sh tests/steps.sh --step NAME COMMAND... is how `together` runs one.
+# `together` runs each step with: sh tests/steps.sh --step NAME COMMAND...
 
-# Keep the output; show its end only when the step fails.
+# Log the output; print its end only if the step fails.
 step() {
     name=$1
     shift

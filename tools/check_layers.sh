@@ -1,14 +1,14 @@
 #!/bin/sh
-# Who may include what: the table of folders in docs/design.md, enforced. Prints
-# each violation as file:line and exits 1.
+# Checks which folder includes which: the table of folders in docs/design.md. Prints each violation as
+# file:line and exits 1.
 set -eu
 cd "$(dirname "$0")/.."
 
 files=$(find src callbacks datamodules tasks examples -name '*.[ch]' 2>/dev/null | sort)
 # shellcheck disable=SC2086 # file names hold no spaces
 awk '
-# A folder and the ones directly below it; a folder may include its own files,
-# all that is below, and the public headers.
+# A folder and the folders directly below it. A folder may include its own files, everything below it,
+# and the public headers.
 function below(folder, list,    parts, n, i) {
     n = split(list, parts, " ")
     for (i = 1; i <= n; i++)
@@ -33,7 +33,7 @@ BEGIN {
     below("sweep", "registry runs")
     below("cli", "train sweep runs backend image data events plot")
     changed = 1
-    while (changed) { # what is below what is below
+    while (changed) { # transitive
         changed = 0
         for (a in folders)
             for (b in folders)
@@ -48,7 +48,7 @@ function violation(why) {
     printf "%s:%d: %s: %s\n", FILENAME, FNR, header, why
     bad++
 }
-# The folder whose rules hold for a file: "component", "public", or a name.
+# The folder whose rules apply to a file: "component", "public", or a name.
 function place(file,    parts) {
     if (file ~ /^(callbacks|datamodules|tasks|examples)\//) return "component"
     if (file ~ /^src\/nn\/(optimizers|schedulers)\//) return "component"

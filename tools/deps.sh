@@ -1,7 +1,6 @@
 #!/bin/sh
-# Install what is missing: `deps.sh build` for building, `deps.sh build check`
-# for the tests too. With apt, through sudo when not root; any other system gets
-# the list.
+# Installs missing packages: `deps.sh build` for building, `deps.sh build check` for the tests too. Uses
+# apt, with sudo unless root; other systems get the list.
 set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
@@ -19,7 +18,7 @@ for set in "$@"; do
     esac
 done
 
-# Elsewhere: which of the things themselves are not there, under Debian's names.
+# Without dpkg: whether the library or program of a Debian package is installed.
 present() {
     case $1 in
     libyaml-dev) pkg-config --exists yaml-0.1 ;;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Files as a C table: gen_files.sh NAME FOLDER FILE...; paths in it are below FOLDER.
+# Prints files as a C table: gen_files.sh NAME FOLDER FILE...; its paths are relative to FOLDER.
 set -eu
 name=$1 folder=$2
 shift 2

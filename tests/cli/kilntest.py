@@ -16,7 +16,7 @@ BUILD = os.path.abspath(sys.argv.pop(1) if len(sys.argv) > 1 else os.path.join(R
 SHARED = os.path.join(os.path.dirname(ROOT), "shared")
 SHORT = os.environ.get("KILN_TEST_SHORT") == "1"  # sanitizer builds: fewer rounds
 
-# What tests allow, such as plugins, is no matter of the user who runs them.
+# Allow plugins and the like only in the tests, not for the user who runs them.
 _state = tempfile.TemporaryDirectory(prefix="kiln-state-")
 os.environ["XDG_STATE_HOME"] = _state.name
 
