@@ -1,4 +1,4 @@
-/* Entries of defaults lists: reading, names, packages. */
+/* Reads the entries of defaults lists, and derives their paths, packages and keys. */
 #include "config/defaults/defaults_entry.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ const char *kiln_defaults_entry_group(KilnArena *arena, const KilnDefaultsEntry 
 
     if (path == NULL || entry->kind == KILN_DEFAULTS_GROUP)
         return path;
-    /* A plain name lies in the same group as the config that lists it. */
+    /* A plain name is in the group of the config that lists it. */
     return folder_of(arena, path);
 }
 
@@ -59,7 +59,7 @@ const char *kiln_defaults_entry_path(KilnArena *arena, const KilnDefaultsEntry *
     return kiln_arena_printf(arena, "%s/%s", path, entry->option != NULL ? entry->option : "");
 }
 
-/* Name of the entry as a package: what it is called where it is listed. */
+/* The package that the name of the entry implies. */
 static const char *relative_package(KilnArena *arena, const KilnDefaultsEntry *entry)
 {
     const char *name = *entry->name == '/' ? entry->name + 1 : entry->name;
@@ -85,7 +85,7 @@ const char *kiln_defaults_entry_package(KilnArena *arena, const KilnDefaultsEntr
     package = join(arena, entry->parent_package, '.', package);
     if (package == NULL)
         return NULL;
-    /* Everything in front of the last _global_ is void. */
+    /* The package starts after the last _global_. */
     for (const char *p = package; (p = strstr(p, top)) != NULL; p += sizeof(top) - 1)
         found = p;
     if (found == NULL)
@@ -105,7 +105,7 @@ const char *kiln_defaults_entry_key(KilnArena *arena, const KilnDefaultsEntry *e
     return kiln_arena_printf(arena, "%s@%s", group, *package != '\0' ? package : "_global_");
 }
 
-/* _group_ in a package is the entry's group. */
+/* Replaces _group_ in the package by the entry's group. */
 static bool expand_group(KilnArena *arena, KilnDefaultsEntry *entry)
 {
     static const char word[] = "_group_";
@@ -144,15 +144,11 @@ typedef struct ListReader {
 
 static KilnDefaultsEntry *wrong(ListReader *reader, const KilnOrigin *origin, const char *what)
 {
-    KilnError err = { 0 };
-
-    kiln_error_set(&err, KILN_E_TYPE, "defaults: %s", what);
-    kiln_error_at(&err, origin);
-    kiln_errors_add(reader->errors, &err);
+    kiln_errors_report(reader->errors, origin, KILN_E_TYPE, "defaults: %s", what);
     return NULL;
 }
 
-/* Split "name@package" and take leading words optional and override off. */
+/* Splits "name@package"; with `words`, after the words optional and override. */
 static bool split_name(ListReader *reader, const char *text, bool words, KilnDefaultsEntry *entry)
 {
     const char *at = strchr(text, '@');
@@ -215,7 +211,7 @@ static KilnDefaultsEntry *read_config(ListReader *reader, const KilnConfigNode *
     if (entry == NULL)
         return NULL;
     if (strncmp(item->text, "_self_@", 7) == 0)
-        return wrong(reader, &item->origin, "_self_ can't be given a package with @");
+        return wrong(reader, &item->origin, "_self_ has no package");
     if (*item->text == '\0')
         return wrong(reader, &item->origin, "an entry without a name");
     (void)split_name(reader, item->text, false, entry);
@@ -237,8 +233,7 @@ static KilnDefaultsEntry *read_options(ListReader *reader, KilnDefaultsEntry *en
             return wrong(reader, &item->origin,
                          "expected the name of an option; quote it if it is text ('yes', '01')");
         if (item->scalar == KILN_SCALAR_INTERPOLATION)
-            return wrong(reader, &item->origin,
-                         "an interpolation can't stand in a list of options");
+            return wrong(reader, &item->origin, "a list of options has no interpolations");
         entry->options[i] = item->text;
         origins[i] = item->origin;
     }
@@ -263,14 +258,10 @@ static KilnDefaultsEntry *read_group(ListReader *reader, const KilnConfigNode *i
     if (value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_NULL)
         return entry;
     if (!is_text(value)) {
-        KilnError err = { 0 };
-
-        kiln_error_set(&err, KILN_E_TYPE,
-                       "defaults: %s: expected the name of an option, a list of them or null, got "
-                       "%s; quote it if it is text ('yes', '01')",
-                       pair->key, kiln_node_kind_name(value));
-        kiln_error_at(&err, &value->origin);
-        kiln_errors_add(reader->errors, &err);
+        kiln_errors_report(reader->errors, &value->origin, KILN_E_TYPE,
+                           "defaults: %s: expected the name of an option, a list of them or null, "
+                           "got %s; quote it if it is text ('yes', '01')",
+                           pair->key, kiln_node_kind_name(value));
         return NULL;
     }
     entry->option = value->text;

@@ -12,11 +12,8 @@
 
 static KilnStatus wrong(const KilnOverride *override, KilnErrors *errors, const char *what)
 {
-    KilnError err = { 0 };
-
-    kiln_error_set(&err, KILN_E_TYPE, "%s: %s", override->key, what);
-    kiln_error_at(&err, &override->origin);
-    return kiln_errors_add(errors, &err);
+    return kiln_errors_report(errors, &override->origin, KILN_E_TYPE, "%s: %s", override->key,
+                              what);
 }
 
 static bool is_name(const KilnConfigNode *node)

@@ -1,4 +1,5 @@
-/* The search path: finds files and lists options. Reading is file.c's. */
+/* The search path: finds config files and lists options of groups. config_file.c reads the files.
+ */
 #include "config/defaults/search_path.h"
 
 #include <errno.h>
@@ -6,14 +7,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "config/kiln_node/builtin_files.h"
 #include "config/defaults/config_file.h"
 #include "config/composed.h"
 
-/* Names below these prefixes are looked up as they are, and then as Hydra calls them. */
-static const char *foreign_path(KilnArena *arena, const char *path)
+/* "hydra/x" for "kiln/x", which is looked up under both names; NULL for other paths. */
+static const char *hydra_path(KilnArena *arena, const char *path)
 {
     if (path == NULL || strcspn(path, "/.") != strlen("kiln") || !kiln_starts_with(path, "kiln"))
         return NULL;
@@ -69,10 +71,10 @@ const KilnShippedFile *kiln_shipped_find(const char *name)
     return file;
 }
 
-/* Path of `name` below a folder, when something is there: a link that leads nowhere,
- * or what may not be looked at, is something, and found out when it is read. */
-static const char *in_folder(const KilnSearch *search, const KilnSearchFolder *folder,
-                             const char *name)
+/* The path of a file or folder in a folder; NULL when there is none. A broken link, or a file
+ * without permission, is reported when it is read. */
+static const char *path_in(const KilnSearch *search, const KilnSearchFolder *folder,
+                           const char *name)
 {
     struct stat st;
     bool here = strcmp(folder->path, ".") == 0;
@@ -85,46 +87,58 @@ static const char *in_folder(const KilnSearch *search, const KilnSearchFolder *f
     return errno == ENOENT || errno == ENOTDIR ? NULL : path;
 }
 
-/* Look in folders, then in options of components, then in what ships. */
+/* The same under kiln's name or Hydra's. */
+static const char *find_in(const KilnSearch *search, const KilnSearchFolder *folder,
+                           const char *name)
+{
+    const char *hydra = hydra_path(search->arena, name);
+    const char *path = path_in(search, folder, name);
+
+    return path == NULL && hydra != NULL ? path_in(search, folder, hydra) : path;
+}
+
+/* Options of components, as YAML; NULL: none. */
+static const char *find_option(KilnSearch *search, KilnConfigFile *file)
+{
+    const KilnComposeHooks *hooks = search->hooks;
+    const char *slash = strrchr(file->path, '/'), *yaml = NULL, *group;
+
+    if (hooks == NULL || hooks->option == NULL || slash == NULL)
+        return NULL;
+    group = kiln_arena_strndup(search->arena, file->path, (size_t)(slash - file->path));
+    if (group == NULL ||
+        !hooks->option(hooks->ctx, search->config, group, slash + 1, &yaml, &file->source))
+        return NULL;
+    return yaml;
+}
+
+/* Searches folders, then options of components, then files that ship with kiln. */
 static KilnStatus find(KilnSearch *search, KilnConfigFile *file, bool *ret_found, KilnError *err)
 {
-    bool has_end = kiln_ends_with(file->path, ".yaml");
-    const char *end = has_end ? "" : ".yaml";
-    const char *name = kiln_arena_printf(search->arena, "%s%s", file->path, end);
-    const char *foreign = foreign_path(search->arena, name);
-    const char *slash = strrchr(file->path, '/');
+    const char *suffix = kiln_ends_with(file->path, ".yaml") ? "" : ".yaml", *yaml = NULL;
+    const char *name = kiln_arena_printf(search->arena, "%s%s", file->path, suffix);
+    const KilnShippedFile *shipped;
 
     *ret_found = true;
     if (name == NULL)
         return kiln_error_nomem(err, strlen(file->path));
     for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next) {
-        file->source = in_folder(search, folder, name);
-        if (file->source == NULL && foreign != NULL)
-            file->source = in_folder(search, folder, foreign);
+        file->source = find_in(search, folder, name);
         if (file->source != NULL)
             return kiln_config_file_load(search, file, err);
     }
-    if (search->hooks != NULL && search->hooks->option != NULL && slash != NULL) {
-        const char *group = kiln_arena_strndup(search->arena, file->path,
-                                               (size_t)(slash - file->path));
-        const char *yaml = NULL;
-
-        if (group == NULL)
-            return kiln_error_nomem(err, strlen(file->path));
-        if (kiln_shipped_find(name) == NULL &&
-            search->hooks->option(search->hooks->ctx, search->config, group, slash + 1, &yaml,
-                                  &file->source))
-            return kiln_config_file_parse(search, file, yaml, strlen(yaml), true, err);
-    }
-    const KilnShippedFile *shipped = kiln_shipped_find(name);
-    if (shipped != NULL) {
-        file->source = kiln_arena_printf(search->arena, "kiln:conf/%s", shipped->path);
-        if (file->source == NULL)
-            return kiln_error_nomem(err, strlen(name));
-        return kiln_config_file_parse(search, file, shipped->text, shipped->size, false, err);
-    }
-    *ret_found = false;
-    return KILN_OK;
+    shipped = kiln_shipped_find(name);
+    if (shipped == NULL)
+        yaml = find_option(search, file);
+    if (yaml != NULL)
+        return kiln_config_file_parse(search, file, yaml, strlen(yaml), true, err);
+    *ret_found = shipped != NULL;
+    if (shipped == NULL)
+        return KILN_OK;
+    file->source = kiln_arena_printf(search->arena, "kiln:conf/%s", shipped->path);
+    if (file->source == NULL)
+        return kiln_error_nomem(err, strlen(name));
+    return kiln_config_file_parse(search, file, shipped->text, shipped->size, false, err);
 }
 
 KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnConfigFile **ret,
@@ -157,7 +171,7 @@ KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnConfigFile
 
 /* ---- Groups and options ------------------------------------------------------- */
 
-/* Is `path` ("model/resnet.yaml") below `group`? Its name there, else NULL. */
+/* The part of `path` ("model/resnet.yaml") below `group`; NULL: it is not below. */
 static const char *below(const char *path, const char *group)
 {
     size_t n = strlen(group);
@@ -167,33 +181,35 @@ static const char *below(const char *path, const char *group)
     return strncmp(path, group, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-static bool shipped_group(const char *group)
+/* File number `i` of those inside the program; NULL at the end. */
+static const KilnShippedFile *shipped_at(size_t i)
 {
-    for (size_t i = 0; i < kiln_shipped_conf_count; i++)
-        if (below(kiln_shipped_conf[i].path, group) != NULL)
-            return true;
-    for (size_t i = 0; kiln_builtin_conf[i].path != NULL; i++)
-        if (below(kiln_builtin_conf[i].path, group) != NULL)
+    if (i < kiln_shipped_conf_count)
+        return &kiln_shipped_conf[i];
+    i -= kiln_shipped_conf_count;
+    return kiln_builtin_conf[i].path != NULL ? &kiln_builtin_conf[i] : NULL;
+}
+
+static bool is_shipped_group(const char *group)
+{
+    for (size_t i = 0; shipped_at(i) != NULL; i++)
+        if (below(shipped_at(i)->path, group) != NULL)
             return true;
     return false;
 }
 
 bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own)
 {
-    const char *foreign = foreign_path(search->arena, group);
+    const KilnComposeHooks *hooks = search->hooks;
 
     for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next) {
-        const char *path = in_folder(search, folder, group);
+        const char *path = find_in(search, folder, group);
 
-        if (path == NULL && foreign != NULL)
-            path = in_folder(search, folder, foreign);
         if (path != NULL && kiln_is_dir(path))
             return true;
     }
-    if (own)
-        return false;
-    return shipped_group(group) || (search->hooks != NULL && search->hooks->options != NULL &&
-                                    search->hooks->options(search->hooks->ctx, group) != NULL);
+    return !own && (is_shipped_group(group) || (hooks != NULL && hooks->options != NULL &&
+                                                hooks->options(hooks->ctx, group) != NULL));
 }
 
 typedef struct Names {
@@ -205,25 +221,16 @@ typedef struct Names {
 
 static void add_name(Names *names, const char *name, size_t n)
 {
-    if (names->count + 1 >= names->capacity) {
-        size_t capacity = names->capacity > 0 ? names->capacity * 2 : 16;
-        const char **list = kiln_arena_alloc(names->arena, capacity * sizeof(*list));
+    const char *copy = kiln_arena_strndup(names->arena, name, n);
 
-        if (list == NULL) {
-            names->failed = true;
-            return;
-        }
-        if (names->count > 0)
-            memcpy(list, names->list, names->count * sizeof(*list));
-        names->list = list;
-        names->capacity = capacity;
-    }
-    names->list[names->count] = kiln_arena_strndup(names->arena, name, n);
-    if (names->list[names->count++] == NULL)
+    if (copy != NULL && KILN_ARENA_RESERVE(names->arena, names->list, names->capacity,
+                                           names->count + 2)) /* one for the NULL */
+        names->list[names->count++] = copy;
+    else
         names->failed = true;
 }
 
-/* A name in a folder: an option when it ends in .yaml, a group when it is a folder. */
+/* Adds an option for NAME.yaml, or with `groups` a group for a folder. */
 static void add_entry(Names *names, const char *name, bool is_dir, bool groups)
 {
     size_t n = strlen(name);
@@ -272,37 +279,32 @@ static int compare_names(const void *a, const void *b)
 
 const char **kiln_search_options(const KilnSearch *search, const char *group, bool groups)
 {
+    const KilnComposeHooks *hooks = search->hooks;
+    const char *const *options = NULL;
     Names names = { .arena = search->arena };
-    const char *foreign = foreign_path(search->arena, group);
-    size_t kept = 0;
+    size_t n = 0;
 
     for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next) {
-        const char *path = *group == '\0' ? folder->path : in_folder(search, folder, group);
+        const char *path = *group == '\0' ? folder->path : find_in(search, folder, group);
 
-        if (path == NULL && foreign != NULL)
-            path = in_folder(search, folder, foreign);
         if (path != NULL)
             add_folder(&names, path, groups);
     }
-    if (!groups && search->hooks != NULL && search->hooks->options != NULL) {
-        const char *const *more = search->hooks->options(search->hooks->ctx, group);
-
-        for (; more != NULL && *more != NULL; more++)
-            add_name(&names, *more, strlen(*more));
-    }
-    for (size_t i = 0; i < kiln_shipped_conf_count; i++)
-        add_shipped(&names, kiln_shipped_conf[i].path, group, groups);
-    for (size_t i = 0; kiln_builtin_conf[i].path != NULL; i++)
-        add_shipped(&names, kiln_builtin_conf[i].path, group, groups);
+    if (!groups && hooks != NULL && hooks->options != NULL)
+        options = hooks->options(hooks->ctx, group);
+    for (; options != NULL && *options != NULL; options++)
+        add_name(&names, *options, strlen(*options));
+    for (size_t i = 0; shipped_at(i) != NULL; i++)
+        add_shipped(&names, shipped_at(i)->path, group, groups);
     if (names.failed)
         return NULL;
     if (names.count == 0)
         return kiln_arena_alloc(search->arena, sizeof(char *));
     qsort(names.list, names.count, sizeof(*names.list), compare_names);
     for (size_t i = 0; i < names.count; i++)
-        if (kept == 0 || strcmp(names.list[kept - 1], names.list[i]) != 0)
-            names.list[kept++] = names.list[i];
-    names.list[kept] = NULL;
+        if (n == 0 || strcmp(names.list[n - 1], names.list[i]) != 0)
+            names.list[n++] = names.list[i];
+    names.list[n] = NULL;
     return names.list;
 }
 
@@ -314,7 +316,6 @@ const char *kiln_search_describe(const KilnSearch *search)
     for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next)
         kiln_text_printf(&text, "%s%s", text.length > 0 ? ", " : "", folder->path);
     kiln_text_printf(&text, "%swhat ships with kiln", text.length > 0 ? " and " : "");
-    copy = kiln_arena_strdup(search->arena, text.data != NULL ? text.data : "");
-    kiln_text_release(&text);
+    copy = kiln_text_to_arena(&text, search->arena);
     return copy != NULL ? copy : "";
 }

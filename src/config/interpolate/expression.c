@@ -320,7 +320,7 @@ static KilnStatus parse_atom(Parser *parser, KilnExpr **ret)
 
 /* ---- Operators ----------------------------------------------------------------------- */
 
-/* An operator in front of its operand, else a value. */
+/* A prefix operator and its operand, or a value. */
 static KilnStatus parse_prefix(Parser *parser, int precedence, KilnExpr **ret)
 {
     size_t at = parser->at;

@@ -1,4 +1,5 @@
-/* Applies value overrides. */
+/* Applies value overrides to the tree; a group override is applied by
+ * defaults/group_overrides.c. */
 #include "config/override/apply.h"
 
 #include <stdio.h>
@@ -51,8 +52,8 @@ static const KilnConfigNode *find_anywhere(const KilnConfigNode *node, const cha
     return *found == 1 ? result : NULL;
 }
 
-static bool say_near(const Target *target, const KilnConfigNode *at, const char *part,
-                     KilnText *text)
+static bool append_near(const Target *target, const KilnConfigNode *at, const char *part,
+                        KilnText *text)
 {
     const char *near = kiln_node_nearest(at, part);
     size_t found = 0;
@@ -69,7 +70,7 @@ static bool say_near(const Target *target, const KilnConfigNode *at, const char 
     return elsewhere != NULL;
 }
 
-/* Where the part stands in the argument's key; the key where it is not found. */
+/* The origin of a part of the argument's key, or of the whole key. */
 static KilnOrigin part_origin(const Target *target, const char *part)
 {
     const KilnOverride *override = target->override;
@@ -85,8 +86,7 @@ static KilnOrigin part_origin(const Target *target, const char *part)
     return at;
 }
 
-/* Has the mapping the options of a component or a section, which all are there, and nothing else?
- */
+/* Has the mapping exactly the options of a component or a section? */
 static bool is_closed(const Target *target, const KilnConfigNode *map, const char *path)
 {
     bool known = false;
@@ -100,7 +100,7 @@ static bool is_closed(const Target *target, const KilnConfigNode *map, const cha
     return known;
 }
 
-/* `callbacks.early_stopping`, where `callbacks=early_stopping` was not chosen. */
+/* `callbacks.early_stopping`, where `callbacks=early_stopping` is not selected. */
 static bool is_option(const Target *target, const char *group, const char *name)
 {
     const char **options = *group != '\0' && strchr(group, '.') == NULL
@@ -125,12 +125,12 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
     for (size_t i = 0; i < target->config->n_removed; i++)
         if (strcmp(target->config->removed[i].path, override->key) == 0)
             kiln_text_printf(&text, " (%s removed it)", target->config->removed[i].origin.source);
-    near = say_near(target, at, part, &text);
+    near = append_near(target, at, part, &text);
     if (is_closed(target, at, path))
-        kiln_text_printf(&text, "%s `kiln show %s` tells its options", near ? "" : ";",
+        kiln_text_printf(&text, "%s `kiln show %s` lists its options", near ? "" : ";",
                          component != NULL ? component->text : path);
     else if (is_option(target, path, part))
-        kiln_text_printf(&text, "%s %s=%s would have it", near ? "" : ";", path, part);
+        kiln_text_printf(&text, "%s select it with %s=%s", near ? "" : ";", path, part);
     else if (override->kind == KILN_OVERRIDE_APPEND)
         kiln_text_printf(&text, "%s to add a new list write +%s=[...]", near ? " Or" : ";",
                          override->key);
@@ -148,15 +148,15 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
 
 static KilnStatus no_index(const Target *target, const KilnConfigNode *list, const char *part)
 {
+    const char *path = kiln_node_path(target->config, list);
+
     return kiln_error_set(target->err, KILN_E_RANGE,
                           "%s is a list of %zu item%s, '%s' is none of them (the first is 0, the "
                           "last -1); to append write %s+=..., or set the whole list: %s=[...]",
-                          kiln_node_path(target->config, list), list->count,
-                          list->count == 1 ? "" : "s", part, kiln_node_path(target->config, list),
-                          kiln_node_path(target->config, list));
+                          path, list->count, list->count == 1 ? "" : "s", part, path, path);
 }
 
-/* The entry of a key, which may be written with its former name. */
+/* The entry of a key, or of the new name of a renamed key. */
 static KilnEntry *find_entry(const Target *target, const KilnConfigNode *node, const char *key)
 {
     const KilnComposeHooks *hooks = target->config->search.hooks;
@@ -170,9 +170,9 @@ static KilnEntry *find_entry(const Target *target, const KilnConfigNode *node, c
     return name != NULL ? kiln_node_entry(node, name) : NULL;
 }
 
-/* ---- The place ------------------------------------------------------------------- */
+/* ---- Finding the entry ------------------------------------------------------------------- */
 
-/* Something that has no keys stands on the way. */
+/* A node on the path has no keys. */
 static KilnStatus blocked(const Target *target, const KilnConfigNode *node, const char *part)
 {
     const char *path = kiln_node_path(target->config, node);
@@ -186,7 +186,7 @@ static KilnStatus blocked(const Target *target, const KilnConfigNode *node, cons
                           kiln_node_kind_name(node), part);
 }
 
-/* A mapping in the place of a scalar, for ++a.b.c=1 and +a.b.c=1. */
+/* Adds a mapping, or replaces a scalar by one, for ++a.b.c=1 and +a.b.c=1. */
 static KilnStatus make_map(Target *target, KilnConfigNode *parent, KilnEntry *entry,
                            const char *part, KilnConfigNode **ret)
 {
@@ -260,6 +260,24 @@ static KilnStatus find_parent(Target *target)
     return status;
 }
 
+/* The entry of the key; *ret is NULL when the override may add it. */
+static KilnStatus find_target(Target *target, KilnEntry **ret)
+{
+    KilnOverrideKind kind = target->override->kind;
+    KilnStatus status = find_parent(target);
+
+    if (status < 0)
+        return status;
+    *ret = find_entry(target, target->parent, target->part);
+    if (*ret != NULL)
+        return KILN_OK;
+    if (target->parent->kind == KILN_NODE_LIST)
+        return no_index(target, target->parent, target->part);
+    if (kind == KILN_OVERRIDE_ADD || kind == KILN_OVERRIDE_FORCE)
+        return KILN_OK;
+    return no_key(target, target->parent, target->part);
+}
+
 /* ---- Setting ----------------------------------------------------------------------- */
 
 static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
@@ -282,11 +300,10 @@ static KilnStatus check_merge(const Target *target, const KilnConfigNode *dest,
     return status;
 }
 
-static KilnStatus put(Target *target, bool *ret_add_defaults)
+static KilnStatus put(Target *target, KilnEntry *entry, bool *ret_add_defaults)
 {
     KilnConfig *config = target->config;
     KilnConfigNode *value = target->override->value;
-    KilnEntry *entry = find_entry(target, target->parent, target->part);
     KilnStatus status;
 
     if (entry == NULL) {
@@ -320,16 +337,11 @@ static KilnStatus put(Target *target, bool *ret_add_defaults)
 static KilnStatus set(Target *target, bool *ret_add_defaults)
 {
     const KilnOverride *override = target->override;
-    KilnStatus status = find_parent(target);
-    const KilnEntry *entry;
+    KilnEntry *entry = NULL;
+    KilnStatus status = find_target(target, &entry);
 
     if (status < 0)
         return status;
-    entry = find_entry(target, target->parent, target->part);
-    if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
-        return no_index(target, target->parent, target->part);
-    if (entry == NULL && override->kind == KILN_OVERRIDE_SET)
-        return no_key(target, target->parent, target->part);
     if (entry != NULL && override->kind == KILN_OVERRIDE_ADD &&
         override->value->kind == KILN_NODE_SCALAR && !is_scalar(entry->value, KILN_SCALAR_NULL) &&
         !is_scalar(entry->value, KILN_SCALAR_MISSING)) {
@@ -341,7 +353,7 @@ static KilnStatus set(Target *target, bool *ret_add_defaults)
                               "it is there or not ++%s",
                               override->key, where, override->assignment, override->assignment);
     }
-    return put(target, ret_add_defaults);
+    return put(target, entry, ret_add_defaults);
 }
 
 /* ---- Lists, and replacing ------------------------------------------------------------ */
@@ -356,7 +368,7 @@ static KilnStatus no_list(const Target *target, const KilnConfigNode *node)
     if (node->kind == KILN_NODE_MAP)
         return kiln_error_set(target->err, KILN_E_TYPE,
                               "%s is a mapping, not a list (%s); to %s write %s%s.NAME%s",
-                              override->key, where, append ? "add a key" : "take a key away",
+                              override->key, where, append ? "add a key" : "delete a key",
                               append ? "+" : "~", override->key, append ? "=..." : "");
     return kiln_error_set(target->err, KILN_E_TYPE,
                           "%s is %s, not a list (%s); only lists can be appended to and removed "
@@ -383,41 +395,31 @@ static KilnStatus change_list(Target *target, KilnEntry *entry)
 /* key+=value, key-=value, key:=value */
 static KilnStatus change(Target *target, bool *ret_add_defaults)
 {
-    KilnStatus status = find_parent(target);
-    KilnEntry *entry;
+    KilnEntry *entry = NULL;
+    KilnStatus status = find_target(target, &entry);
 
     if (status < 0)
         return status;
-    entry = kiln_node_entry(target->parent, target->part);
-    if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
-        return no_index(target, target->parent, target->part);
-    if (entry == NULL)
-        return no_key(target, target->parent, target->part);
     *ret_add_defaults = true;
     if (target->override->kind != KILN_OVERRIDE_REPLACE)
         return change_list(target, entry);
     if (entry->value->kind == KILN_NODE_SCALAR)
-        return put(target, ret_add_defaults);
+        return put(target, entry, ret_add_defaults);
     kiln_node_replace(entry, target->parent, target->override->value);
     return KILN_OK;
 }
 
 /* ---- Deleting ---------------------------------------------------------------------- */
 
-static KilnStatus take_away(Target *target)
+static KilnStatus delete (Target *target)
 {
     const KilnOverride *override = target->override;
     const KilnConfigNode *value = NULL;
-    KilnEntry *entry;
-    KilnStatus status = find_parent(target);
+    KilnEntry *entry = NULL;
+    KilnStatus status = find_target(target, &entry);
 
     if (status < 0)
         return status;
-    entry = find_entry(target, target->parent, target->part);
-    if (entry == NULL && target->parent->kind == KILN_NODE_LIST)
-        return no_index(target, target->parent, target->part);
-    if (entry == NULL)
-        return no_key(target, target->parent, target->part);
     if (override->value != NULL) {
         status = kiln_config_resolve(target->config, entry->value, &value, target->err);
         if (status < 0)
@@ -447,7 +449,7 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
         (override->package != NULL || strchr(override->key, '/') != NULL))
         status = kiln_error_set(err, KILN_E_KEY,
                                 "+=, -= and := change values, and '%s' is written like a group: "
-                                "choose an option with =, add one with +GROUP=, take it away "
+                                "select an option with =, add a group with +GROUP=, delete it "
                                 "with ~",
                                 override->key);
     else if (override->package != NULL)
@@ -459,7 +461,7 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
                                 "there is no group '%s' (searched %s); a key is written with dots",
                                 override->key, kiln_search_describe(&config->search));
     else if (override->kind == KILN_OVERRIDE_DELETE)
-        status = take_away(&target);
+        status = delete (&target);
     else
         status = override->kind > KILN_OVERRIDE_DELETE ? change(&target, ret_add_defaults)
                                                        : set(&target, ret_add_defaults);
@@ -473,7 +475,8 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
     return kiln_error_at(err, &at);
 }
 
-/* ---- When the bottom is laid --------------------------------------------------------- */
+/* ---- When component defaults are added ---------------------------------------------------------
+ */
 
 bool kiln_override_may_add_keys(const KilnConfig *config, const KilnOverride *override)
 {

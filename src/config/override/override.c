@@ -49,7 +49,7 @@ static size_t name_length(const char *p, bool number)
     return n;
 }
 
-/* "-1", the last of a list. */
+/* "-1", the last item of a list. */
 static size_t index_length(const char *p)
 {
     size_t n = *p == '-' ? strspn(p + 1, "0123456789") : 0;
@@ -57,7 +57,7 @@ static size_t index_length(const char *p)
     return n > 0 ? n + 1 : 0;
 }
 
-/* "a.b.0" or "a/b"; the length of what is a key, and whether it is a group. */
+/* Length of a key "a.b.0" or group "a/b". */
 static size_t key_length(const char *p)
 {
     size_t n = name_length(p, true);
@@ -72,7 +72,7 @@ static size_t key_length(const char *p)
             break;
         n += 1 + more;
     }
-    /* tags-=x: the last - is no part of the name. */
+    /* tags-=x: the last - is not part of the name. */
     return n > 1 && p[n - 1] == '-' && p[n] == '=' ? n - 1 : n;
 }
 
@@ -99,7 +99,7 @@ static KilnStatus bad_key(const KilnOverride *override, const char *p, KilnError
         kiln_error_set(err, KILN_E_SYNTAX, "write a group without '/' in front: %s", p + 1);
     else
         kiln_error_set(err, KILN_E_SYNTAX,
-                       "column %d: '%c' can't stand there in a key; a key is names with dots "
+                       "column %d: '%c' is not allowed in a key; a key is names with dots "
                        "(optimizer.lr), a group names with '/' (model/head)",
                        column, *p);
     KilnOrigin at = override->origin;
@@ -116,7 +116,7 @@ KilnOrigin kiln_override_key_origin(const KilnOverride *override)
     return at;
 }
 
-/* The sign in front of the key. */
+/* The sign before the key. */
 static const char *read_sign(const char *p, KilnOverride *override)
 {
     if (*p == '~') {
@@ -130,7 +130,7 @@ static const char *read_sign(const char *p, KilnOverride *override)
     return p;
 }
 
-/* += -= := in front of the value; p is at the = then. */
+/* += -= := before the value. Returns the position of the =. */
 static const char *read_operator(const char *p, KilnOverride *override)
 {
     static const struct {
@@ -144,7 +144,7 @@ static const char *read_operator(const char *p, KilnOverride *override)
         if (p[0] != operators[i].sign || p[1] != '=')
             continue;
         if (override->kind != KILN_OVERRIDE_SET)
-            return p; /* ~a+=1: the + can't stand there */
+            return p; /* ~a+=1: not allowed */
         override->kind = operators[i].kind;
         return p + 1;
     }
@@ -247,7 +247,7 @@ static KilnStatus read_value(KilnArena *arena, KilnOverride *override, KilnError
     return KILN_OK;
 }
 
-/* Nobody reads a message with a hundred lines of an argument in it. */
+/* Long arguments are cut. */
 static const char *origin_text(KilnArena *arena, const char *text, size_t number)
 {
     size_t length = strlen(text);
@@ -269,7 +269,7 @@ static KilnStatus keep_problem(KilnArena *arena, const KilnError *problem, KilnO
     return KILN_OK;
 }
 
-/* Everything; a value that can't be read becomes the override's problem. */
+/* A value that cannot be parsed becomes the override's problem. */
 static KilnStatus read_override(KilnArena *arena, const char *text, const KilnOrigin *origin,
                                 KilnOverride *ret, KilnError *err)
 {
@@ -323,7 +323,7 @@ KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number,
     return read_override(arena, text, &origin, ret, err);
 }
 
-/* A problem is an error after all. */
+/* Return the problem as an error. */
 static KilnStatus refuse_problem(KilnStatus status, const KilnOverride *override, KilnOverride *ret,
                                  KilnError *err)
 {

@@ -7,13 +7,13 @@
 #include "config/sweep/sweep_value.h"
 
 typedef enum KilnOverrideKind {
-    KILN_OVERRIDE_SET,    /* key=value: the key must be there */
-    KILN_OVERRIDE_ADD,    /* +key=value: the key must not be there */
+    KILN_OVERRIDE_SET,    /* key=value: the key must exist */
+    KILN_OVERRIDE_ADD,    /* +key=value: the key must not exist */
     KILN_OVERRIDE_FORCE,  /* ++key=value: either */
     KILN_OVERRIDE_DELETE, /* ~key, ~key=value */
-    KILN_OVERRIDE_APPEND, /* key+=value, key=extend_list(...): to the list that is there */
-    KILN_OVERRIDE_REMOVE, /* key-=value: from the list that is there */
-    KILN_OVERRIDE_REPLACE /* key:=value: in the place of a mapping, which = would merge */
+    KILN_OVERRIDE_APPEND, /* key+=value, key=extend_list(...): to a list */
+    KILN_OVERRIDE_REMOVE, /* key-=value: from a list */
+    KILN_OVERRIDE_REPLACE /* key:=value: replaces a mapping, which = would merge */
 } KilnOverrideKind;
 
 typedef struct KilnOverride {
@@ -23,37 +23,36 @@ typedef struct KilnOverride {
     const char *value_text;   /* the part after =; NULL: none */
     KilnOrigin origin;        /* "argument 2 `lr=0.1`" */
     const char *key;          /* "optimizer.lr", or a group "model/optimizer"; "kiln" for "hydra" */
-    const char *package;      /* behind @; NULL: none */
+    const char *package;      /* the part after @; NULL: none */
     KilnConfigNode *value;    /* NULL: only `~key`; of a sweep the first */
-    const KilnError *problem; /* the value can't be read: what to tell unless it is typed text */
+    const KilnError *problem; /* why the value could not be parsed; NULL: it was */
     KilnSweepValue *sweep;    /* several values: a comma, choice(...), ...; NULL: one */
-    bool is_group;            /* set while composing: chooses an option */
+    bool is_group;            /* it selects an option; set while composing */
 } KilnOverride;
 
 /* Parse argument number `number` (from 1). Everything lives in the arena. */
 KILN_NODISCARD KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
                                               KilnOverride *ret, KilnError *err);
-/* The same, but a value that can't be read is no error yet: it has no `value` then,
- * but a `problem`. */
+/* The same, but a value that cannot be parsed sets `problem` and is not an error yet. */
 KILN_NODISCARD KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number,
                                              KilnOverride *ret, KilnError *err);
-/* kiln_override_parse with another origin: text that is no argument. */
+/* The same for text that is not an argument, with its origin. */
 KILN_NODISCARD KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text,
                                                    const KilnOrigin *origin, KilnOverride *ret,
                                                    KilnError *err);
-/* An override whose value has a problem or is several with commas, but whose key is
- * typed text (hooks->is_text; `hooks` may be NULL), takes what stands behind = as plain
- * text: root=/data/a=b,c. Not what starts like a quote, a list, a mapping or a function. */
+/* Take the value of a key that is typed text (hooks->is_text; `hooks` may be NULL) as plain text
+ * when it has a problem or commas: root=/data/a=b,c. Not when it starts with a quote, a list, a
+ * mapping or a function. */
 KILN_NODISCARD KilnStatus kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
                                                     const KilnComposeHooks *hooks,
                                                     KilnOverride *override, KilnError *err);
-/* What stands in front of =: "+model@other", "tags+"; NULL when memory is out. */
+/* The part before =: "+model@other", "tags+"; NULL when memory is out. */
 const char *kiln_override_target(KilnArena *arena, const KilnOverride *override);
-/* Is it about `kiln`, and not about the job? */
+/* Does it change the node `kiln`, and not the job? */
 bool kiln_override_is_own(const KilnOverride *override);
-/* The place of the key in the argument. */
+/* The origin of the key. */
 KilnOrigin kiln_override_key_origin(const KilnOverride *override);
-/* "model" or "model@other", the name that the defaults list knows it by. */
+/* "model" or "model@other", the key of the group in defaults lists. */
 const char *kiln_override_group_key(KilnArena *arena, const KilnOverride *override);
 
 #endif

@@ -1,5 +1,4 @@
-/* Finds the ends of tokens by their looks. What is underlined in a message need not
- * be exact: the text may be what could not be parsed. */
+/* Finds the ends of tokens that messages underline. It guesses: the text may be invalid. */
 #include "config/override/token.h"
 
 #include <stdbool.h>
@@ -25,7 +24,7 @@ static bool is_any(char c, const char *of)
     return c != '\0' && strchr(of, c) != NULL;
 }
 
-/* Behind the quoted text that begins at `at`; the end of the line when it is open. */
+/* The end of the quoted text at `at`; the end of the line when it is not closed. */
 static size_t skip_quoted(const Scan *scan, size_t at)
 {
     char quote = at_of(scan, at++);
@@ -39,7 +38,7 @@ static size_t skip_quoted(const Scan *scan, size_t at)
     return scan->size;
 }
 
-/* Behind the bracket that closes the one at `at`; 0 when it is not in the line. */
+/* The end of the brackets opened at `at`; 0 when they are not closed in the line. */
 static size_t skip_brackets(const Scan *scan, size_t at)
 {
     int depth = 0;
@@ -78,8 +77,7 @@ static bool in_brackets(const Scan *scan, size_t at)
     return depth > 0;
 }
 
-/* Text without quotes up to one of `ends`, or to ": " when `colon`; without the
- * blanks behind it. */
+/* The end of unquoted text: one of `ends`, or ": " if `colon`; trailing blanks excluded. */
 static size_t skip_plain(const Scan *scan, size_t at, const char *ends, bool colon)
 {
     size_t start = at;

@@ -113,7 +113,7 @@ static KilnStatus add_interpolation(KilnValueParser *parser, Piece *piece)
     return KILN_OK;
 }
 
-/* Blanks at the end of an element, or in front of a key's colon, are not part of it. */
+/* Blanks at the end of an element or before a key's colon are not part of it. */
 static bool only_blanks_left(const KilnValueParser *parser, bool key)
 {
     size_t at = parser->at;
@@ -135,7 +135,7 @@ static KilnStatus odd_character(KilnValueParser *parser)
         return kiln_value_fail(parser, parser->at,
                                "'=' in a value must be quoted ('a=b') or escaped (a\\=b)");
     return kiln_value_fail(parser, parser->at,
-                           "'%c' can't stand in an unquoted value; quote the value: "
+                           "'%c' is not allowed in an unquoted value; quote the value: "
                            "key='value' (and once more for the shell: \"key='value'\")",
                            c);
 }
@@ -300,11 +300,11 @@ static KilnStatus refuse_sweep(const KilnValueParser *parser, size_t at, const K
     if (kiln_sweep_value_of(parser, item) == NULL)
         return KILN_OK;
     return kiln_value_fail(parser, at,
-                           "several values can't stand inside [...] or {...}; write the whole "
+                           "several values are not allowed inside [...] or {...}; write the whole "
                            "lists: key=[1,x],[2,x]");
 }
 
-/* name= in front of an argument; the name, in the arena, or NULL. */
+/* The name of an argument name=value, in the arena; NULL: none. */
 static const char *argument_name(KilnValueParser *parser)
 {
     size_t at = parser->at, n = 0;

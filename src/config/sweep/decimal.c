@@ -1,4 +1,4 @@
-/* Decimal numbers with a fixed point, wide enough for every double. */
+/* Decimal numbers with a fixed point and enough digits for every double. */
 #include "config/sweep/decimal.h"
 
 #include <math.h>

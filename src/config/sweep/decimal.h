@@ -1,11 +1,11 @@
-/* Sums of decimal numbers: range(0,1,0.1) must end where Hydra's does, which adds
- * up the steps with Python's decimal module, not with doubles. */
+/* Sums of decimal numbers. range(0,1,0.1) must end where Hydra's does, which adds the steps with
+ * Python's decimal module, not as doubles. */
 #ifndef KILN_CONFIG_SWEEP_DECIMAL_H
 #define KILN_CONFIG_SWEEP_DECIMAL_H
 
 #include "kiln/base.h"
 
-/* Digits before and behind the point: every finite double is exact. */
+/* Digits before the point and in all; every finite double is exact. */
 enum { KILN_DECIMAL_WHOLE = 320, KILN_DECIMAL_DIGITS = KILN_DECIMAL_WHOLE + 1080 };
 
 typedef struct KilnDecimal {

@@ -1,8 +1,9 @@
-/* Takes the arguments of a sweep apart: which axes, which values, in which words. */
+/* Splits the arguments of a sweep into axes and the overrides of each value. */
 #include "config/sweep/sweep_arguments.h"
 
 #include <string.h>
 
+#include "base/array.h"
 #include "config/override/override.h"
 #include "config/composed.h"
 #include "config/provenance/error_list.h"
@@ -21,7 +22,7 @@ typedef struct Splitter {
     KilnStatus status; /* of the first error */
 } Splitter;
 
-static void tell(Splitter *splitter, const KilnError *err)
+static void add_error(Splitter *splitter, const KilnError *err)
 {
     if (splitter->status >= 0)
         splitter->status = err->status;
@@ -33,23 +34,19 @@ static void no_memory(Splitter *splitter)
     KilnError err = { 0 };
 
     kiln_error_nomem(&err, sizeof(KilnAxis));
-    tell(splitter, &err);
+    add_error(splitter, &err);
 }
 
 /* ---- Values ------------------------------------------------------------------------- */
 
-/* "key=value" as one job is given it. */
+/* The argument "key=value" of a job. */
 static const char *write_override(Splitter *splitter, const char *key, const KilnConfigNode *value)
 {
     KilnText text = { 0 };
-    const char *copy = NULL;
 
     kiln_text_printf(&text, "%s=", key);
     kiln_value_written(value, &text);
-    if (!text.failed)
-        copy = kiln_arena_strdup(splitter->arena, text.data);
-    kiln_text_release(&text);
-    return copy;
+    return kiln_text_to_arena(&text, splitter->arena);
 }
 
 static void warn_no_match(Splitter *splitter, const KilnOverride *override,
@@ -85,7 +82,7 @@ static KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *overrid
     if (kiln_sweep_value_list(override->sweep, &maker, options, &values, &err) < 0) {
         kiln_error_prefix(&err, "%s: ", override->key);
         kiln_error_at(&err, &override->origin);
-        tell(splitter, &err);
+        add_error(splitter, &err);
         return NULL;
     }
     if (glob && values->count == 0)
@@ -95,23 +92,15 @@ static KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *overrid
 
 /* ---- Axes ----------------------------------------------------------------------------- */
 
-/* The axis of that key: a key given again keeps its place. */
+/* The axis of a key, new or the one with that key. */
 static KilnAxis *axis_of(Splitter *splitter, const char *key)
 {
     for (size_t i = 0; i < splitter->count; i++)
         if (strcmp(splitter->axes[i].key, key) == 0)
             return &splitter->axes[i];
-    if (splitter->count == splitter->capacity) {
-        size_t capacity = splitter->capacity > 0 ? splitter->capacity * 2 : 16;
-        KilnAxis *axes = kiln_arena_alloc(splitter->arena, capacity * sizeof(*axes));
-
-        if (axes == NULL)
-            return NULL;
-        if (splitter->count > 0)
-            memcpy(axes, splitter->axes, splitter->count * sizeof(*axes));
-        splitter->axes = axes;
-        splitter->capacity = capacity;
-    }
+    if (!KILN_ARENA_RESERVE(splitter->arena, splitter->axes, splitter->capacity,
+                            splitter->count + 1))
+        return NULL;
     return &splitter->axes[splitter->count++];
 }
 
@@ -141,7 +130,7 @@ static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *ov
 static void add_override(Splitter *splitter, const KilnOverride *override)
 {
     if (splitter->values > KILN_SWEEP_VALUES)
-        return; /* too many are too many */
+        return; /* reported already */
     const char *key = kiln_override_target(splitter->arena, override);
     KilnAxis *axis = key != NULL ? axis_of(splitter, key) : NULL;
 
@@ -157,13 +146,13 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
         kiln_error_set(&err, KILN_E_RANGE, "the sweep's arguments have more than %d values",
                        KILN_SWEEP_VALUES);
         kiln_error_at(&err, &override->origin);
-        tell(splitter, &err);
+        add_error(splitter, &err);
     }
 }
 
-/* ---- Where they come from --------------------------------------------------------------- */
+/* ---- Sources --------------------------------------------------------------- */
 
-/* `lr: 0.1,0.01` of kiln.sweeper.params reads like an argument. */
+/* `lr: 0.1,0.01` of kiln.sweeper.params is parsed like an argument. */
 static void add_param(Splitter *splitter, const KilnEntry *entry)
 {
     const KilnConfigNode *value = NULL;
@@ -192,13 +181,13 @@ static void add_param(Splitter *splitter, const KilnEntry *entry)
     kiln_text_release(&text);
     if (status >= 0 && kiln_override_is_own(&override)) {
         status = kiln_error_set(&err, KILN_E_USAGE,
-                                "kiln.sweeper.params.%s: what is kiln's own is the same for all "
-                                "jobs; set it outside of params",
+                                "kiln.sweeper.params.%s: options of kiln are the same for all "
+                                "jobs; set them outside of params",
                                 entry->key);
         kiln_error_at(&err, &entry->value->origin);
     }
     if (status < 0)
-        tell(splitter, &err);
+        add_error(splitter, &err);
     else
         add_override(splitter, &override);
 }
@@ -215,7 +204,7 @@ static void add_params(Splitter *splitter)
                        "kiln.sweeper.params: expected a mapping from keys to values, got %s",
                        kiln_node_kind_name(params));
         kiln_error_at(&err, &params->origin);
-        tell(splitter, &err);
+        add_error(splitter, &err);
         return;
     }
     for (size_t i = 0; i < params->count; i++)
@@ -237,7 +226,7 @@ static size_t item_length(const char *p)
     return n;
 }
 
-/* What the grammar can't read may be texts with commas: root=/data/a=b,/data/c=d. */
+/* A value that cannot be parsed may be texts with commas: root=/data/a=b,/data/c=d. */
 static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *override,
                              KilnError *err)
 {
@@ -282,18 +271,18 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
     KilnStatus status = kiln_override_read(splitter->arena, text, number, &override, &err);
 
     if (status >= 0 && kiln_override_is_own(&override)) {
-        splitter->own[splitter->n_own++] = override.text; /* composing has read its value */
+        splitter->own[splitter->n_own++] = override.text; /* composing has parsed its value */
         return;
     }
     if (status >= 0 && override.problem != NULL)
         status = read_texts(splitter, number, &override, &err);
     if (status < 0)
-        tell(splitter, &err);
+        add_error(splitter, &err);
     else
         add_override(splitter, &override);
 }
 
-/* Axes that vary together must be of one length. */
+/* Axes of zip() must have the same length. */
 static void check_zipped(Splitter *splitter)
 {
     const KilnAxis *first = NULL;
@@ -311,7 +300,7 @@ static void check_zipped(Splitter *splitter)
         kiln_error_set(&err, KILN_E_USAGE,
                        "zip() takes one value of each at a time, but %s has %zu and %s has %zu",
                        first->key, first->count, axis->key, axis->count);
-        tell(splitter, &err);
+        add_error(splitter, &err);
     }
 }
 

@@ -1,4 +1,4 @@
-/* From arguments of a sweep to its axes: `lr=0.1,0.01 model=glob(r*)`, and
+/* Splits the arguments of a sweep into axes: `lr=0.1,0.01 model=glob(r*)`, and
  * kiln.sweeper.params of the config. */
 #ifndef KILN_CONFIG_SWEEP_SWEEP_ARGUMENTS_H
 #define KILN_CONFIG_SWEEP_SWEEP_ARGUMENTS_H
@@ -6,20 +6,17 @@
 #include "config/compose.h"
 #include "kiln/sweep.h"
 
-/* A sweep's arguments taken apart. */
 typedef struct KilnSweepArguments {
     KilnSpace space;
-    const char *const *own; /* overrides of `kiln`, which are the sweep's and no job's;
-                             * NULL-terminated, as they were written */
+    const char *const *own; /* overrides of `kiln`, which belong to the sweep and to no job;
+                             * NULL-terminated, as written */
 } KilnSweepArguments;
 
-/* Take request->overrides apart. kiln.sweeper.params of `config`, which
- * kiln_config_compose_sweep() made of the request, come before them; a key that is
- * given twice has the later values in the earlier place. Values are written as Hydra
- * writes them. `errors` collects what is wrong (syntax, interval(), zip() of unequal
- * lengths), and warnings (glob() that matches nothing); the status is the first
- * error's. What a job's config does not take is not found here. Everything lives in
- * the arena. */
+/* Split kiln.sweeper.params of `config` (made by kiln_config_compose_sweep() from the request) and
+ * then request->overrides. A repeated key has the later values at the earlier position. Values are
+ * written as Hydra writes them. `errors` collects errors (syntax, interval(), zip() of unequal
+ * lengths) and warnings (glob() without a match); the status is that of the first error. Overrides
+ * that a job's config refuses are not found here. Everything lives in the arena. */
 KILN_NODISCARD KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request,
                                                const KilnComposeHooks *hooks,
                                                const KilnConfig *config, KilnArena *arena,

@@ -1,4 +1,4 @@
-/* Values that stand for several: which they are, and their order. */
+/* The values of a sweep, and their order. */
 #include "config/sweep/sweep_value.h"
 
 #include <fnmatch.h>
@@ -9,8 +9,6 @@
 #include "base/parse.h"
 #include "config/sweep/decimal.h"
 #include "kiln/rng.h"
-
-/* More in one axis is a mistake, and would fill the memory. */
 
 KilnSweepValue *kiln_sweep_value_new(KilnValueParser *parser, KilnSweepKind kind,
                                      KilnConfigNode *items)
@@ -166,7 +164,7 @@ KilnStatus kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *m
         return kiln_error_nomem(err, sizeof(*list));
     if (sweep->kind == KILN_SWEEP_INTERVAL)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "interval() has no end of values, and a grid tries them all; write "
+                              "interval() has no end of values, and a grid runs them all; write "
                               "range(start,stop,step) or the values with commas");
     if (sweep->kind == KILN_SWEEP_RANGE)
         status = list_range(sweep, maker, list, err);
@@ -196,7 +194,7 @@ static int compare_numbers(const void *a, const void *b)
     return x.value < y.value ? -1 : x.value > y.value;
 }
 
-static void turn(KilnConfigNode *list)
+static void reverse_list(KilnConfigNode *list)
 {
     for (size_t i = 0; i < list->count / 2; i++) {
         KilnEntry other = list->entries[i];
@@ -224,11 +222,11 @@ KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse)
     if (numbers != list->count && texts != list->count)
         return KILN_E_TYPE;
     if (reverse)
-        turn(list); /* and back: equal values keep their order */
+        reverse_list(list); /* and back: equal values stay in order */
     qsort(list->entries, list->count, sizeof(*list->entries),
           texts > 0 ? compare_text : compare_numbers);
     if (reverse)
-        turn(list);
+        reverse_list(list);
     return KILN_OK;
 }
 

@@ -1,11 +1,10 @@
-/* A value that stands for several: a,b or choice(...), range(...), glob(...),
- * interval(...); and what functions do with it. */
+/* The values of a sweep: a,b or choice(...), range(...), glob(...), interval(...). */
 #ifndef KILN_CONFIG_SWEEP_SWEEP_VALUE_H
 #define KILN_CONFIG_SWEEP_SWEEP_VALUE_H
 
 #include "config/override/value.h"
 
-/* Values that the arguments of a sweep may have, all together. */
+/* The most values of all arguments of a sweep together. */
 enum { KILN_SWEEP_VALUES = 100000 };
 
 typedef enum KilnSweepKind {
@@ -16,40 +15,39 @@ typedef enum KilnSweepKind {
 } KilnSweepKind;
 
 typedef struct KilnNumber {
-    bool real;     /* no integer */
+    bool real;     /* a float */
     int64_t whole; /* of an integer */
     double value;  /* of both */
 } KilnNumber;
 
 struct KilnSweepValue {
     KilnSweepKind kind;
-    KilnConfigNode *items;        /* CHOICE: the values; GLOB: the patterns. A list, which stands
-                                   * for the sweep where a function takes a value */
+    KilnConfigNode *items;        /* CHOICE: the values; GLOB: the patterns. A list, which is the
+                                   * sweep where a function takes a value */
     KilnConfigNode *exclude;      /* GLOB: patterns; NULL: none */
     KilnNumber start, stop, step; /* RANGE; INTERVAL: start and stop */
-    bool simple;                  /* CHOICE: only commas, so choice(...) may stand around it */
+    bool simple;                  /* CHOICE: only commas, which choice(...) may contain */
     bool shuffle, zip;
-    KilnSweepValue *next; /* the others that were met in the same override */
+    KilnSweepValue *next; /* of the same override */
 };
 
-/* A new one that `value` knows. `items` may be NULL (an empty list) or an argument
- * list of a call. NULL when memory is out. */
+/* A new sweep of the parser's override. `items` may be NULL (an empty list) or the arguments of a
+ * call. NULL when memory is out. */
 KilnSweepValue *kiln_sweep_value_new(KilnValueParser *parser, KilnSweepKind kind,
                                      KilnConfigNode *items);
-/* The sweep that the node stands for; NULL when it is a value. */
+/* The sweep whose items the node is; NULL when it is a value. */
 KilnSweepValue *kiln_sweep_value_of(const KilnValueParser *parser, const KilnConfigNode *node);
 /* The values in order, a list in the arena. `options`: names in the group, for GLOB.
- * KILN_E_RANGE when there is no end of them. */
+ * KILN_E_RANGE when there are too many. */
 KILN_NODISCARD KilnStatus kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,
                                                 const char *const *options, KilnConfigNode **ret,
                                                 KilnError *err);
 
-/* In another order (a list). Only numbers, or only text, can be sorted: KILN_E_TYPE
- * without a message. */
+/* Sort a list of numbers or of text; KILN_E_TYPE, without a message, for others. */
 KILN_NODISCARD KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse);
-/* The same command gives the same order. */
+/* Shuffle a list; lists of the same length get the same order. */
 void kiln_list_shuffle(KilnConfigNode *list);
-/* The number that a scalar is; false when it is none, or does not fit. */
+/* The number of a scalar; false when it is not a number or does not fit. */
 bool kiln_number_of(const KilnConfigNode *node, KilnNumber *ret);
 
 #endif

@@ -150,8 +150,8 @@ class Keeping(Case):
         self.refused(*TINY, "callbacks=stochastic_weight_averaging", swa + "0", says=["epochs count from 1"])
         out, err = self.run_kiln(*TINY, "callbacks=pruning", "callbacks.pruning.epochs=[7]")
         self.assertIn("there is no epoch 7", out + err)
-        self.refused(*TINY, "callbacks.early_stopping.patience=3", says=["callbacks=early_stopping would have it"])
-        self.refused(*TINY, "trainer.inference_mode=true", says=["`kiln show trainer` tells its options"])
+        self.refused(*TINY, "callbacks.early_stopping.patience=3", says=["select it with callbacks=early_stopping"])
+        self.refused(*TINY, "trainer.inference_mode=true", says=["`kiln show trainer` lists its options"])
 
     def test_kills_leave_no_trace(self):
         out, _ = self.run_kiln(

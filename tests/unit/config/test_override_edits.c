@@ -97,7 +97,7 @@ static void test_remove(void **unused)
     check(ARGUMENTS("nested-=[[1,2]]"), "nested", "nested: [{...}]");
     check(ARGUMENTS("tags-='1'"), "", "`tags-='1'`: tags has no item 1 to remove");
     check(ARGUMENTS("none-=a"), "", "none has no item a to remove");
-    check(ARGUMENTS("model-=depth"), "", "to take a key away write ~model.NAME");
+    check(ARGUMENTS("model-=depth"), "", "to delete a key write ~model.NAME");
 }
 
 static void test_replace(void **unused)
