@@ -1,5 +1,5 @@
 /* Builds a trainer: options, components, parameters and graph. The dry build also has all steps
- * recorded and planned (train/loop/plan_steps.c), so that errors of shapes and lack of memory are
+ * recorded and planned (train/step/plan_steps.c), so that errors of shapes and lack of memory are
  * found before anything runs. */
 #include "train/assemble.h"
 
@@ -10,8 +10,8 @@
 #include "graph/graph.h"
 #include "registry/instance.h"
 #include "train/checkpoint/resume.h"
-#include "train/loop/plan_steps.h"
 #include "train/optim/averaged_weights.h"
+#include "train/step/plan_steps.h"
 #include "train/trainer.h"
 
 /* ---- Components --------------------------------------------------------------------- */

@@ -12,10 +12,8 @@
 #include "train/checkpoint/save_requests.h"
 #include "train/loader/splits.h"
 #include "train/loop/evaluate.h"
-#include "train/loop/fit_batch.h"
 #include "train/loop/hooks.h"
 #include "train/loop/loop_schedule.h"
-#include "train/loop/module_step.h"
 #include "train/loop/position.h"
 #include "train/loop/run_state.h"
 #include "train/loop/signals.h"
@@ -28,6 +26,8 @@
 #include "train/run/preparation.h"
 #include "train/run/run_options.h"
 #include "train/run/run_predict.h"
+#include "train/step/fit_batch.h"
+#include "train/step/module_step.h"
 
 struct KilnTrainer {
     /* The job */

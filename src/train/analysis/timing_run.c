@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/system/file.h"
-#include "train/loop/manual.h"
+#include "train/step/manual.h"
 #include "train/trainer.h"
 
 /* How the time for probing is shared: validation is the smaller part of most runs. */

@@ -5,7 +5,7 @@
 
 #include "base/call.h"
 #include "registry/instance.h"
-#include "train/loop/manual.h"
+#include "train/step/manual.h"
 #include "train/trainer.h"
 
 static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)

@@ -1,6 +1,6 @@
 /* The training loop: epochs, their batches, and the validations between them, with hooks in
  * Lightning's order. train/loop/loop_schedule.c decides what is due when;
- * train/loop/fit_batch.c trains one batch, train/loop/evaluate.c validates. */
+ * train/step/fit_batch.c trains one batch, train/loop/evaluate.c validates. */
 #include "train/loop/fit.h"
 
 #include <stdio.h>

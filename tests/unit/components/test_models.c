@@ -8,7 +8,7 @@
 #include "tests/support/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
-#include "train/loop/module_step.h"
+#include "train/step/module_step.h"
 
 /* A model with its parameters, ready for a step. */
 typedef struct Network {

@@ -11,7 +11,7 @@
 #include "tests/support/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
-#include "train/loop/module_step.h"
+#include "train/step/module_step.h"
 
 /* ---- FLOPs of networks --------------------------------------------------------------- */
 

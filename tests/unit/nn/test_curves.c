@@ -15,7 +15,7 @@
 #include "tests/support/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
-#include "train/loop/module_step.h"
+#include "train/step/module_step.h"
 
 enum { STEPS = 50, BATCHES = 4 };
 static const double tolerance_32 = 1e-4, tolerance_bf16 = 2e-2;

@@ -1,7 +1,7 @@
 /* One step of a module while it is recorded and run: its inputs from the batch, the values that it
  * logs, its outputs and its metrics' inputs. Independent of epochs, optimizers and hooks. */
-#ifndef KILN_TRAIN_LOOP_MODULE_STEP_H
-#define KILN_TRAIN_LOOP_MODULE_STEP_H
+#ifndef KILN_TRAIN_STEP_MODULE_STEP_H
+#define KILN_TRAIN_STEP_MODULE_STEP_H
 
 #include "graph/graph.h"
 #include "train/loader/loader.h"

@@ -1,6 +1,6 @@
 /* One training batch: the step is recorded, run and checked. */
-#ifndef KILN_TRAIN_LOOP_FIT_BATCH_H
-#define KILN_TRAIN_LOOP_FIT_BATCH_H
+#ifndef KILN_TRAIN_STEP_FIT_BATCH_H
+#define KILN_TRAIN_STEP_FIT_BATCH_H
 
 #include "kiln/trainer.h"
 #include "train/loader/loader.h"

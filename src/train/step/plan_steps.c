@@ -1,12 +1,12 @@
 /* Records every kind of step of a run on batches without data, and plans those of training. Errors
  * of shapes are found here, and the plans give the memory that the steps take. */
-#include "train/loop/plan_steps.h"
+#include "train/step/plan_steps.h"
 
 #include "graph/graph.h"
 #include "train/analysis/model_layers.h"
-#include "train/loop/manual.h"
 #include "train/optim/lr_scales.h"
 #include "train/optim/lr_schedules.h"
+#include "train/step/manual.h"
 #include "train/trainer.h"
 
 static KilnStatus check_graph(const KilnTrainer *trainer, const char *step, KilnError *err)

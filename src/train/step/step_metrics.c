@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "train/loop/module_step.h"
+#include "train/step/module_step.h"
 
 /* The prefix of metrics' names in a phase. */
 static const char *prefix_of(KilnPhase phase)

@@ -1,6 +1,6 @@
 /* Manual optimization: batches of a module with manual_step, which drives its own steps. */
-#ifndef KILN_TRAIN_LOOP_MANUAL_H
-#define KILN_TRAIN_LOOP_MANUAL_H
+#ifndef KILN_TRAIN_STEP_MANUAL_H
+#define KILN_TRAIN_STEP_MANUAL_H
 
 #include "kiln/trainer.h"
 #include "train/loader/loader.h"

@@ -1,6 +1,6 @@
 /* The steps of a run, recorded and planned before it starts. */
-#ifndef KILN_TRAIN_LOOP_PLAN_STEPS_H
-#define KILN_TRAIN_LOOP_PLAN_STEPS_H
+#ifndef KILN_TRAIN_STEP_PLAN_STEPS_H
+#define KILN_TRAIN_STEP_PLAN_STEPS_H
 
 #include "kiln/data.h"
 #include "kiln/trainer.h"

@@ -1,9 +1,9 @@
 /* One training batch: records the step, runs it and checks the loss. The next stations:
- * train/loop/module_step.c for what the module records, graph/backward.c for the gradients,
+ * train/step/module_step.c for what the module records, graph/backward.c for the gradients,
  * train/optim/optimize.c for the update, then graph/plan/plan.c and graph/plan/execute.c, which
  * plan and run all of it at once. A module with manual_step drives its steps itself
- * (train/loop/manual.c). */
-#include "train/loop/fit_batch.h"
+ * (train/step/manual.c). */
+#include "train/step/fit_batch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "base/call.h"
 #include "base/system/file.h"
 #include "graph/graph.h"
-#include "train/loop/manual.h"
 #include "train/optim/optimize.h"
+#include "train/step/manual.h"
 #include "train/trainer.h"
 
 /* ---- Recording -------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* The functions that a module's step calls while it is recorded (kiln/module.h), and running what
  * they recorded: graph/plan/plan.c plans it, graph/plan/execute.c executes it. */
-#include "train/loop/module_step.h"
+#include "train/step/module_step.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Manual optimization: a module with manual_step drives the steps of its training batches. The
  * functions of kiln/manual.h that it calls are here; recording, running and checking a step are
- * shared with train/loop/fit_batch.c. */
-#include "train/loop/manual.h"
+ * shared with train/step/fit_batch.c. */
+#include "train/step/manual.h"
 
 #include "base/call.h"
 #include "kiln/manual.h"
