@@ -1,5 +1,5 @@
 """Training with accumulated gradients, and with whole batches: what
-tests/unit/train/loop/test_gradient_accumulation.c repeats. Writes tests/data/accumulation.h."""
+tests/unit/train/step/test_gradient_accumulation.c repeats. Writes tests/data/accumulation.h."""
 
 import pathlib
 
