@@ -1,4 +1,4 @@
-/* What a run does before it can train: how far it is, and whether the user still wants it. */
+/* Shows the progress of preparations that take more than two seconds. */
 #include "train/run/preparation.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static const double quiet_seconds = 2.0, refresh_seconds = 0.2;
 
-/* A status line on a terminal; elsewhere one line, once. */
+/* Show a status line on a terminal; else print one line, once. */
 static void show(KilnTrainer *trainer, int64_t done, int64_t total)
 {
     KilnPreparation *preparation = &trainer->preparation;

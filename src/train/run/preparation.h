@@ -1,19 +1,19 @@
-/* The host's side of KilnPoll. */
+/* Shows the progress of long preparations (KilnPoll), and passes on a request to stop. */
 #ifndef KILN_TRAIN_RUN_PREPARATION_H
 #define KILN_TRAIN_RUN_PREPARATION_H
 
 #include "kiln/trainer.h"
 
-/* What is prepared now. */
+/* The preparation that is running. */
 typedef struct KilnPreparation {
-    const char *what; /* NULL: nothing */
-    double since;     /* when it began, */
-    double shown;     /* and was shown last; 0: not yet */
+    const char *what; /* NULL: none */
+    double since;     /* when it began */
+    double shown;     /* when it was shown last; 0: not yet */
 } KilnPreparation;
 
 /* KilnPoll.poll; `ctx` is the trainer. */
 bool kiln_preparation_poll(void *ctx, const char *what, int64_t done, int64_t total);
-/* It is over: nothing of it stays on the screen. */
+/* End the preparation and clear its status line. */
 void kiln_preparation_end(KilnTrainer *trainer);
 
 #endif

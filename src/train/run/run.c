@@ -1,4 +1,4 @@
-/* kiln_run_fit: the way of a run from a checked config to a closed run folder. */
+/* kiln_run_fit: runs a fit, from a checked config to a complete run folder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
-/* Test the best checkpoint when there is one, else the weights as they are. Meanwhile the run is
- * where these weights are from: so are the values that the test logs. */
+/* Test the best checkpoint, or the current weights when there is none. Meanwhile trainer->at is the
+ * checkpoint's position, which is logged with the test's values. */
 static KilnStatus test(KilnTrainer *trainer, KilnError *err)
 {
     const KilnPosition end = trainer->at;
@@ -34,14 +34,14 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
             status = kiln_checkpoint_load_weights(&best, trainer, err);
         if (status >= 0)
             status = kiln_checkpoint_load_module(&best, trainer, err);
-        /* They are what validation saw: nothing stands beside them. */
+        /* A checkpoint's model file holds the averaged weights that validation used. */
         kiln_averaged_free(trainer->averaged);
         trainer->averaged = NULL;
         if (status >= 0)
             trainer->at = best.at;
         kiln_checkpoint_close(&best);
     }
-    trainer->phase = KILN_PHASE_TEST; /* of the rows that are sent behind it, too */
+    trainer->phase = KILN_PHASE_TEST; /* also of the rows that are sent after the loop */
     if (status >= 0)
         status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
     if (status >= 0)
@@ -63,7 +63,7 @@ static void print_threads(KilnTrainer *trainer)
                        trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
 }
 
-/* Rows of single steps would come less than once an epoch. */
+/* Hint when rows of step values would be rarer than one per epoch. */
 static void print_log_interval(KilnTrainer *trainer)
 {
     const int64_t every = trainer->schedule.log_steps;
@@ -72,11 +72,11 @@ static void print_log_interval(KilnTrainer *trainer)
     if (trainer->loggers.n > 0 && every > steps)
         kiln_output_print(&trainer->output,
                           "trainer.log_every_n_steps=%lld is larger than the %lld step%s of an "
-                          "epoch: lower it to log more values of single steps",
+                          "epoch: lower it to log more step values",
                           (long long)every, (long long)steps, steps == 1 ? "" : "s");
 }
 
-/* What a search before the run finds, or had found when it began. */
+/* Let callbacks tune the config; a resumed run takes what they found before its start. */
 static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
                        json_t **ret, KilnError *err)
 {
@@ -85,7 +85,8 @@ static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnChec
     return kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
 }
 
-/* Everything that can go wrong before a file is written; then the run folder. */
+/* Build and load everything before a file is written, so that most errors leave none; then create
+ * the run folder. */
 static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
@@ -120,7 +121,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     kiln_resume_note_newest(checkpoint, trainer);
     kiln_report_config(trainer);
     if (checkpoint->path != NULL)
-        kiln_output_print(&trainer->output, "going on from %s", kiln_path_near(checkpoint->path));
+        kiln_output_print(&trainer->output, "resuming from %s", kiln_path_near(checkpoint->path));
     print_threads(trainer);
     print_log_interval(trainer);
     kiln_live_status_begin(trainer);
@@ -134,7 +135,7 @@ static const char *status_of(const KilnTrainer *trainer)
                                       : "finished";
 }
 
-/* What callbacks are told of an interrupt; returns why. */
+/* Set the stop reason of an interrupted run; returns it as the error for on_exception hooks. */
 static const KilnError *interrupt(KilnTrainer *trainer, KilnError *why)
 {
     const char *signal = kiln_signal_name(trainer->env->stop != NULL ? *trainer->env->stop : 0);
@@ -164,7 +165,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     if (status >= 0 && trainer->state.interrupted)
         kiln_hooks_exception(trainer, interrupt(trainer, &why));
     if (status >= 0)
-        status = kiln_loggers_flush(trainer, err); /* for those who read their files */
+        status = kiln_loggers_flush(trainer, err); /* teardown may read the loggers' files */
     if (status >= 0)
         status = KILN_CALL(trainer, teardown, err);
     if (status >= 0)
@@ -172,21 +173,21 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     return status >= 0 ? kiln_loggers_close(trainer, status_of(trainer), err) : status;
 }
 
-static KilnStatus close_well(KilnTrainer *trainer, KilnError *err)
+static KilnStatus close_run(KilnTrainer *trainer, KilnError *err)
 {
     kiln_stop_monitor_end(trainer);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_summary_print(trainer, status_of(trainer));
     KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->state.stop_reason,
                                            err);
-    if (status >= 0) /* a sweep never runs a finished job again */
+    if (status >= 0) /* a sweep does not run a finished job again */
         status = kiln_tree_sync(trainer->run_dir, err);
     kiln_run_journal_end(trainer, status >= 0 ? status_of(trainer) : "failed",
                          status >= 0 ? trainer->state.stop_reason : err->text);
     return status;
 }
 
-static void tell(const KilnTrainer *trainer, KilnStatus status, KilnRunResult *ret)
+static void set_result(const KilnTrainer *trainer, KilnStatus status, KilnRunResult *ret)
 {
     if (ret == NULL || trainer->run_dir == NULL)
         return;
@@ -207,11 +208,11 @@ KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult
     if (status >= 0) {
         status = train(trainer, &checkpoint, &why);
         if (status >= 0)
-            status = close_well(trainer, &why);
+            status = close_run(trainer, &why);
         else
             kiln_failure_close(trainer, &why);
     }
-    tell(trainer, status, ret);
+    set_result(trainer, status, ret);
     kiln_checkpoint_close(&checkpoint);
     kiln_trainer_release(trainer);
     free(trainer);

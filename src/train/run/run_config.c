@@ -1,4 +1,4 @@
-/* Writing the files of .kiln, all of them at once. */
+/* Writes the YAML files of RUN/.kiln: all unfinished, one sync, then all renames. */
 #include "train/run/run_config.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* ---- Their texts --------------------------------------------------------------------- */
 
-KilnStatus kiln_run_origins_look(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_run_origins_find(KilnTrainer *trainer, KilnError *err)
 {
     KilnError why = { 0 };
 
@@ -32,7 +32,7 @@ KilnStatus kiln_run_origins_look(KilnTrainer *trainer, KilnError *err)
             trainer->origins = path;
         else
             kiln_output_print(&trainer->output,
-                              "warning: %.*s: where the values of this run came from is lost",
+                              "warning: %.*s: the origins of this run's values are lost",
                               (int)strcspn(why.text, "\n"), why.text);
     }
     if (trainer->origins == NULL)
@@ -50,13 +50,13 @@ static KilnStatus make_own(const KilnTrainer *trainer, char **ret, KilnError *er
     return kiln_config_own_yaml(trainer->config, ret, err);
 }
 
-/* Where values come from; of a run that goes on also those of before. */
+/* Where values come from; for a resumed run with its earlier origins. */
 static KilnStatus make_origins(const KilnTrainer *trainer, char **ret, KilnError *err)
 {
     return kiln_config_origins_yaml(trainer->config, trainer->origins, ret, err);
 }
 
-/* What a resume takes: from which checkpoint it goes on is another matter. */
+/* The config that a resume reads, without ckpt_path: a resume picks its own checkpoint. */
 static KilnStatus make_job(const KilnTrainer *trainer, char **ret, KilnError *err)
 {
     KilnStatus status = kiln_config_job_yaml(trainer->config, ret, err);
@@ -74,7 +74,7 @@ static KilnStatus make_config(const KilnTrainer *trainer, char **ret, KilnError 
 
 static const struct {
     const char *name;
-    bool once; /* of the run's first command line */
+    bool once; /* written by the first session only */
     KilnStatus (*make)(const KilnTrainer *trainer, char **ret, KilnError *err);
 } parts[] = {
     { "overrides.yaml", true, make_overrides }, { "kiln.yaml", true, make_own },
@@ -96,27 +96,27 @@ bool kiln_run_config_names(const char *name)
 
 /* ---- Writing ------------------------------------------------------------------------- */
 
-/* Paths of the parts that are written: unfinished, and as they will be. */
+/* The paths of the files to write: unfinished and final. */
 typedef struct Paths {
-    char *fresh[KILN_COUNT(parts)], *whole[KILN_COUNT(parts)];
+    char *unfinished[KILN_COUNT(parts)], *final[KILN_COUNT(parts)];
     size_t n;
 } Paths;
 
 static KilnStatus write_part(const KilnTrainer *trainer, size_t part, Paths *paths, KilnError *err)
 {
-    KilnText fresh = { 0 }, whole = { 0 };
+    KilnText unfinished = { 0 }, final = { 0 };
     char *text = NULL;
     const size_t n = paths->n++;
 
-    kiln_text_printf(&fresh, "%s/.kiln/%s" UNFINISHED, trainer->run_dir, parts[part].name);
-    kiln_text_printf(&whole, "%s/.kiln/%s", trainer->run_dir, parts[part].name);
-    paths->fresh[n] = kiln_text_take(&fresh);
-    paths->whole[n] = kiln_text_take(&whole);
-    if (paths->fresh[n] == NULL || paths->whole[n] == NULL)
+    kiln_text_printf(&unfinished, "%s/.kiln/%s" UNFINISHED, trainer->run_dir, parts[part].name);
+    kiln_text_printf(&final, "%s/.kiln/%s", trainer->run_dir, parts[part].name);
+    paths->unfinished[n] = kiln_text_take(&unfinished);
+    paths->final[n] = kiln_text_take(&final);
+    if (paths->unfinished[n] == NULL || paths->final[n] == NULL)
         return kiln_error_nomem(err, strlen(trainer->run_dir));
     KilnStatus status = parts[part].make(trainer, &text, err);
     if (status >= 0)
-        status = kiln_file_write_plain(paths->fresh[n], text, err);
+        status = kiln_file_write_plain(paths->unfinished[n], text, err);
     free(text);
     return status;
 }
@@ -130,13 +130,13 @@ KilnStatus kiln_run_config_write(const KilnTrainer *trainer, KilnError *err)
         if (!parts[i].once || trainer->env->resume == NULL)
             status = write_part(trainer, i, &paths, err);
     if (status >= 0)
-        status = kiln_paths_sync((const char *const *)paths.fresh, paths.n, err);
+        status = kiln_paths_sync((const char *const *)paths.unfinished, paths.n, err);
     for (size_t i = 0; i < paths.n && status >= 0; i++)
-        if (rename(paths.fresh[i], paths.whole[i]) != 0)
-            status = kiln_error_errno(err, paths.whole[i]);
+        if (rename(paths.unfinished[i], paths.final[i]) != 0)
+            status = kiln_error_errno(err, paths.final[i]);
     for (size_t i = 0; i < paths.n; i++) {
-        free(paths.fresh[i]);
-        free(paths.whole[i]);
+        free(paths.unfinished[i]);
+        free(paths.final[i]);
     }
     return status;
 }

@@ -1,4 +1,4 @@
-/* kiln_run_eval: a checkpoint over a split. */
+/* kiln_run_eval: evaluates a checkpoint on a split. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
                                 kiln_instance_name(trainer->datamodule), kiln_split_name(split),
                                 kiln_split_name(split));
     if (status >= 0 && trainer->state.interrupted)
-        status = kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted before the %s was over",
+        status = kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted before the end of the %s",
                                 tests ? "test" : "validation");
     return kiln_hooks_end(trainer, status, err);
 }

@@ -1,4 +1,4 @@
-/* Making the run folder and writing into it what the run was asked to do. */
+/* Creates or reopens the run folder and writes the run's config into it. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "train/run/run_folder.h"
 
@@ -15,11 +15,11 @@
 #include "train/run/run_config.h"
 #include "train/run/run_journal.h"
 
-enum { MOST_RUNS_A_SECOND = 1000 };
+enum { MAX_NUMBER = 1000 }; /* for folders with the same ${now} */
 
 /* ---- Which folder -------------------------------------------------------------------- */
 
-/* kiln.run.dir as written, interpolations and all. */
+/* kiln.run.dir with its interpolations unresolved. */
 static KilnStatus dir_as_written(const KilnConfig *config, char **ret, KilnError *err)
 {
     return kiln_config_yaml(config, "kiln.run.dir", false, ret, err);
@@ -66,10 +66,10 @@ bool kiln_run_folder_holds(const char *dir, const char *checkpoint)
     return in;
 }
 
-/* Only one of several processes makes the folder; the others take the next number. */
+/* Create `dir`, or `dir`-1, -2...: of several processes only one creates each. */
 static KilnStatus make_numbered(const char *dir, KilnText *made, KilnError *err)
 {
-    for (int i = 0; i < MOST_RUNS_A_SECOND; i++) {
+    for (int i = 0; i < MAX_NUMBER; i++) {
         kiln_text_clear(made);
         kiln_text_append(made, dir);
         if (i > 0)
@@ -82,12 +82,12 @@ static KilnStatus make_numbered(const char *dir, KilnText *made, KilnError *err)
             return kiln_error_errno(err, made->data);
     }
     return kiln_error_set(err, KILN_E_IO,
-                          "%s: so are %d more with a number behind; set "
-                          "kiln.run.dir to a folder that is not there",
-                          dir, MOST_RUNS_A_SECOND);
+                          "%s: exists, and so do %s-1 to %s-%d; set kiln.run.dir to a folder that "
+                          "does not exist",
+                          dir, dir, dir, MAX_NUMBER - 1);
 }
 
-/* One that is there may be what a run left that was ended before it began: see claim. */
+/* Create `dir`; it may exist, see claim. */
 static KilnStatus make_named(const char *dir, KilnText *made, KilnError *err)
 {
     kiln_text_append(made, dir);
@@ -96,9 +96,9 @@ static KilnStatus make_named(const char *dir, KilnText *made, KilnError *err)
     return kiln_dir_make(dir, err);
 }
 
-/* ---- A folder without a run ----------------------------------------------------------- */
+/* ---- Remains of a run that never began ------------------------------------------------- */
 
-/* What this program puts into a run folder before it writes that the run begins. */
+/* Whether the entry is one that kiln creates before it journals the start of a run. */
 static bool is_remnant(const char *dir, const char *name)
 {
     char *path = kiln_path_join(dir, name), **own = NULL;
@@ -121,7 +121,7 @@ static bool is_remnant(const char *dir, const char *name)
     return is;
 }
 
-/* All of it but the journal, which is this process's. */
+/* Remove everything but the journal, which this process has opened. */
 static KilnStatus remove_remnants(const char *dir, KilnError *err)
 {
     static const char *const folders[] = { "", ".kiln" };
@@ -147,8 +147,7 @@ static KilnStatus remove_remnants(const char *dir, KilnError *err)
     return status;
 }
 
-/* Whether a run may begin in the folder: it holds nothing, or what is left of one that was ended
- * before it began. */
+/* Whether a run may begin in the folder: it is empty or holds only remnants. */
 static bool is_free(const char *dir)
 {
     char **names = NULL;
@@ -169,24 +168,24 @@ static KilnStatus refuse(const char *dir, KilnError *err)
                           dir, dir);
 }
 
-/* Open the journal of the folder. One that was there already has to be free, and is then cleared:
- * while this process has the journal, no other can take the folder. */
-static KilnStatus claim(KilnTrainer *trainer, bool there, KilnError *err)
+/* Claim the folder by opening its journal, which locks out other processes. A folder that `exists`
+ * already must be free and is cleared. */
+static KilnStatus claim(KilnTrainer *trainer, bool exists, KilnError *err)
 {
     const char *dir = trainer->options.run->dir;
 
-    if (there && !is_free(trainer->run_dir))
+    if (exists && !is_free(trainer->run_dir))
         return refuse(dir, err);
     KilnStatus status = kiln_run_journal_open(trainer, err);
     if (status < 0)
         return status;
-    /* Another process may have been faster, and be over by now. */
+    /* Another process may have run here in the meantime. */
     return kiln_journal_is_new(trainer->journal) && is_free(trainer->run_dir)
                ? remove_remnants(trainer->run_dir, err)
                : refuse(dir, err);
 }
 
-/* ---- What is in it -------------------------------------------------------------------- */
+/* ---- Contents -------------------------------------------------------------------------- */
 
 static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
 {
@@ -204,7 +203,7 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-/* Whether a resumed run is asked for anything that it was not. */
+/* Whether the config must be written: the run is new or resumed with overrides. */
 static bool is_changed(const KilnTrainer *trainer)
 {
     const KilnRunEnv *env = trainer->env;
@@ -212,9 +211,9 @@ static bool is_changed(const KilnTrainer *trainer)
     return env->resume == NULL || (env->overrides != NULL && env->overrides[0] != NULL);
 }
 
-/* The files of .kiln, and all folders up to `top`, are on disk before the journal counts on
- * them. */
-static KilnStatus settle_config(const KilnTrainer *trainer, const char *top, KilnError *err)
+/* Write the config and flush it with all new folders below `top`, before the journal refers to
+ * it. */
+static KilnStatus write_config(const KilnTrainer *trainer, const char *top, KilnError *err)
 {
     char *own = kiln_path_join(trainer->run_dir, ".kiln");
     KilnStatus status = own != NULL ? kiln_run_config_write(trainer, err)
@@ -231,14 +230,14 @@ static KilnStatus set_up(KilnTrainer *trainer, const char *top, KilnError *err)
     KilnStatus status = fill(trainer, err);
 
     if (status >= 0)
-        status = kiln_run_origins_look(trainer, err);
+        status = kiln_run_origins_find(trainer, err);
     if (status < 0 || trainer->env->prepared || !is_changed(trainer))
         return status;
-    status = settle_config(trainer, top, err);
-    return status >= 0 ? kiln_run_origins_look(trainer, err) : status;
+    status = write_config(trainer, top, err);
+    return status >= 0 ? kiln_run_origins_find(trainer, err) : status;
 }
 
-/* A new run leaves nothing behind when it can't begin. */
+/* Begin a new run; on failure the folder is removed. */
 static KilnStatus begin(KilnTrainer *trainer, const char *top, KilnError *err)
 {
     KilnStatus status = claim(trainer, strcmp(top, trainer->run_dir) == 0, err);
@@ -254,8 +253,8 @@ static KilnStatus begin(KilnTrainer *trainer, const char *top, KilnError *err)
     return status;
 }
 
-/* What a killed process was writing is removed. */
-static KilnStatus tidy(const char *run, KilnError *err)
+/* Remove unfinished files of a killed process. */
+static KilnStatus remove_unfinished(const char *run, KilnError *err)
 {
     static const char *const folders[] = { "", ".kiln", "checkpoints", "plots" };
     KilnStatus status = KILN_OK;
@@ -269,16 +268,17 @@ static KilnStatus tidy(const char *run, KilnError *err)
     return status;
 }
 
-static KilnStatus go_on(KilnTrainer *trainer, const char *top, KilnError *err)
+/* Continue in an existing run folder. */
+static KilnStatus reopen(KilnTrainer *trainer, const char *top, KilnError *err)
 {
     KilnStatus status = kiln_run_journal_open(trainer, err);
 
     if (status >= 0)
-        status = tidy(trainer->run_dir, err);
+        status = remove_unfinished(trainer->run_dir, err);
     return status >= 0 ? set_up(trainer, top, err) : status;
 }
 
-/* Make the folder: kiln.run.dir, or that with a number behind. */
+/* Create kiln.run.dir; with ${now} in it, a number may be appended. */
 static KilnStatus make(KilnTrainer *trainer, KilnText *made, KilnError *err)
 {
     char *written = NULL;
@@ -295,21 +295,21 @@ static KilnStatus make(KilnTrainer *trainer, KilnText *made, KilnError *err)
 KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint, KilnError *err)
 {
     const char *dir = trainer->options.run->dir;
-    const bool may_continue = trainer->env->prepared || trainer->env->resume != NULL ||
-                              kiln_run_folder_holds(dir, checkpoint);
+    const bool exists = trainer->env->prepared || trainer->env->resume != NULL ||
+                        kiln_run_folder_holds(dir, checkpoint);
     char *top = kiln_dir_existing(dir);
     KilnText made = { 0 };
     KilnStatus status = top != NULL ? kiln_dir_make_parent(dir, err)
                                     : kiln_error_nomem(err, strlen(dir));
 
-    if (status >= 0 && may_continue)
+    if (status >= 0 && exists)
         kiln_text_append(&made, dir);
     else if (status >= 0)
         status = make(trainer, &made, err);
     if (status >= 0) {
         trainer->run_dir = made.failed ? NULL : realpath(made.data, NULL);
         status = trainer->run_dir == NULL ? kiln_error_errno(err, dir)
-                 : may_continue           ? go_on(trainer, top, err)
+                 : exists                 ? reopen(trainer, top, err)
                                           : begin(trainer, top, err);
     }
     kiln_text_release(&made);

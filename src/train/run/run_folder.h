@@ -1,21 +1,21 @@
-/* The run folder: made, filled with what was asked for, closed with a summary. */
+/* The run folder: created, claimed by this process, and filled with the run's config. */
 #ifndef KILN_TRAIN_RUN_RUN_FOLDER_H
 #define KILN_TRAIN_RUN_RUN_FOLDER_H
 
 #include "base/text.h"
 #include "train/trainer.h"
 
-/* Where runs are looked for: the part of kiln.run.dir before the first ${...}, up to its last
- * slash; trainer.default_root_dir when there is none. Owned by the caller. */
+/* The folder in which runs are searched: kiln.run.dir before its first ${...}, up to the last
+ * slash; else trainer.default_root_dir. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret,
                                                  KilnError *err);
-/* True when `checkpoint` (absolute, NULL: none) lies in the run folder `dir`. */
+/* Whether `checkpoint` (absolute, NULL: none) is in the run folder `dir`. */
 bool kiln_run_folder_holds(const char *dir, const char *checkpoint);
-/* Make the run folder and set trainer->run_dir, or go on in the one that
- * `checkpoint` (absolute path, NULL: none) lies in when kiln.run.dir names it (so does one that the
- * run is resumed in). The run's journal is open then, and its config on disk. A folder that holds
- * anything but what a run left that was ended before it began is refused; one that is named after
- * the time gets a number behind it. */
+/* Create the run folder, or continue in an existing one: that of a resumed run, or the one that
+ * holds `checkpoint` (absolute path, NULL: none) if kiln.run.dir names it. Sets trainer->run_dir,
+ * opens the journal and writes the config to disk. Refuses a folder that is not empty, except for
+ * the remains of a run that was killed before it began. A name with ${now} gets a number when it is
+ * taken. */
 KILN_NODISCARD KilnStatus kiln_run_folder_make(KilnTrainer *trainer, const char *checkpoint,
                                                KilnError *err);
 

@@ -1,4 +1,4 @@
-/* Writing the journal of a run. */
+/* Writes the journal of a run. */
 #include "train/run/run_journal.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "registry/registry.h"
 #include "train/run/run_folder.h"
 
-/* A fact with its time in front; both are consumed. */
+/* Append an event with its time; `fact`, its other members, is consumed. */
 static KilnStatus add(KilnTrainer *trainer, const char *event, json_t *fact, KilnError *err)
 {
     char time[KILN_TIME_TEXT];
@@ -27,7 +27,7 @@ static KilnStatus add(KilnTrainer *trainer, const char *event, json_t *fact, Kil
     return kiln_journal_append(trainer->journal, line, err);
 }
 
-/* What loaded them will load them again when the run goes on. */
+/* The plugins that were loaded: a resume loads them again. */
 static json_t *plugins_of(const KilnTrainer *trainer)
 {
     const KilnRegistry *registry = trainer->env->registry;
@@ -64,7 +64,7 @@ KilnStatus kiln_run_journal_begin(KilnTrainer *trainer, KilnError *err)
     char host[256] = "";
 
     (void)!gethostname(host, sizeof(host) - 1);
-    /* A run that was killed before its first line was whole has not started yet. */
+    /* A run that was killed while it wrote its first line has not started. */
     bool resumed = !kiln_journal_is_new(trainer->journal) &&
                    (kiln_run_folder_holds(trainer->run_dir, trainer->resumed_from) ||
                     trainer->env->resume != NULL);
@@ -78,7 +78,7 @@ KilnStatus kiln_run_journal_begin(KilnTrainer *trainer, KilnError *err)
                err);
 }
 
-/* Past the beginning. */
+/* Append an event of a running run, where a failure is only reported. */
 static void note(KilnTrainer *trainer, const char *event, json_t *fact)
 {
     KilnError err = { 0 };
@@ -126,7 +126,7 @@ KilnStatus kiln_run_journal_origin(const char *run, char **ret, KilnError *err)
     KilnStatus status = dir != NULL && path != NULL ? KILN_OK : kiln_error_nomem(err, strlen(run));
 
     *ret = NULL;
-    /* A run that was killed before its first line was whole came from nowhere yet. */
+    /* A run that was killed while it wrote its first line has no origin. */
     if (status >= 0 && kiln_is_file(path) && kiln_journal_peek(dir, &first, NULL) >= 0) {
         const char *from = json_string_value(json_object_get(first, "from"));
 

@@ -1,6 +1,6 @@
-/* RUN/.kiln/journal.jsonl: what happened to a run, one line for each fact: it was started or
- * resumed (with which overrides, from what), an epoch was over, a checkpoint was saved, it
- * ended and why. Nothing in it is needed to resume but where the run itself came from. */
+/* RUN/.kiln/journal.jsonl: the events of a run, one per line: started or resumed (with its
+ * overrides and from where), end of an epoch, checkpoint saved, ended and why. A resume only needs
+ * the checkpoint that the run itself was started from. */
 #ifndef KILN_TRAIN_RUN_RUN_JOURNAL_H
 #define KILN_TRAIN_RUN_RUN_JOURNAL_H
 
@@ -10,18 +10,17 @@
 
 #define KILN_RUN_JOURNAL ".kiln/journal.jsonl"
 
-/* Open it in the run folder, which nobody else may be running. */
+/* Open it in the run folder; an error when another process runs there. */
 KILN_NODISCARD KilnStatus kiln_run_journal_open(KilnTrainer *trainer, KilnError *err);
-/* Write that the run begins; its config is on disk. */
+/* Write that the run starts or resumes; its config is on disk. */
 KILN_NODISCARD KilnStatus kiln_run_journal_begin(KilnTrainer *trainer, KilnError *err);
-/* An epoch is over; a checkpoint was asked for. A journal that can't be written any more is told
- * of once, and no reason to stop. It is brought to disk with the checkpoints. */
+/* Write that an epoch has ended, or that a checkpoint is being saved. A journal that can no longer
+ * be written is reported once; the run continues. Checkpoints flush it to disk. */
 void kiln_run_journal_epoch(KilnTrainer *trainer);
 void kiln_run_journal_saved(KilnTrainer *trainer, const char *name);
-/* The run ends; nothing when it was not opened. */
+/* Write that the run has ended, and close the journal; nothing when it is not open. */
 void kiln_run_journal_end(KilnTrainer *trainer, const char *status, const char *reason);
-/* The checkpoint that the run in the folder `run` was started from; NULL: none. Owned by the
- * caller. */
+/* The checkpoint that the run in folder `run` was started from; NULL: none. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_run_journal_origin(const char *run, char **ret, KilnError *err);
 
 #endif

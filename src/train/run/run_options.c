@@ -1,4 +1,4 @@
-/* Options tables of the root, of `trainer` and of `kiln.run`. */
+/* The tables of the options at the root, of trainer.* and of kiln.run.*. */
 #include "train/run/run_options.h"
 
 #include "graph/passes/pass_list.h"
@@ -15,12 +15,13 @@ static const KilnField root_fields[] = {
     KILN_FIELD_I64(KilnRootOptions, seed, "1", 0, 9007199254740992.0,
                    "start of all random numbers"),
     KILN_FIELD_PATH_OPT(KilnRootOptions, ckpt_path, "null",
-                        "checkpoint to go on from: a checkpoint or run folder, last or best"),
+                        "checkpoint to resume from: a checkpoint or run folder, last or best"),
     KILN_FIELD_PATH_OPT(KilnRootOptions, weights, "null",
                         "weights to start from, of another run or program: a .safetensors file, a "
                         "checkpoint or run folder, last or best"),
     KILN_FIELD_BOOL(KilnRootOptions, weights_strict, "true",
-                    "they must be all of the network and nothing else; false: what fits is taken"),
+                    "the file must have exactly the network's tensors; false: load those that "
+                    "fit"),
     KILN_FIELD_BOOL(KilnRootOptions, test, "true", "test the best checkpoint after training"),
     KILN_FIELD_END,
 };
@@ -101,8 +102,7 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_I64(KilnTrainerOptions, log_every_n_steps, "50", 0, 1e9,
                    "steps between two rows of step values; 0: none"),
     KILN_FIELD_I64(KilnTrainerOptions, reload_dataloaders_every_n_epochs, "0", 0, 1e9,
-                   "have the datamodule look at its data anew in front of every n-th epoch; 0: "
-                   "never"),
+                   "have the datamodule reload its data before every n-th epoch; 0: never"),
     KILN_FIELD_PATH(KilnTrainerOptions, default_root_dir, "outputs",
                     "folder for the folders of runs, kiln.run.dir"),
     KILN_FIELD_I64(KilnTrainerOptions, accumulate_grad_batches, "1", 1, 1e6,
@@ -128,7 +128,7 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM(KilnTrainerOptions, convolution, "auto", convolutions,
                     "auto: Winograd where it is faster, with larger rounding; direct"),
     KILN_FIELD_ENUM_OPT(KilnTrainerOptions, profiler, "null", profilers,
-                        "simple: tell at the end which operations took how long; null"),
+                        "simple: print at the end how long each operation took; null: no profile"),
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32; bf16-true: "
@@ -145,8 +145,8 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_BOOL(KilnTrainerOptions, track_grad_norm, "false",
                     "log train/grad_norm, the norm of all gradients before clipping"),
     KILN_FIELD_BOOL(KilnTrainerOptions, detect_anomaly, "false",
-                    "look at every result of a step and name the operation that made the first "
-                    "NaN or infinity; without fusion, and some two times slower"),
+                    "check every result of a step and name the operation that made the first NaN "
+                    "or infinity; without fusion, about two times slower"),
     KILN_FIELD_END,
 };
 
@@ -165,7 +165,7 @@ const KilnSection *kiln_run_sections(void)
             .fields = root_fields,
             .size = sizeof(KilnRootOptions),
             .open = true,
-            .summary = "What is run",
+            .summary = "The run",
         },
         {
             .key = "trainer",
@@ -202,7 +202,7 @@ const KilnSection *kiln_run_sections(void)
             .size = sizeof(KilnRankOptions),
             .open = true,
             .hidden = true,
-            .summary = "What a sweep is after",
+            .summary = "What a sweep optimizes",
         },
         { .key = NULL },
     };
@@ -210,9 +210,9 @@ const KilnSection *kiln_run_sections(void)
     return sections;
 }
 
-/* ---- Options that stand for others ----------------------------------------------------- */
+/* ---- Options that change others --------------------------------------------------------- */
 
-static void leave_out(KilnOptions *options)
+static void turn_off_outputs(KilnOptions *options)
 {
     options->logs = false;
     options->trainer->enable_checkpointing = false;
@@ -224,7 +224,7 @@ static void run_fast(KilnOptions *options)
     KilnTrainerOptions *trainer = options->trainer;
     const KilnQuantity n = trainer->fast_dev_run;
 
-    leave_out(options);
+    turn_off_outputs(options);
     options->monitors = false;
     trainer->limit_train_batches = trainer->limit_val_batches = n;
     trainer->limit_test_batches = trainer->limit_predict_batches = n;
@@ -245,17 +245,17 @@ static KilnStatus strip(KilnOptions *options, KilnError *err)
 
     if (other != NULL)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "trainer.barebones=true: trainer.%s is on, too, which is not bare; "
-                              "leave out one of them",
+                              "trainer.barebones=true: can't be combined with trainer.%s; remove "
+                              "one of them",
                               other);
-    leave_out(options);
+    turn_off_outputs(options);
     options->tracks = options->monitors = false;
     trainer->enable_progress_bar = trainer->enable_model_summary = false;
     trainer->log_every_n_steps = 0;
     return KILN_OK;
 }
 
-static KilnStatus settle(KilnOptions *options, KilnError *err)
+static KilnStatus apply(KilnOptions *options, KilnError *err)
 {
     KilnTrainerOptions *trainer = options->trainer;
 
@@ -290,7 +290,7 @@ KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnErr
     }
     if (status >= 0) {
         options.run = part;
-        status = settle(&options, err);
+        status = apply(&options, err);
     }
     if (status < 0) {
         kiln_options_release(&options);

@@ -1,10 +1,10 @@
-/* The options of a run that belong to no component. */
+/* The options of a run that belong to no component: root, trainer.*, kiln.run.*. */
 #ifndef KILN_TRAIN_RUN_RUN_OPTIONS_H
 #define KILN_TRAIN_RUN_RUN_OPTIONS_H
 
 #include "kiln/run.h"
 
-/* The root's options. The components are built by key and are NULL here. */
+/* The options at the root. Components are built separately and are NULL here. */
 typedef struct KilnRootOptions {
     KilnInstance *task, *datamodule;
     KilnInstance **callbacks, **logger;
@@ -54,10 +54,12 @@ typedef struct KilnRunDirOptions {
     char *dir;
 } KilnRunDirOptions;
 
-/* All three, read from a config, with what fast_dev_run, overfit_batches and barebones make of
- * them; owned by this struct. */
+/* All options, after fast_dev_run, overfit_batches and barebones have changed others; owned by this
+ * struct. */
 typedef struct KilnOptions {
-    bool logs, monitors, tracks; /* loggers are built; callbacks that monitor; log() is heard */
+    bool logs;     /* loggers are built */
+    bool monitors; /* callbacks that monitor a metric are built */
+    bool tracks;   /* values that components log are recorded */
     KilnRootOptions *root;
     KilnTrainerOptions *trainer;
     KilnRunDirOptions *run;

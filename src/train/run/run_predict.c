@@ -1,27 +1,28 @@
-/* kiln_run_predict: the predict loop over what a user names, or the sets of a split. What comes
- * out of it is written by callbacks (prediction_writer). */
+/* kiln_run_predict: runs the predict loop over an input path or the sets of a split. Callbacks
+ * (prediction_writer) write the results. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/call.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "kiln/array.h"
 #include "train/assemble.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/loader/data_summary.h"
 
-/* A prediction while it goes through its sets. */
+/* A running prediction. */
 typedef struct Predictor {
     KilnTrainer *trainer;
-    const char *input; /* NULL: those of trainer->split */
-    int64_t failed;    /* samples of the input */
-    KilnError first;   /* the first sample that can't be read */
+    const char *input; /* NULL: predict the sets of trainer->split */
+    int64_t failed;    /* samples of the input that could not be read */
+    KilnError first;   /* the error of the first of them */
     bool nomem;
 } Predictor;
 
 /* ---- Samples that can't be read --------------------------------------------------------- */
 
-/* They don't stop the others; callbacks hear of them with the batch. */
+/* Record a sample that can't be read; callbacks get it with its batch (kiln_trainer_unread). */
 static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char *message)
 {
     Predictor *predictor = ctx;
@@ -29,20 +30,14 @@ static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char
 
     if (predictor->failed++ == 0)
         kiln_error_set(&predictor->first, status, "%s", message);
-    if (trainer->predict.n_unread == trainer->predict.unread_capacity) {
-        size_t room = 2 * trainer->predict.unread_capacity + 16;
-        KilnUnreadSample *more = realloc(trainer->predict.unread, room * sizeof(*more));
-
-        predictor->nomem |= more == NULL;
-        if (more == NULL)
-            return;
-        trainer->predict.unread = more;
-        trainer->predict.unread_capacity = room;
-    }
+    KilnPredictInput *input = &trainer->predict;
     char *copy = kiln_strdup(message);
-    predictor->nomem |= copy == NULL;
-    if (copy != NULL)
-        trainer->predict.unread[trainer->predict.n_unread++] = (KilnUnreadSample) { sample, copy };
+    if (copy == NULL || !KILN_RESERVE(input->unread, input->unread_capacity, input->n_unread + 1)) {
+        free(copy);
+        predictor->nomem = true;
+        return;
+    }
+    input->unread[input->n_unread++] = (KilnUnreadSample) { sample, copy };
 }
 
 static void clear_unread(KilnTrainer *trainer)
@@ -100,7 +95,7 @@ static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, Kiln
 
 /* ---- Sets ------------------------------------------------------------------------------ */
 
-/* A user's input is all read, as far as it can be. */
+/* The spec of a set's loader. Of a user's input, samples that can't be read are skipped. */
 static KilnLoaderSpec spec_of(Predictor *predictor, size_t set)
 {
     KilnLoaderSpec spec = kiln_trainer_loader_spec(predictor->trainer, predictor->trainer->split,
@@ -136,7 +131,7 @@ static KilnStatus predict_set(Predictor *predictor, size_t set, KilnError *err)
     return status;
 }
 
-/* The input as the only set of test samples, which it is prepared as. */
+/* Open the input as the only set of the test split. */
 static KilnStatus open_input(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
@@ -144,7 +139,7 @@ static KilnStatus open_input(Predictor *predictor, KilnError *err)
     KilnSplitSets *sets = &trainer->data.sets[trainer->split];
 
     if (ops->open_input == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read input by path",
+        return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read an input path",
                               kiln_instance_name(trainer->datamodule));
     trainer->predict.unlabelled = true;
     *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
@@ -153,7 +148,7 @@ static KilnStatus open_input(Predictor *predictor, KilnError *err)
         ops->open_input(trainer->datamodule, predictor->input, &sets->list[0].dataset, err), err);
 }
 
-/* Before anything is predicted, what can be wrong with any set is found. */
+/* Open and check all sets before anything is predicted. */
 static KilnStatus open_sets(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
@@ -175,7 +170,7 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
                           kiln_instance_name(trainer->datamodule), kiln_split_name(split));
 }
 
-/* All sets, one behind the other. */
+/* Predict all sets, one after the other. */
 static KilnStatus predict_all(Predictor *predictor, KilnError *err)
 {
     KilnTrainer *trainer = predictor->trainer;
@@ -204,7 +199,7 @@ static KilnStatus predict_all(Predictor *predictor, KilnError *err)
     return status;
 }
 
-/* ---- The whole ------------------------------------------------------------------------- */
+/* ---- The run ----------------------------------------------------------------------------- */
 
 static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint, KilnError *err)
 {

@@ -158,7 +158,7 @@ class Resume(Runs):
         self.run_kiln(*TINY, "kiln.run.dir=run")
         for text in ["", "a: [", "- 1", "trainer: 3"]:
             self.write("run/.kiln/origins.yaml", text)
-            self.assertIn("where the values of this run came from is lost", self.run_kiln("resume=run")[0])
+            self.assertIn("the origins of this run's values are lost", self.run_kiln("resume=run")[0])
             self.assertEqual(read(self.path("run/.kiln/origins.yaml"), "r"), text)
             self.assertIn("is lost", self.run_kiln("resume=run", "trainer.max_epochs=2")[0])
             self.assertNotIn("is lost", self.run_kiln("resume=run")[0])

@@ -129,7 +129,7 @@ class SignalsAndFailures(Braked):
             _, err = self.train("datamodule.what=end", "datamodule.after=40", "datamodule.val_count=0",
                                 f"trainer.num_workers={workers}", status=1)
             self.assertLess(time.time() - start, 30)
-            self.failed(err, 1, "a loader thread ended while it read sample", "the last good checkpoint is")
+            self.failed(err, 1, "a loader thread ended while reading sample", "the last good checkpoint is")
             self.assertGreater(self.state()["step"], 0)
 
     @unittest.skipIf(ASAN, "the sanitizer's own memory does not fit a limit")

@@ -263,7 +263,7 @@ class Trouble(Sweep):
         self.let_go()
         self.sweep("--resume", "s", "--retry-failed", "kiln.launcher.timeout=0")
         self.assertEqual(self.statuses(), ["ok"])
-        self.assertIn(b"going on from", read(self.path("s/0/train.log")))
+        self.assertIn(b"resuming from", read(self.path("s/0/train.log")))
         self.assertEqual(read(self.path("s/0/checkpoints/last/model.safetensors")),
                          read(self.path("run/checkpoints/last/model.safetensors")))
 
@@ -284,7 +284,7 @@ class Trouble(Sweep):
             self.assertEqual(self.journal(folder)[-1]["event"], "interrupted")
             self.sweep("--resume", folder)
             self.assertEqual(self.statuses(folder), 3 * ["ok"])
-            self.assertIn(b"going on from", read(self.path(folder, "1/train.log")))
+            self.assertIn(b"resuming from", read(self.path(folder, "1/train.log")))
         self.assertEqual(read(self.path("int130/1/checkpoints/last/model.safetensors")),
                          read(self.path("int143/1/checkpoints/last/model.safetensors")))
 
@@ -300,7 +300,7 @@ class Trouble(Sweep):
         self.assertIn("killed by SIGKILL", out)
         self.sweep("--resume", "s")
         self.assertEqual(self.statuses(), ["ok", "ok"])
-        self.assertIn(b"going on from", read(self.path("s/0/train.log")))
+        self.assertIn(b"resuming from", read(self.path("s/0/train.log")))
 
     def test_workers_end_with_their_launcher(self):
         self.hold(after=5)

@@ -192,7 +192,7 @@ static void test_resume_into_another_folder(void **unused)
         assert_same_metrics("whole", on);
         snprintf(overrides, sizeof(overrides), "%s/checkpoints/best/model.safetensors", on);
         assert_same_file("whole/checkpoints/best/model.safetensors", overrides);
-        assert_non_null(strstr(recorder.printed, "going on from"));
+        assert_non_null(strstr(recorder.printed, "resuming from"));
     }
 }
 
