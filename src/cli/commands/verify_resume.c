@@ -128,11 +128,12 @@ static End watch(const Check *check, pid_t child, const KilnKillTarget *target,
     const double began = kiln_clock();
     const double longest = profile != NULL ? INFINITY : patience * check->profile.seconds + 60.0;
     int status = 0;
-    KilnLive live;
+    KilnLiveSnapshot live;
 
     for (;;) {
         const double seconds = kiln_clock() - began;
-        const bool is_live = kiln_live_read(check->run, &live, NULL) >= 0 && live.run.pid == child;
+        const bool is_live = kiln_live_page_read(check->run, &live, NULL) >= 0 &&
+                             live.run.pid == child;
 
         if (waitpid(child, &status, WNOHANG) == child)
             return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL : END_FAILED;

@@ -14,12 +14,12 @@
 #include "cli/screen/top_view.h"
 #include "sweep/sweep.h"
 #include "train/report/live_page.h"
-#include "train/run/run_folder.h"
+#include "train/report/run_messages.h"
 
 enum { PATH = 4096, BAR = 20, BAR_NARROW = 10, NARROW = 70, QUIET_S = 30 };
 
 struct KilnTopRun {
-    KilnLive live;
+    KilnLiveSnapshot live;
     char dir[PATH];
     char sweep[PATH]; /* the folder of the sweep that it is a job of; "": none */
 };
@@ -62,7 +62,7 @@ KilnStatus kiln_top_collect(KilnTopRun **ret, size_t *ret_count, KilnError *err)
     for (size_t i = 0; i < n && runs != NULL; i++) {
         KilnTopRun *run = &runs[count];
 
-        if (strlen(dirs[i]) >= PATH || kiln_live_read(dirs[i], &run->live, NULL) < 0 ||
+        if (strlen(dirs[i]) >= PATH || kiln_live_page_read(dirs[i], &run->live, NULL) < 0 ||
             !kiln_live_alive(&run->live))
             continue;
         snprintf(run->dir, sizeof(run->dir), "%s", dirs[i]);
@@ -154,9 +154,9 @@ static const char *time_text(double seconds, char *buf, size_t size)
 /* ---- One run ------------------------------------------------------------------------ */
 
 /* The fraction done of the run, or of its epoch when the run has no end; 0 to 1. */
-static double share_done(const KilnLive *live)
+static double share_done(const KilnLiveSnapshot *live)
 {
-    const KilnLiveAt *at = &live->at;
+    const KilnLivePosition *at = &live->at;
     const double epoch = at->batches > 0 ? (double)at->batch / (double)at->batches : 0.0;
     double done = epoch;
 
@@ -181,7 +181,7 @@ static void put_bar(Row *row, double share, int width)
 }
 
 /* "validate 3/9", "fit", "saving". */
-static void put_phase(Row *row, const KilnLive *live)
+static void put_phase(Row *row, const KilnLiveSnapshot *live)
 {
     static const char green[] = "\033[32m";
     const char *phase = kiln_live_phase_name(live->at.phase);
@@ -208,11 +208,11 @@ static double wall_clock(void)
     return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
-static void put_progress(Row *row, const KilnLive *live)
+static void put_progress(Row *row, const KilnLiveSnapshot *live)
 {
     static const char yellow[] = "\033[33m";
     const KilnLiveRates *rates = &live->rates;
-    const double silent = wall_clock() - rates->told;
+    const double silent = wall_clock() - rates->written;
     char time[32];
 
     put_phase(row, live);
@@ -350,7 +350,7 @@ static json_t *number(double value)
 
 static json_t *run_json(const KilnTopRun *run)
 {
-    const KilnLive *live = &run->live;
+    const KilnLiveSnapshot *live = &run->live;
     json_t *metrics = json_object();
 
     for (int i = 0; i < live->rates.n_metrics; i++)

@@ -33,7 +33,7 @@ KilnKillTarget kiln_kill_target_draw(KilnKillPoint point, const KilnRunProfile *
     return target;
 }
 
-static bool is_at(KilnKillPoint point, const KilnLive *live)
+static bool is_at(KilnKillPoint point, const KilnLiveSnapshot *live)
 {
     switch (point) {
     case KILN_KILL_EPOCH:
@@ -51,14 +51,15 @@ static bool is_at(KilnKillPoint point, const KilnLive *live)
     }
 }
 
-bool kiln_kill_target_reached(const KilnKillTarget *target, double seconds, const KilnLive *live)
+bool kiln_kill_target_reached(const KilnKillTarget *target, double seconds,
+                              const KilnLiveSnapshot *live)
 {
     if (target->after >= 0.0)
         return seconds >= target->after;
     return live != NULL && live->at.step >= target->step && is_at(target->point, live);
 }
 
-void kiln_run_profile_note(KilnRunProfile *profile, double seconds, const KilnLive *live)
+void kiln_run_profile_note(KilnRunProfile *profile, double seconds, const KilnLiveSnapshot *live)
 {
     profile->has[KILN_KILL_ANY] = profile->has[KILN_KILL_AGAIN] = true;
     profile->has[KILN_KILL_FIRST] = true;

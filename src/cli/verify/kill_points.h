@@ -40,8 +40,9 @@ KilnKillTarget kiln_kill_target_draw(KilnKillPoint point, const KilnRunProfile *
                                      KilnRng *rng);
 /* Whether a run has reached its target, `seconds` after its start; `live` is its live status (NULL:
  * none yet). */
-bool kiln_kill_target_reached(const KilnKillTarget *target, double seconds, const KilnLive *live);
+bool kiln_kill_target_reached(const KilnKillTarget *target, double seconds,
+                              const KilnLiveSnapshot *live);
 /* Record the live status of the undisturbed run. */
-void kiln_run_profile_note(KilnRunProfile *profile, double seconds, const KilnLive *live);
+void kiln_run_profile_note(KilnRunProfile *profile, double seconds, const KilnLiveSnapshot *live);
 
 #endif

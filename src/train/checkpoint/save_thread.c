@@ -124,9 +124,9 @@ static void *run(void *ctx)
             break;
         pthread_mutex_unlock(&thread->mutex);
         KilnError err = { 0 };
-        kiln_live_saving(thread->page, true);
+        kiln_live_page_saving(thread->page, true);
         const KilnStatus status = do_job(thread, &thread->job, &err);
-        kiln_live_saving(thread->page, false);
+        kiln_live_page_saving(thread->page, false);
         kiln_save_job_release(&thread->job);
         pthread_mutex_lock(&thread->mutex);
         thread->busy = false;

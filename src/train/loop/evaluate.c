@@ -155,7 +155,7 @@ static void enter(KilnTrainer *trainer, KilnPhase phase, int64_t batches)
     trainer->timing.phase_samples = 0;
     kiln_live_status_update(trainer, trainer->timing.phase_start);
     kiln_metrics_clear(trainer->metrics, phase);
-    kiln_loggers_drop_steps(trainer);
+    kiln_loggers_discard_steps(trainer);
 }
 
 /* The start hooks and all sets, with the averaged weights in use. */

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "train/run/run_folder.h"
+#include "train/report/run_messages.h"
+#include "train/report/summary.h"
 #include "train/run/run_journal.h"
 #include "train/trainer.h"
 

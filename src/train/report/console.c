@@ -1,6 +1,5 @@
-/* Printing: lines go to the console and to train.log, the status line is
- * redrawn below them. A full disk must not stop training for the log's sake,
- * so failures of the log are remembered and told once. */
+/* Prints to the console and to train.log, and redraws the status line. A log that can't be written
+ * (full disk) does not stop training: it is reported once. */
 #include "train/report/console.h"
 
 #include <limits.h>
@@ -64,7 +63,7 @@ static void append_time(KilnText *text)
     kiln_text_append(text, stamp);
 }
 
-/* Every line of `text` behind the time. */
+/* Write each line of `text` with the time before it. */
 void kiln_output_log(KilnOutput *output, const char *text)
 {
     KilnText lines = { 0 };
@@ -88,7 +87,7 @@ void kiln_output_log(KilnOutput *output, const char *text)
 
 /* ---- The screen ---------------------------------------------------------------------- */
 
-/* Columns of a line that ends at \n or \0; escape sequences take none. */
+/* Columns of a line that ends at \n or \0, without escape sequences. */
 static int columns_of(const char *line)
 {
     int columns = 0;
@@ -109,8 +108,7 @@ static int columns_of(const char *line)
     return columns;
 }
 
-/* Rows that the status takes in a window that may have become narrower since it was drawn:
- * terminals wrap the lines that they have anew. */
+/* Rows that the status takes now: a terminal that became smaller has wrapped its lines again. */
 static int status_rows(const KilnOutput *output)
 {
     const int width = output->console.width > 0 ? output->console.width : 1;
@@ -148,8 +146,8 @@ static void write_line(KilnOutput *output)
         output->console.write(output->console.ctx, output->line.data);
 }
 
-/* Fields of a line are two spaces apart: a long one is broken there, for its reader; what is to
- * be copied has no such places. */
+/* Append a line, wrapped between its fields, which are two spaces apart. Text that is meant to be
+ * copied has no such gaps. */
 static void append_wrapped(KilnText *text, const char *line, int width)
 {
     for (int column = 0; *line != '\0';) {
@@ -175,7 +173,7 @@ static void append_wrapped(KilnText *text, const char *line, int width)
     }
 }
 
-/* Lines for the screen, above the status. */
+/* Print lines to the screen, above the status. */
 static void show(KilnOutput *output, const char *text, bool may_wrap)
 {
     const bool wraps = may_wrap && output->console.terminal && output->console.width > 0;
@@ -203,7 +201,6 @@ static void show(KilnOutput *output, const char *text, bool may_wrap)
     pthread_mutex_unlock(&output->lock);
 }
 
-/* The same text for the log and, with colours or without, for the screen. */
 void kiln_output_vprint(KilnOutput *output, const char *format, va_list args)
 {
     char text[4096];
@@ -213,7 +210,7 @@ void kiln_output_vprint(KilnOutput *output, const char *format, va_list args)
     kiln_output_log(output, text);
     show(output, text, true);
     if (output->log_failed && !failed_before)
-        show(output, "warning: train.log can't be written any more", true);
+        show(output, "warning: train.log can no longer be written", true);
 }
 
 void kiln_output_print(KilnOutput *output, const char *format, ...)

@@ -1,4 +1,4 @@
-/* The layers of the network as a table of text. */
+/* kiln_trainer_layer_table (kiln/trainer.h): the network's layers as a text table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +9,16 @@
 
 /* ---- Rows ------------------------------------------------------------------------------- */
 
-/* A layer, or several that are one at this depth. */
+/* One layer, or several layers that share a path at this depth. */
 typedef struct Row {
     const KilnLayerInfo *last;
-    size_t length; /* of the path, the last layer's beginning */
+    size_t length; /* of the row's path, a prefix of last->path */
     int64_t layers, parameters, trained;
     double flops;
 } Row;
 
-/* How much of a path names what is at most `depth` deep; -1: all. */
-static size_t cut(const char *path, int64_t depth)
+/* The length of a path's first `depth` names; -1: all. */
+static size_t prefix_length(const char *path, int64_t depth)
 {
     const char *at = path;
 
@@ -29,8 +29,8 @@ static size_t cut(const char *path, int64_t depth)
     return (size_t)(at - path);
 }
 
-/* The row of that path; what was seen before may come again. */
-static Row *row_of(Row *rows, size_t *n, const KilnLayerInfo *layer, size_t length)
+/* Find or add the row of that path. */
+static Row *find_row(Row *rows, size_t *n, const KilnLayerInfo *layer, size_t length)
 {
     for (size_t i = 0; i < *n; i++)
         if (rows[i].length == length && strncmp(rows[i].last->path, layer->path, length) == 0)
@@ -45,7 +45,7 @@ static size_t sum_up(const KilnTrainer *trainer, int64_t max_depth, Row *rows)
 
     for (size_t i = 0; i < trainer->n_layers; i++) {
         const KilnLayerInfo *layer = &trainer->layers[i];
-        Row *row = row_of(rows, &n, layer, cut(layer->path, max_depth));
+        Row *row = find_row(rows, &n, layer, prefix_length(layer->path, max_depth));
 
         row->last = layer;
         row->layers++;

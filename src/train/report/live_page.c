@@ -1,6 +1,6 @@
-/* The live page: a seqlock over a shared mapping. Its one writer makes the number odd, writes,
- * and makes it even again; who reads the same even number before and after has a whole copy.
- * Readers use pread, not a mapping: a file that someone cuts short must not kill them. */
+/* The live page: a seqlock in a shared mapping. The only writer makes the sequence number odd,
+ * writes, and makes it even again; a reader that sees the same even number before and after has a
+ * consistent copy. Readers use pread, not a mapping: a truncated file must not kill them. */
 #include "train/report/live_page.h"
 
 #include <errno.h>
@@ -19,15 +19,15 @@
 
 static const char magic[8] = "kilnlive";
 
-enum { VERSION = 1, LOOKS = 1000 };
+enum { VERSION = 1, MAX_READS = 1000 };
 
 typedef struct Page {
     char magic[8];
-    uint32_t version, size; /* of this struct */
-    _Atomic uint32_t turn;  /* odd while it is written */
+    uint32_t version, size;    /* of this struct */
+    _Atomic uint32_t sequence; /* odd while the page is being written */
     _Atomic int32_t saving;
     KilnLiveRun run;
-    KilnLiveAt at;
+    KilnLivePosition at;
     KilnLiveRates rates;
 } Page;
 
@@ -41,7 +41,7 @@ static char *path_of(const char *dir)
     return kiln_path_join(dir, ".kiln/live");
 }
 
-/* ---- The run ---------------------------------------------------------------------------- */
+/* ---- Writing ---------------------------------------------------------------------------- */
 
 static Page *map(const char *path)
 {
@@ -56,8 +56,8 @@ static Page *map(const char *path)
     return page;
 }
 
-KilnStatus kiln_live_open(const char *dir, const KilnLiveRun *run, KilnLivePage **ret,
-                          KilnError *err)
+KilnStatus kiln_live_page_open(const char *dir, const KilnLiveRun *run, KilnLivePage **ret,
+                               KilnError *err)
 {
     KilnLivePage *self = calloc(1, sizeof(*self));
 
@@ -65,7 +65,7 @@ KilnStatus kiln_live_open(const char *dir, const KilnLiveRun *run, KilnLivePage 
         return kiln_error_nomem(err, sizeof(*self));
     self->path = path_of(dir);
     if (self->path != NULL)
-        (void)unlink(self->path); /* of a run that was killed */
+        (void)unlink(self->path); /* a killed run may have left it */
     self->page = self->path != NULL ? map(self->path) : NULL;
     if (self->page == NULL) {
         KilnStatus status = self->path != NULL ? kiln_error_errno(err, self->path)
@@ -76,7 +76,7 @@ KilnStatus kiln_live_open(const char *dir, const KilnLiveRun *run, KilnLivePage 
         return status;
     }
     Page *page = self->page;
-    atomic_store(&page->turn, 1u);
+    atomic_store(&page->sequence, 1u);
     page->run = *run;
     page->run.pid = (int64_t)getpid();
     page->run.pid_start = kiln_process_start(page->run.pid);
@@ -85,55 +85,55 @@ KilnStatus kiln_live_open(const char *dir, const KilnLiveRun *run, KilnLivePage 
     page->version = VERSION;
     page->size = sizeof(*page);
     memcpy(page->magic, magic, sizeof(magic));
-    atomic_store(&page->turn, 2u);
+    atomic_store(&page->sequence, 2u);
     *ret = self;
     return KILN_OK;
 }
 
 static uint32_t begin(Page *page)
 {
-    const uint32_t turn = atomic_load_explicit(&page->turn, memory_order_relaxed);
+    const uint32_t sequence = atomic_load_explicit(&page->sequence, memory_order_relaxed);
 
-    atomic_store_explicit(&page->turn, turn + 1, memory_order_relaxed);
+    atomic_store_explicit(&page->sequence, sequence + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    return turn + 2;
+    return sequence + 2;
 }
 
-static void end(Page *page, uint32_t turn)
+static void end(Page *page, uint32_t sequence)
 {
-    atomic_store_explicit(&page->turn, turn, memory_order_release);
+    atomic_store_explicit(&page->sequence, sequence, memory_order_release);
 }
 
-void kiln_live_write(KilnLivePage *self, const KilnLiveAt *at)
+void kiln_live_page_write_position(KilnLivePage *self, const KilnLivePosition *at)
 {
     if (self == NULL)
         return;
-    uint32_t turn = begin(self->page);
+    uint32_t sequence = begin(self->page);
     self->page->at = *at;
-    end(self->page, turn);
+    end(self->page, sequence);
 }
 
-void kiln_live_write_rates(KilnLivePage *self, const KilnLiveRates *rates)
+void kiln_live_page_write_rates(KilnLivePage *self, const KilnLiveRates *rates)
 {
     if (self == NULL)
         return;
-    uint32_t turn = begin(self->page);
+    uint32_t sequence = begin(self->page);
     self->page->rates = *rates;
-    end(self->page, turn);
+    end(self->page, sequence);
 }
 
-void kiln_live_saving(KilnLivePage *self, bool saving)
+void kiln_live_page_saving(KilnLivePage *self, bool saving)
 {
     if (self != NULL)
         atomic_fetch_add(&self->page->saving, saving ? 1 : -1);
 }
 
-bool kiln_live_lost(const KilnLivePage *self)
+bool kiln_live_page_lost(const KilnLivePage *self)
 {
     return self != NULL && kiln_mapping_lost(self->page);
 }
 
-void kiln_live_close(KilnLivePage *self)
+void kiln_live_page_close(KilnLivePage *self)
 {
     if (self == NULL)
         return;
@@ -143,21 +143,21 @@ void kiln_live_close(KilnLivePage *self)
     free(self);
 }
 
-/* ---- Looking ------------------------------------------------------------------------------ */
+/* ---- Reading ------------------------------------------------------------------------------ */
 
-static bool read_turn(int fd, uint32_t *ret)
+static bool read_sequence(int fd, uint32_t *ret)
 {
-    return pread(fd, ret, sizeof(*ret), (off_t)offsetof(Page, turn)) == (ssize_t)sizeof(*ret);
+    return pread(fd, ret, sizeof(*ret), (off_t)offsetof(Page, sequence)) == (ssize_t)sizeof(*ret);
 }
 
-/* A whole copy; false when there is none to be had. */
+/* Read a consistent copy; false when there is none after many tries. */
 static bool copy(int fd, Page *ret)
 {
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < MAX_READS; i++) {
         uint32_t before, after;
 
-        if (!read_turn(fd, &before) || pread(fd, ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret) ||
-            !read_turn(fd, &after))
+        if (!read_sequence(fd, &before) ||
+            pread(fd, ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret) || !read_sequence(fd, &after))
             return false;
         if (before == after && before % 2 == 0)
             return true;
@@ -165,22 +165,22 @@ static bool copy(int fd, Page *ret)
     return false;
 }
 
-/* Nothing that a page says is trusted: whoever may write to the file wrote it. */
-static bool is_sound(const Page *page)
+/* Check everything: anybody who may write to the file may have written the page. */
+static bool is_valid(const Page *page)
 {
     const KilnLiveRates *rates = &page->rates;
-    bool sound = memcmp(page->magic, magic, sizeof(magic)) == 0 && page->version == VERSION &&
+    bool valid = memcmp(page->magic, magic, sizeof(magic)) == 0 && page->version == VERSION &&
                  page->size == sizeof(*page) && page->run.pid > 0 && page->at.phase >= 0 &&
-                 page->at.phase <= KILN_LIVE_ENDS && rates->n_metrics >= 0 &&
+                 page->at.phase <= KILN_LIVE_ENDING && rates->n_metrics >= 0 &&
                  rates->n_metrics <= KILN_LIVE_METRICS &&
                  memchr(page->run.label, '\0', sizeof(page->run.label)) != NULL;
 
-    for (int i = 0; sound && i < rates->n_metrics; i++)
-        sound = memchr(rates->metrics[i].name, '\0', KILN_LIVE_NAME) != NULL;
-    return sound;
+    for (int i = 0; valid && i < rates->n_metrics; i++)
+        valid = memchr(rates->metrics[i].name, '\0', KILN_LIVE_NAME) != NULL;
+    return valid;
 }
 
-KilnStatus kiln_live_read(const char *dir, KilnLive *ret, KilnError *err)
+KilnStatus kiln_live_page_read(const char *dir, KilnLiveSnapshot *ret, KilnError *err)
 {
     char *path = path_of(dir);
     struct stat info;
@@ -193,17 +193,17 @@ KilnStatus kiln_live_read(const char *dir, KilnLive *ret, KilnError *err)
     if (fd < 0)
         status = kiln_error_errno(err, path);
     else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !copy(fd, &page) ||
-             !is_sound(&page))
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: not the live page of a run", path);
+             !is_valid(&page))
+        status = kiln_error_set(err, KILN_E_FORMAT, "%s: is not the live page of a run", path);
     if (fd >= 0)
         close(fd);
     free(path);
     if (status >= 0)
-        *ret = (KilnLive) { page.run, page.at, page.rates, atomic_load(&page.saving) };
+        *ret = (KilnLiveSnapshot) { page.run, page.at, page.rates, atomic_load(&page.saving) };
     return status;
 }
 
-bool kiln_live_alive(const KilnLive *live)
+bool kiln_live_alive(const KilnLiveSnapshot *live)
 {
     return live->run.pid_start != 0 && kiln_process_start(live->run.pid) == live->run.pid_start;
 }
@@ -211,10 +211,10 @@ bool kiln_live_alive(const KilnLive *live)
 const char *kiln_live_phase_name(int32_t phase)
 {
     static const char *const names[] = {
-        [KILN_LIVE_STARTS] = "starting", [KILN_LIVE_FIT] = "fit",
-        [KILN_LIVE_SANITY] = "sanity",   [KILN_LIVE_VALIDATE] = "validate",
-        [KILN_LIVE_TEST] = "test",       [KILN_LIVE_PREDICT] = "predict",
-        [KILN_LIVE_ENDS] = "ending",
+        [KILN_LIVE_STARTING] = "starting", [KILN_LIVE_FIT] = "fit",
+        [KILN_LIVE_SANITY] = "sanity",     [KILN_LIVE_VALIDATE] = "validate",
+        [KILN_LIVE_TEST] = "test",         [KILN_LIVE_PREDICT] = "predict",
+        [KILN_LIVE_ENDING] = "ending",
     };
 
     return phase >= 0 && (size_t)phase < KILN_COUNT(names) ? names[phase] : "?";

@@ -8,10 +8,10 @@
 
 #include "base/system/file.h"
 #include "base/system/process_registry.h"
-#include "train/run/run_folder.h"
+#include "train/report/run_messages.h"
 #include "train/trainer.h"
 
-static const double rates_s = 0.2; /* between two looks at the rates */
+static const double rates_interval_s = 0.2; /* between two publications of rates */
 
 static double wall_clock(void)
 {
@@ -45,12 +45,12 @@ void kiln_live_status_begin(KilnTrainer *trainer)
     KilnError err = { 0 };
 
     write_label(trainer, run.label, sizeof(run.label));
-    if (kiln_live_open(trainer->run_dir, &run, &trainer->live.page, &err) < 0)
+    if (kiln_live_page_open(trainer->run_dir, &run, &trainer->live.page, &err) < 0)
         kiln_output_print(&trainer->output, "warning: %s: other programs can't watch this run",
                           err.text);
     (void)kiln_process_registry_add(trainer->run_dir);
     trainer->live.first_batch = trainer->at.batches;
-    trainer->live.last_phase = KILN_LIVE_STARTS;
+    trainer->live.last_phase = KILN_LIVE_STARTING;
     trainer->live.rates_written = 0.0;
     trainer->live.loss = (double)NAN;
     kiln_live_status_update(trainer, kiln_clock());
@@ -58,7 +58,7 @@ void kiln_live_status_begin(KilnTrainer *trainer)
 
 /* ---- Rates ---------------------------------------------------------------------------- */
 
-/* Batches of training until the end; negative: there is no end in sight. */
+/* Training batches until the end; negative: no end is set. */
 static double batches_left(const KilnTrainer *trainer)
 {
     const KilnLoopSchedule *schedule = &trainer->schedule;
@@ -79,7 +79,8 @@ static double batches_left(const KilnTrainer *trainer)
     return left;
 }
 
-/* Until the run ends, validations and all as they were so far in this session. */
+/* Seconds until the run ends, extrapolated from this session with its validations; negative:
+ * unknown. */
 static double seconds_left(const KilnTrainer *trainer, double now)
 {
     const int64_t done = trainer->at.batches - trainer->live.first_batch;
@@ -95,26 +96,26 @@ static double seconds_left(const KilnTrainer *trainer, double now)
     return until;
 }
 
-/* Say once that nobody can watch the run any more. */
-static void warn_of_loss(KilnTrainer *trainer)
+/* Warn once when the page was truncated. */
+static void warn_of_truncation(KilnTrainer *trainer)
 {
-    if (trainer->live.page_lost_reported || !kiln_live_lost(trainer->live.page))
+    if (trainer->live.page_lost_reported || !kiln_live_page_lost(trainer->live.page))
         return;
     trainer->live.page_lost_reported = true;
     kiln_output_print(&trainer->output,
-                      "warning: %s/.kiln/live was cut short by another program: kiln top can't "
-                      "show this run any more; training goes on",
+                      "warning: %s/.kiln/live was truncated by another program: kiln top can't "
+                      "show this run any more; training continues",
                       kiln_path_near(trainer->run_dir));
 }
 
-static void tell_rates(KilnTrainer *trainer, double now)
+static void write_rates(KilnTrainer *trainer, double now)
 {
     KilnLiveRates rates = {
         .samples_per_s = trainer->live.samples_per_s,
         .left_s = seconds_left(trainer, now),
         .loss = trainer->live.loss,
         .samples = trainer->at.samples,
-        .told = wall_clock(),
+        .written = wall_clock(),
     };
     const KilnMetric *metrics;
     size_t n = kiln_metrics_list(trainer->metrics, &metrics);
@@ -124,7 +125,7 @@ static void tell_rates(KilnTrainer *trainer, double now)
             snprintf(rates.metrics[rates.n_metrics].name, KILN_LIVE_NAME, "%s", metrics[i].name);
             rates.metrics[rates.n_metrics++].value = metrics[i].value;
         }
-    kiln_live_write_rates(trainer->live.page, &rates);
+    kiln_live_page_write_rates(trainer->live.page, &rates);
 }
 
 double kiln_trainer_seconds_left(const KilnTrainer *trainer)
@@ -132,7 +133,7 @@ double kiln_trainer_seconds_left(const KilnTrainer *trainer)
     return seconds_left(trainer, kiln_clock());
 }
 
-/* ---- Telling ---------------------------------------------------------------------------- */
+/* ---- Publishing ------------------------------------------------------------------------- */
 
 static int32_t live_phase(const KilnTrainer *trainer)
 {
@@ -149,7 +150,7 @@ static int32_t live_phase(const KilnTrainer *trainer)
 void kiln_live_status_update(KilnTrainer *trainer, double now)
 {
     const bool evaluates = trainer->phase != KILN_PHASE_FIT;
-    const KilnLiveAt at = {
+    const KilnLivePosition at = {
         .phase = live_phase(trainer),
         .in_group = (int32_t)trainer->at.in_group,
         .accumulate = (int32_t)kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch),
@@ -164,15 +165,15 @@ void kiln_live_status_update(KilnTrainer *trainer, double now)
 
     if (trainer->live.page == NULL)
         return;
-    kiln_live_write(trainer->live.page, &at);
-    warn_of_loss(trainer);
-    /* An epoch that begins has none yet: that of the one before is told meanwhile. */
+    kiln_live_page_write_position(trainer->live.page, &at);
+    warn_of_truncation(trainer);
+    /* At the beginning of an epoch the rate of the previous one stays. */
     if (!evaluates && trainer->timing.phase_samples > 0)
         trainer->live.samples_per_s = kiln_trainer_samples_per_s(trainer);
-    if (now - trainer->live.rates_written < rates_s)
+    if (now - trainer->live.rates_written < rates_interval_s)
         return;
     trainer->live.rates_written = now;
-    tell_rates(trainer, now);
+    write_rates(trainer, now);
 }
 
 void kiln_live_status_phase(KilnTrainer *trainer, KilnLivePhase phase)
@@ -187,6 +188,6 @@ void kiln_live_status_end(KilnTrainer *trainer)
     if (trainer->live.page == NULL)
         return;
     kiln_process_registry_remove();
-    kiln_live_close(trainer->live.page);
+    kiln_live_page_close(trainer->live.page);
     trainer->live.page = NULL;
 }

@@ -1,4 +1,4 @@
-/* Calling loggers. */
+/* Calls the loggers of a run. */
 #include "train/report/loggers.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/system/file.h"
 #include "base/json.h"
 #include "train/analysis/hparams.h"
-#include "train/run/run_folder.h"
+#include "train/report/run_messages.h"
 #include "train/checkpoint/component_state.h"
 #include "train/trainer.h"
 
@@ -21,8 +21,8 @@ static const KilnLoggerOps *ops_of(const KilnInstance *logger)
     return kiln_instance_component(logger)->ops.logger;
 }
 
-/* An error with the logger's path in front; the status. */
-static KilnStatus blame(const KilnInstance *logger, KilnStatus status, KilnError *err)
+/* Prefix an error with the logger's path; returns the status. */
+static KilnStatus name_logger(const KilnInstance *logger, KilnStatus status, KilnError *err)
 {
     if (status < 0)
         (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(logger));
@@ -31,7 +31,7 @@ static KilnStatus blame(const KilnInstance *logger, KilnStatus status, KilnError
 
 /* ---- Open and close ----------------------------------------------------------------------- */
 
-/* The names that the recorded steps declared. */
+/* List the names of metrics that the recorded steps declared. */
 static KilnStatus collect_names(KilnTrainer *trainer, KilnLogRun *run, KilnError *err)
 {
     size_t n = 0;
@@ -81,7 +81,8 @@ KilnStatus kiln_loggers_check(const KilnLoggers *loggers, KilnError *err)
 
             if (file != NULL)
                 return kiln_error_set(err, KILN_E_RANGE,
-                                      "%s and %s both write %s in the run folder: leave one out",
+                                      "%s and %s both write %s in the run folder: remove one of "
+                                      "them",
                                       kiln_instance_path(loggers->list[j]),
                                       kiln_instance_path(loggers->list[i]), file);
         }
@@ -106,7 +107,7 @@ KilnStatus kiln_loggers_open(KilnTrainer *trainer, const json_t *saved, KilnErro
             loggers->states[i].object = json_incref(state);
             loggers->runs[i].state = &loggers->states[i];
         }
-        status = blame(
+        status = name_logger(
             loggers->list[i],
             KILN_CALLED(loggers->list[i], "open",
                         ops_of(loggers->list[i])->open(loggers->list[i], &loggers->runs[i], err),
@@ -117,20 +118,20 @@ KilnStatus kiln_loggers_open(KilnTrainer *trainer, const json_t *saved, KilnErro
     return status;
 }
 
-/* A file that someone removed takes its rows along, where the logger can't write it again. */
-static void warn_of_gone(KilnTrainer *trainer)
+/* Warn once when a logger's file was removed: its rows are lost. */
+static void warn_of_removal(KilnTrainer *trainer)
 {
     for (size_t i = 0; i < trainer->loggers.n; i++) {
         const char *const *files = ops_of(trainer->loggers.list[i])->files;
 
-        for (; files != NULL && *files != NULL && !trainer->loggers.gone; files++) {
+        for (; files != NULL && *files != NULL && !trainer->loggers.removal_reported; files++) {
             char *path = kiln_path_join(trainer->run_dir, *files);
 
             if (path != NULL && access(path, F_OK) != 0 && errno == ENOENT) {
-                trainer->loggers.gone = true;
+                trainer->loggers.removal_reported = true;
                 kiln_output_print(&trainer->output,
-                                  "warning: %s was removed while the run writes to it: its rows "
-                                  "are lost",
+                                  "warning: %s was removed while the run was writing to it: its "
+                                  "rows are lost",
                                   kiln_path_near(path));
             }
             free(path);
@@ -145,16 +146,17 @@ KilnStatus kiln_loggers_flush(KilnTrainer *trainer, KilnError *err)
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
         if (ops_of(loggers->list[i])->flush != NULL)
-            status = blame(loggers->list[i],
-                           KILN_CALLED(loggers->list[i], "flush",
-                                       ops_of(loggers->list[i])->flush(loggers->list[i], err), err),
-                           err);
+            status = name_logger(loggers->list[i],
+                                 KILN_CALLED(loggers->list[i], "flush",
+                                             ops_of(loggers->list[i])->flush(loggers->list[i], err),
+                                             err),
+                                 err);
     if (status >= 0 && loggers->opened)
-        warn_of_gone(trainer);
+        warn_of_removal(trainer);
     return status;
 }
 
-/* Their files, to disk. */
+/* Flush the loggers' files to disk. */
 static KilnStatus sync_files(const KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -187,7 +189,7 @@ KilnStatus kiln_loggers_close(KilnTrainer *trainer, const char *status, KilnErro
     loggers->closed = true;
     for (size_t i = 0; i < loggers->n && result >= 0; i++)
         if (ops_of(loggers->list[i])->close != NULL)
-            result = blame(
+            result = name_logger(
                 loggers->list[i],
                 KILN_CALLED(
                     loggers->list[i], "close",
@@ -239,9 +241,9 @@ static double wall_time(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Where the run is, without metrics. Means of a validation are values of the training that it
- * is a part of, and stand in a row with those of its epoch. */
-static KilnLogRow moment(const KilnTrainer *trainer, bool epoch_values)
+/* The row for the current position, without metrics. Epoch values of a validation belong to the
+ * fit, in one row with those of its epoch. */
+static KilnLogRow current_row(const KilnTrainer *trainer, bool epoch_values)
 {
     const bool validates = trainer->phase == KILN_PHASE_VALIDATE && epoch_values;
     const bool fits = trainer->phase == KILN_PHASE_FIT || validates;
@@ -259,12 +261,12 @@ static KilnLogRow moment(const KilnTrainer *trainer, bool epoch_values)
 KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    KilnLogRow row = moment(trainer, epoch_values);
+    KilnLogRow row = current_row(trainer, epoch_values);
     KilnStatus status = KILN_OK;
 
     row.n = kiln_metrics_take(trainer->metrics, epoch_values, trainer->at.step, &row.metrics);
     for (size_t i = 0; row.n > 0 && i < loggers->n && status >= 0; i++)
-        status = blame(
+        status = name_logger(
             loggers->list[i],
             KILN_CALLED(loggers->list[i], "log_metrics",
                         ops_of(loggers->list[i])->log_metrics(loggers->list[i], &row, err), err),
@@ -272,11 +274,11 @@ KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError 
     return status;
 }
 
-void kiln_loggers_drop_steps(KilnTrainer *trainer)
+void kiln_loggers_discard_steps(KilnTrainer *trainer)
 {
-    const KilnMetric *to_delete;
+    const KilnMetric *discarded;
 
-    (void)kiln_metrics_take(trainer->metrics, false, trainer->at.step, &to_delete);
+    (void)kiln_metrics_take(trainer->metrics, false, trainer->at.step, &discarded);
 }
 
 /* ---- What components log -------------------------------------------------------------------- */
@@ -285,18 +287,18 @@ KilnStatus kiln_trainer_log_histogram(KilnTrainer *trainer, const char *name,
                                       const KilnHistogram *histogram, KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    const KilnLogRow at = moment(trainer, false);
+    const KilnLogRow at = current_row(trainer, false);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
         if (ops_of(loggers->list[i])->log_histogram != NULL)
-            status =
-                blame(loggers->list[i],
-                      KILN_CALLED(loggers->list[i], "log_histogram",
-                                  ops_of(loggers->list[i])
-                                      ->log_histogram(loggers->list[i], &at, name, histogram, err),
-                                  err),
-                      err);
+            status = name_logger(
+                loggers->list[i],
+                KILN_CALLED(loggers->list[i], "log_histogram",
+                            ops_of(loggers->list[i])
+                                ->log_histogram(loggers->list[i], &at, name, histogram, err),
+                            err),
+                err);
     return status;
 }
 
@@ -304,12 +306,12 @@ KilnStatus kiln_trainer_log_image(KilnTrainer *trainer, const char *name, const 
                                   KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    const KilnLogRow at = moment(trainer, false);
+    const KilnLogRow at = current_row(trainer, false);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
         if (ops_of(loggers->list[i])->log_image != NULL)
-            status = blame(
+            status = name_logger(
                 loggers->list[i],
                 KILN_CALLED(
                     loggers->list[i], "log_image",
@@ -323,12 +325,12 @@ KilnStatus kiln_trainer_log_text(KilnTrainer *trainer, const char *name, const c
                                  KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
-    const KilnLogRow at = moment(trainer, false);
+    const KilnLogRow at = current_row(trainer, false);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < loggers->n && status >= 0; i++)
         if (ops_of(loggers->list[i])->log_text != NULL)
-            status = blame(
+            status = name_logger(
                 loggers->list[i],
                 KILN_CALLED(
                     loggers->list[i], "log_text",

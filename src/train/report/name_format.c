@@ -1,4 +1,4 @@
-/* Names of files with values in them: "{epoch:03d}-{val/loss:.2f}". */
+/* Formats file names with values in them: "{epoch:03d}-{val/loss:.2f}" (kiln/trainer.h). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,55 +6,56 @@
 #include "base/text.h"
 #include "train/trainer.h"
 
-enum { LONGEST_KEY = 256, MOST_DIGITS = 32 };
+enum { MAX_KEY = 256, MAX_WIDTH = 32 };
 
-/* {KEY:FORMAT}, taken apart. */
-typedef struct Place {
-    char key[LONGEST_KEY];
+/* A parsed {KEY:FORMAT}. */
+typedef struct Field {
+    char key[MAX_KEY];
     bool zeros;
-    int width, precision; /* precision -1: none was given */
-    char kind;            /* 'd', 'f', 'e', 'g'; '\0': none was given */
-} Place;
+    int width, precision; /* precision -1: none */
+    char conversion;      /* 'd', 'f', 'e', 'g'; '\0': none */
+} Field;
 
-/* ---- Reading -------------------------------------------------------------------------- */
+/* ---- Parsing -------------------------------------------------------------------------- */
 
-/* At most MOST_DIGITS; more is left in the text. */
+/* Read a number up to MAX_WIDTH; further digits stay in the text. */
 static int read_number(const char **text)
 {
     int value = 0;
 
-    while (**text >= '0' && **text <= '9' && 10 * value + (**text - '0') <= MOST_DIGITS)
+    while (**text >= '0' && **text <= '9' && 10 * value + (**text - '0') <= MAX_WIDTH)
         value = 10 * value + (*(*text)++ - '0');
     return value;
 }
 
-static bool read_format(const char *text, const char *end, Place *place)
+static bool read_format(const char *text, const char *end, Field *field)
 {
     if (*text == '0') {
-        place->zeros = true;
+        field->zeros = true;
         text++;
     }
-    place->width = read_number(&text);
+    field->width = read_number(&text);
     if (*text == '.') {
         text++;
         if (*text < '0' || *text > '9')
             return false;
-        place->precision = read_number(&text);
+        field->precision = read_number(&text);
     }
     if (text < end && strchr("dfeg", *text) != NULL)
-        place->kind = *text++;
-    return text == end && !(place->kind == 'd' && place->precision >= 0);
+        field->conversion = *text++;
+    return text == end && !(field->conversion == 'd' && field->precision >= 0);
 }
 
-/* Read the place that begins behind a '{' and go behind its '}'; NULL when it is not whole. */
-static const char *read_place(const char *text, Place *ret)
+/* Parse the field whose '{' is before `text`; returns the text after its '}', NULL when it is
+ * malformed. */
+static const char *read_field(const char *text, Field *ret)
 {
     const char *end = strchr(text, '}');
     const char *colon = end != NULL ? memchr(text, ':', (size_t)(end - text)) : NULL;
     const char *stop = colon != NULL ? colon : end;
 
-    *ret = (Place) { .precision = -1 };
-    if (end == NULL || stop == text || stop - text >= LONGEST_KEY)
+    *ret = (Field) { .precision = -1 };
+    if (end == NULL || stop == text || stop - text >= MAX_KEY)
         return NULL;
     memcpy(ret->key, text, (size_t)(stop - text));
     if (colon != NULL && !read_format(colon + 1, end, ret))
@@ -64,7 +65,7 @@ static const char *read_place(const char *text, Place *ret)
 
 /* ---- Values ---------------------------------------------------------------------------- */
 
-/* The whole number that a key stands for; false for metrics. */
+/* The integer value of a key; false for metrics. */
 static bool whole_value(const KilnTrainer *trainer, const char *key, int64_t *ret)
 {
     if (strcmp(key, "epoch") == 0)
@@ -76,49 +77,49 @@ static bool whole_value(const KilnTrainer *trainer, const char *key, int64_t *re
     return true;
 }
 
-/* The metric behind a key. */
+/* The metric that a key names. */
 static const char *metric_of(const KilnNameFormat *format, const char *key)
 {
     return format->monitor != NULL && strcmp(key, "monitor") == 0 ? format->monitor : key;
 }
 
-static void append_whole(KilnText *text, const Place *place, int64_t value)
+static void append_whole(KilnText *text, const Field *field, int64_t value)
 {
-    kiln_text_printf(text, place->zeros ? "%0*lld" : "%*lld", place->width, (long long)value);
+    kiln_text_printf(text, field->zeros ? "%0*lld" : "%*lld", field->width, (long long)value);
 }
 
-static void append_real(KilnText *text, const Place *place, double value)
+static void append_real(KilnText *text, const Field *field, double value)
 {
-    const int precision = place->precision >= 0 ? place->precision : 6;
+    const int precision = field->precision >= 0 ? field->precision : 6;
 
-    switch (place->kind) {
+    switch (field->conversion) {
     case 'f':
-        kiln_text_printf(text, place->zeros ? "%0*.*f" : "%*.*f", place->width, precision, value);
+        kiln_text_printf(text, field->zeros ? "%0*.*f" : "%*.*f", field->width, precision, value);
         break;
     case 'e':
-        kiln_text_printf(text, place->zeros ? "%0*.*e" : "%*.*e", place->width, precision, value);
+        kiln_text_printf(text, field->zeros ? "%0*.*e" : "%*.*e", field->width, precision, value);
         break;
     default:
-        kiln_text_printf(text, place->zeros ? "%0*.*g" : "%*.*g", place->width, precision, value);
+        kiln_text_printf(text, field->zeros ? "%0*.*g" : "%*.*g", field->width, precision, value);
     }
 }
 
 static void append_value(const KilnTrainer *trainer, const KilnNameFormat *format,
-                         const Place *place, KilnText *text)
+                         const Field *field, KilnText *text)
 {
-    const char *metric = metric_of(format, place->key);
+    const char *metric = metric_of(format, field->key);
     double value = (double)NAN;
     int64_t whole;
 
     if (format->inserts)
         kiln_text_printf(text, "%s=", metric);
-    if (!whole_value(trainer, place->key, &whole)) {
+    if (!whole_value(trainer, field->key, &whole)) {
         (void)kiln_trainer_metric(trainer, metric, &value);
-        append_real(text, place, value);
-    } else if (place->kind == '\0' || place->kind == 'd') {
-        append_whole(text, place, whole);
+        append_real(text, field, value);
+    } else if (field->conversion == '\0' || field->conversion == 'd') {
+        append_whole(text, field, whole);
     } else {
-        append_real(text, place, (double)whole);
+        append_real(text, field, (double)whole);
     }
 }
 
@@ -129,11 +130,11 @@ const char *kiln_trainer_format(const KilnTrainer *trainer, const KilnNameFormat
     KilnText text = { 0 };
 
     while (*at != '\0') {
-        Place place;
-        const char *next = *at == '{' ? read_place(at + 1, &place) : NULL;
+        Field field;
+        const char *next = *at == '{' ? read_field(at + 1, &field) : NULL;
 
         if (next != NULL) {
-            append_value(trainer, format, &place, &text);
+            append_value(trainer, format, &field, &text);
             at = next;
         } else {
             kiln_text_append_n(&text, at++, 1);
@@ -165,20 +166,20 @@ static KilnStatus unknown_key(const KilnTrainer *trainer, const char *option,
     return KILN_E_KEY;
 }
 
-static KilnStatus check_place(const KilnTrainer *trainer, const char *option,
-                              const KilnNameFormat *format, const Place *place, KilnError *err)
+static KilnStatus check_field(const KilnTrainer *trainer, const char *option,
+                              const KilnNameFormat *format, const Field *field, KilnError *err)
 {
     int64_t whole;
 
-    if (whole_value(trainer, place->key, &whole))
+    if (whole_value(trainer, field->key, &whole))
         return KILN_OK;
-    if (!kiln_trainer_logs(trainer, metric_of(format, place->key)))
-        return unknown_key(trainer, option, format, place->key, err);
-    if (place->kind == 'd')
+    if (!kiln_trainer_logs(trainer, metric_of(format, field->key)))
+        return unknown_key(trainer, option, format, field->key, err);
+    if (field->conversion == 'd')
         return kiln_error_set(err, KILN_E_RANGE,
-                              "%s=%s: {%s:d} is for whole numbers, epoch and step; a metric takes "
-                              "f, e or g, {%s:.3f} say",
-                              option, format->text, place->key, place->key);
+                              "%s=%s: {%s:d} is for whole numbers, epoch and step; expected f, e "
+                              "or g for a metric, as in {%s:.3f}",
+                              option, format->text, field->key, field->key);
     return KILN_OK;
 }
 
@@ -189,16 +190,16 @@ KilnStatus kiln_trainer_check_format(const KilnTrainer *trainer, const char *opt
     KilnStatus status = KILN_OK;
 
     while ((at = strchr(at, '{')) != NULL && status >= 0) {
-        Place place;
+        Field field;
 
-        at = read_place(at + 1, &place);
+        at = read_field(at + 1, &field);
         if (at == NULL)
             return kiln_error_set(err, KILN_E_RANGE,
-                                  "%s=%s: each { begins a value, {epoch:03d} or {val/loss:.3f} "
-                                  "say: a name, then perhaps a colon, a width, a precision and "
-                                  "one of d f e g",
+                                  "%s=%s: each { begins a value such as {epoch:03d} or "
+                                  "{val/loss:.3f}: expected a name, then optionally a colon, a "
+                                  "width, a precision and one of d f e g",
                                   option, format->text);
-        status = check_place(trainer, option, format, &place, err);
+        status = check_field(trainer, option, format, &field, err);
     }
     return status;
 }

@@ -1,5 +1,6 @@
-/* How a run is spoken of: what it was asked for, where its folder is, and the commands that go on
- * from it. */
+/* Messages about a run: its config, its paths, and the commands that continue it. */
+#include "train/report/run_messages.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "config/compose.h"
 #include "train/loader/data_summary.h"
 #include "train/analysis/hparams.h"
-#include "train/run/run_folder.h"
+#include "train/trainer.h"
 
 /* ---- Names and commands -------------------------------------------------------------------- */
 
@@ -77,17 +78,21 @@ void kiln_run_predict_command(const KilnTrainer *trainer, const char *checkpoint
     kiln_text_printf(text, " split=%s", kiln_split_name(split));
 }
 
-/* ---- What was asked for -------------------------------------------------------------------- */
+/* ---- The config ---------------------------------------------------------------------------- */
 
-enum { WIDE = 60, KEY_MOST = 40, VALUE_MOST = 24 };
+enum {
+    MIN_WIDTH = 60, /* of a console that shows origins */
+    MAX_KEY = 40,   /* longer keys and values do not widen their columns */
+    MAX_VALUE = 24
+};
 
-/* "task vision  model mlp": the groups of one option; of a run that goes on, whose config has no
- * groups, its components. */
-typedef struct Choices {
+/* The line "task vision  model mlp": selected options by group; for a resumed run, whose config has
+ * no groups, its components. */
+typedef struct Line {
     KilnText plain, styled;
-} Choices;
+} Line;
 
-static void add_choice(Choices *line, const char *group, const char *option)
+static void add_selection(Line *line, const char *group, const char *option)
 {
     const char *gap = line->plain.length > 0 ? "  " : "";
 
@@ -95,21 +100,21 @@ static void add_choice(Choices *line, const char *group, const char *option)
     kiln_text_printf(&line->styled, "%s\033[2m%s\033[0m %s", gap, group, option);
 }
 
-static void print_choices(KilnTrainer *trainer, const KilnDifference *list, size_t n_list)
+static void print_selections(KilnTrainer *trainer, const KilnDifference *list, size_t n_list)
 {
     const KilnSelection *selection;
-    Choices line = { 0 };
+    Line line = { 0 };
     size_t n = 0;
 
     for (; (selection = kiln_config_selection(trainer->config, n)) != NULL; n++)
         if (selection->option != NULL && strchr(selection->key, '/') == NULL &&
             strcmp(selection->key, "callbacks") != 0 && strcmp(selection->key, "trainer") != 0)
-            add_choice(&line, selection->key, selection->option);
+            add_selection(&line, selection->key, selection->option);
     for (size_t i = 0; i < n_list && n == 0; i++) {
         const char *slash = strchr(list[i].value, '/');
 
         if (list[i].shipped && slash != NULL && strchr(list[i].key, '.') == NULL)
-            add_choice(&line, list[i].key, slash + 1);
+            add_selection(&line, list[i].key, slash + 1);
     }
     if (line.plain.data != NULL && line.styled.data != NULL)
         kiln_output_styled(&trainer->output, line.plain.data, line.styled.data);
@@ -117,24 +122,24 @@ static void print_choices(KilnTrainer *trainer, const KilnDifference *list, size
     kiln_text_release(&line.styled);
 }
 
-static int widest(int width, const char *text, int most)
+static int grow_width(int width, const char *text, int max)
 {
     int length = (int)strlen(text);
 
-    return length > width && length <= most ? length : width;
+    return length > width && length <= max ? length : width;
 }
 
-/* Where there is room, with its origin; `train --explain KEY` tells more anyway. */
+/* Print a value, with its origin if the console is wide enough. */
 static void print_difference(KilnTrainer *trainer, const KilnDifference *difference, int key,
                              int value)
 {
-    const bool wide = trainer->output.console.width >= WIDE;
+    const bool origins = trainer->output.console.width >= MIN_WIDTH;
     KilnText plain = { 0 }, styled = { 0 };
 
-    kiln_text_printf(&plain, "%-*s  %-*s", wide ? key : 0, difference->key, wide ? value : 0,
+    kiln_text_printf(&plain, "%-*s  %-*s", origins ? key : 0, difference->key, origins ? value : 0,
                      difference->value);
     kiln_text_append(&styled, plain.data != NULL ? plain.data : "");
-    if (wide) {
+    if (origins) {
         kiln_text_printf(&plain, "  %s", difference->from);
         kiln_text_printf(&styled, "  \033[2m%s\033[0m", difference->from);
     }
@@ -144,9 +149,9 @@ static void print_difference(KilnTrainer *trainer, const KilnDifference *differe
     kiln_text_release(&styled);
 }
 
-/* Of a run that goes on and left no origins.yaml, all values are from its own file; that says
- * nothing. */
-static bool is_told(const KilnTrainer *trainer, const KilnDifference *difference)
+/* Whether a difference is printed. Not those from the run's own file, where all values of a resumed
+ * run without origins.yaml come from. */
+static bool is_shown(const KilnTrainer *trainer, const KilnDifference *difference)
 {
     const char *run = trainer->run_dir, *from = difference->from;
     const bool of_run = kiln_starts_with(from, run) &&
@@ -171,14 +176,14 @@ void kiln_report_config(KilnTrainer *trainer)
 
     if (kiln_differences_collect(trainer->config, trainer->origins, &arena, &list, &n, NULL) < 0)
         n = 0;
-    print_choices(trainer, list, n);
+    print_selections(trainer, list, n);
     for (size_t i = 0; i < n; i++)
-        if (is_told(trainer, &list[i])) {
-            key = widest(key, list[i].key, KEY_MOST);
-            value = widest(value, list[i].value, VALUE_MOST);
+        if (is_shown(trainer, &list[i])) {
+            key = grow_width(key, list[i].key, MAX_KEY);
+            value = grow_width(value, list[i].value, MAX_VALUE);
         }
     for (size_t i = 0; i < n; i++)
-        if (is_told(trainer, &list[i]))
+        if (is_shown(trainer, &list[i]))
             print_difference(trainer, &list[i], key, value);
     kiln_arena_release(&arena);
     kiln_data_summary_lines(trainer, print_data, trainer);

@@ -1,4 +1,6 @@
-/* summary.json, and the table that closes a run. */
+/* Writes summary.json and prints the closing table of a run. */
+#include "train/report/summary.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,11 +12,13 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "train/loader/data_summary.h"
-#include "train/run/run_folder.h"
+#include "train/loop/signals.h"
+#include "train/report/run_messages.h"
+#include "train/trainer.h"
 
-enum { WARM_UP_STEPS = 5 }; /* plans are made and caches filled in them */
+enum { WARM_UP_STEPS = 5 }; /* not measured: plans are made and caches filled */
 
-/* ---- Measured ------------------------------------------------------------------------ */
+/* ---- Measurements --------------------------------------------------------------------- */
 
 static int compare_floats(const void *a, const void *b)
 {
@@ -23,12 +27,12 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of the training steps that were kept; NaN when there are too few. */
+/* The median time of the recorded training steps; NaN when there are too few. */
 static double step_ms_median(const KilnTiming *timing)
 {
-    bool whole = timing->steps <= KILN_STEP_TIMES;
-    size_t kept = (size_t)(whole ? timing->steps : KILN_STEP_TIMES);
-    size_t first = whole ? WARM_UP_STEPS : 0;
+    bool all = timing->steps <= KILN_STEP_TIMES;
+    size_t kept = (size_t)(all ? timing->steps : KILN_STEP_TIMES);
+    size_t first = all ? WARM_UP_STEPS : 0;
     double median = (double)NAN;
 
     if (kept <= first)
@@ -64,19 +68,19 @@ static int64_t epochs_done(const KilnTrainer *trainer)
 
 /* ---- summary.json ------------------------------------------------------------------------ */
 
-/* JSON has no NaN and no infinity; null stands for both. */
+/* A number as JSON; null for NaN and infinity, which JSON lacks. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *moment_json(double value, int64_t epoch, int64_t step)
+static json_t *value_json(double value, int64_t epoch, int64_t step)
 {
     return json_pack("{s:o, s:I, s:I}", "value", number(value), "epoch", (json_int_t)epoch, "step",
                      (json_int_t)step);
 }
 
-/* A metric that does not declare which values are better has no best one. */
+/* The metrics' last and best values. A metric without a mode (min, max) has no best value. */
 static json_t *metrics_json(const KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
@@ -93,8 +97,8 @@ static json_t *metrics_json(const KilnTrainer *trainer)
             continue;
         kiln_json_put(&all, metric->name,
                       json_pack("{s:o, s:o, s:s?, s:b}", "last",
-                                moment_json(metric->value, metric->epoch, metric->step), "best",
-                                has_best ? moment_json(best[i].value, best[i].epoch, best[i].step)
+                                value_json(metric->value, metric->epoch, metric->step), "best",
+                                has_best ? value_json(best[i].value, best[i].epoch, best[i].step)
                                          : json_null(),
                                 "mode", has_best ? kiln_modes[mode].name : NULL, "measured",
                                 (metric->flags & KILN_LOG_MEASURED) != 0));
@@ -112,7 +116,7 @@ static json_t *overrides_json(const KilnTrainer *trainer)
     return list;
 }
 
-/* "checkpoints/epoch=004-step=4690", below the run folder; null when there is none. */
+/* "checkpoints/epoch=004-step=4690", the target of a link in the run folder; null: none. */
 static json_t *checkpoint_json(const KilnTrainer *trainer, const char *link)
 {
     char target[256];
@@ -185,7 +189,7 @@ static void print_metric(KilnTrainer *trainer, int width, const KilnMetric *metr
                           metric->value, best->value, (long long)best->epoch);
 }
 
-/* A metric a line: its last value, its best one, and when that was. */
+/* Print one line per metric: its last value, its best value and the epoch of the best. */
 static void print_metrics(KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
@@ -205,7 +209,7 @@ static void print_metrics(KilnTrainer *trainer)
             print_metric(trainer, width, &metrics[i], &best[i]);
 }
 
-/* How it ended and why, how far it came, how long that took: "finished after 1 epoch, 16 steps". */
+/* Print how and why the run ended: "finished after 1 epoch, 16 steps, 2.1 s". */
 static void print_end(KilnTrainer *trainer, const char *status)
 {
     const KilnTiming *timing = &trainer->timing;
@@ -233,12 +237,12 @@ static void print_commands(KilnTrainer *trainer)
     KilnText line = { 0 };
     char name[256];
 
-    if (trainer->env->prepared || /* a job of a sweep, which has its own way to go on */
+    if (trainer->env->prepared || /* a job of a sweep is resumed with the sweep */
         !kiln_trainer_link_target(trainer, "last", name, sizeof(name)))
         return;
     const bool best = kiln_trainer_link_target(trainer, "best", name, sizeof(name));
     kiln_run_resume_command(trainer, &line);
-    kiln_output_pair(&trainer->output, "go on", line.data != NULL ? line.data : "");
+    kiln_output_pair(&trainer->output, "resume", line.data != NULL ? line.data : "");
     kiln_text_clear(&line);
     kiln_run_eval_command(trainer, best ? "best" : "last", &line);
     kiln_output_pair(&trainer->output, "evaluate", line.data != NULL ? line.data : "");

@@ -12,6 +12,8 @@
 #include "train/loop/failure.h"
 #include "train/loop/fit.h"
 #include "train/optim/averaged_weights.h"
+#include "train/report/run_messages.h"
+#include "train/report/summary.h"
 #include "train/run/run_folder.h"
 #include "train/run/run_journal.h"
 #include "train/analysis/tune.h"

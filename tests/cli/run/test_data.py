@@ -203,7 +203,7 @@ class CutShort(Braked):
         self.let_go()
         out, err = process.communicate(timeout=120)
         self.assertEqual((process.returncode, err), (0, ""), out)
-        self.assertEqual(out.count("warning: run/.kiln/live was cut short by another program: kiln top can't show"), 1)
+        self.assertEqual(out.count("warning: run/.kiln/live was truncated by another program: kiln top can't show"), 1)
         self.assertEqual(read_json(self.path("run/summary.json"))["status"], "finished")
 
     def test_the_image_cache(self):

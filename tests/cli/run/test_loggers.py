@@ -92,7 +92,7 @@ class Loggers(Braked):
             out, err = process.communicate(timeout=120)
             self.assertEqual(process.returncode, 0, err)
             self.assertEqual(self.rows(turn), self.rows("whole"))
-            self.assertIn("metrics.jsonl was removed while the run writes to it: its rows are lost", out)
+            self.assertIn("metrics.jsonl was removed while the run was writing to it: its rows are lost", out)
             self.assertNotIn("metrics.csv was removed", out)
 
     def test_plots(self):

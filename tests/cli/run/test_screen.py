@@ -170,7 +170,7 @@ class OnATerminal(Braked):
                 if not re.match(r"(go on|evaluate|predict|run |the steps waited|run folder|layer|metric|\w+(/|\.)\w+ )", line):
                     self.assertLessEqual(len(line), width, line)
             for words in ["task vision", "model mlp", "trainer.max_epochs", "epoch 0/2", "epoch 2/2", "val/loss",
-                          "metric", "best", "finished after", "go on", "evaluate", f"run{width}"]:
+                          "metric", "best", "finished after", "resume", "evaluate", f"run{width}"]:
                 self.assertIn(words, text)
             # The lines of the loops are gone at the end, and were there before.
             self.assertNotIn("━", text)

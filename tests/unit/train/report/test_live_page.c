@@ -42,7 +42,7 @@ static KilnLivePage *open_page(void)
     KilnLivePage *page = NULL;
     KilnError err = { 0 };
 
-    if (kiln_live_open(dir, &run, &page, &err) < 0)
+    if (kiln_live_page_open(dir, &run, &page, &err) < 0)
         fail_msg("%s", err.text);
     return page;
 }
@@ -50,29 +50,29 @@ static KilnLivePage *open_page(void)
 static void test_what_is_told_is_seen(void **state)
 {
     KilnLivePage *page = open_page();
-    const KilnLiveAt at = { .phase = KILN_LIVE_VALIDATE,
-                            .in_group = 2,
-                            .accumulate = 4,
-                            .epoch = 1,
-                            .step = 17,
-                            .batch = 70,
-                            .batches = 100,
-                            .eval_batch = 3,
-                            .evals = 9 };
+    const KilnLivePosition at = { .phase = KILN_LIVE_VALIDATE,
+                                  .in_group = 2,
+                                  .accumulate = 4,
+                                  .epoch = 1,
+                                  .step = 17,
+                                  .batch = 70,
+                                  .batches = 100,
+                                  .eval_batch = 3,
+                                  .evals = 9 };
     KilnLiveRates rates = { .samples_per_s = 1e4, .left_s = 90.0, .loss = 0.5, .n_metrics = 1 };
-    KilnLive live;
+    KilnLiveSnapshot live;
     KilnError err = { 0 };
 
     (void)state;
-    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_OK);
-    assert_int_equal(live.at.phase, KILN_LIVE_STARTS);
+    assert_int_equal(kiln_live_page_read(dir, &live, &err), KILN_OK);
+    assert_int_equal(live.at.phase, KILN_LIVE_STARTING);
     assert_true(isnan(live.rates.loss));
     snprintf(rates.metrics[0].name, KILN_LIVE_NAME, "val/acc");
     rates.metrics[0].value = 0.75;
-    kiln_live_write(page, &at);
-    kiln_live_write_rates(page, &rates);
-    kiln_live_saving(page, true);
-    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_OK);
+    kiln_live_page_write_position(page, &at);
+    kiln_live_page_write_rates(page, &rates);
+    kiln_live_page_saving(page, true);
+    assert_int_equal(kiln_live_page_read(dir, &live, &err), KILN_OK);
     assert_memory_equal(&live.at, &at, sizeof(at));
     assert_string_equal(live.rates.metrics[0].name, "val/acc");
     assert_true(live.rates.metrics[0].value == 0.75);
@@ -81,12 +81,12 @@ static void test_what_is_told_is_seen(void **state)
     assert_int_equal(live.run.max_epochs, 3);
     assert_string_equal(live.run.label, "lr=1");
     assert_true(kiln_live_alive(&live));
-    kiln_live_saving(page, false);
-    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_OK);
+    kiln_live_page_saving(page, false);
+    assert_int_equal(kiln_live_page_read(dir, &live, &err), KILN_OK);
     assert_int_equal(live.saving, 0);
-    kiln_live_close(page);
+    kiln_live_page_close(page);
     assert_int_equal(access(page_path, F_OK), -1);
-    assert_int_equal(kiln_live_read(dir, &live, &err), KILN_E_IO);
+    assert_int_equal(kiln_live_page_read(dir, &live, &err), KILN_E_IO);
     assert_string_equal(kiln_live_phase_name(KILN_LIVE_SANITY), "sanity");
 }
 
@@ -94,7 +94,7 @@ static void test_what_is_told_is_seen(void **state)
  * again. */
 static void test_a_killed_run_is_dead(void **state)
 {
-    KilnLive live;
+    KilnLiveSnapshot live;
     pid_t pid = fork();
 
     (void)state;
@@ -104,7 +104,7 @@ static void test_a_killed_run_is_dead(void **state)
         _exit(0);
     }
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(kiln_live_read(dir, &live, NULL), KILN_OK);
+    assert_int_equal(kiln_live_page_read(dir, &live, NULL), KILN_OK);
     assert_int_equal(live.run.pid, pid);
     assert_false(kiln_live_alive(&live));
     live.run.pid = 1; /* some other process, that began at another time */
@@ -123,13 +123,13 @@ static void *tell_numbers(void *ctx)
     Writer *writer = ctx;
 
     for (int64_t i = 1; !writer->stop; i++) {
-        const KilnLiveAt at = {
+        const KilnLivePosition at = {
             .epoch = i, .step = i, .batch = i, .batches = i, .eval_batch = i, .evals = i
         };
         KilnLiveRates rates = { .samples_per_s = (double)i, .samples = i };
 
-        kiln_live_write(writer->page, &at);
-        kiln_live_write_rates(writer->page, &rates);
+        kiln_live_page_write_position(writer->page, &at);
+        kiln_live_page_write_rates(writer->page, &rates);
         for (volatile int rest = 0; rest < 5000; rest++)
             ;
     }
@@ -147,9 +147,9 @@ static void test_no_look_is_torn(void **state)
     const double start = kiln_clock();
 
     for (int i = 0; i < 20000 || (seen <= 100 && kiln_clock() - start < 30.0); i++) {
-        KilnLive live;
+        KilnLiveSnapshot live;
 
-        if (kiln_live_read(dir, &live, NULL) < 0)
+        if (kiln_live_page_read(dir, &live, NULL) < 0)
             continue;
         assert_int_equal(live.at.epoch, live.at.step);
         assert_int_equal(live.at.epoch, live.at.evals);
@@ -162,7 +162,7 @@ static void test_no_look_is_torn(void **state)
     }
     writer.stop = true;
     pthread_join(thread, NULL);
-    kiln_live_close(writer.page);
+    kiln_live_page_close(writer.page);
     assert_true(seen > 100);
 }
 
@@ -181,36 +181,36 @@ static void test_damaged_pages(void **state)
 {
     unsigned char bytes[4096], changed[4096];
     KilnLivePage *page = open_page();
-    KilnLive live;
+    KilnLiveSnapshot live;
     int fd = open(page_path, O_RDONLY);
     ssize_t size = read(fd, bytes, sizeof(bytes));
 
     (void)state;
     assert_true(size > 100);
     close(fd);
-    kiln_live_close(page);
+    kiln_live_page_close(page);
     for (ssize_t n = 0; n < size; n += 7) {
         write_page(bytes, (size_t)n);
-        assert_true(kiln_live_read(dir, &live, NULL) < 0);
+        assert_true(kiln_live_page_read(dir, &live, NULL) < 0);
     }
     for (ssize_t i = 0; i < size; i++) {
         memcpy(changed, bytes, (size_t)size);
         changed[i] = (unsigned char)(changed[i] ^ 0x81);
         write_page(changed, (size_t)size);
-        if (kiln_live_read(dir, &live, NULL) < 0)
+        if (kiln_live_page_read(dir, &live, NULL) < 0)
             continue;
         assert_in_range(live.rates.n_metrics, 0, KILN_LIVE_METRICS);
         assert_true(strlen(live.run.label) < KILN_LIVE_LABEL);
         (void)kiln_live_alive(&live);
     }
     write_page(bytes, (size_t)size);
-    assert_int_equal(kiln_live_read(dir, &live, NULL), KILN_OK);
+    assert_int_equal(kiln_live_page_read(dir, &live, NULL), KILN_OK);
     assert_int_equal(unlink(page_path), 0);
     assert_int_equal(mkfifo(page_path, 0666), 0);
-    assert_true(kiln_live_read(dir, &live, NULL) < 0);
+    assert_true(kiln_live_page_read(dir, &live, NULL) < 0);
     assert_int_equal(unlink(page_path), 0);
     assert_int_equal(symlink("/etc/passwd", page_path), 0);
-    assert_true(kiln_live_read(dir, &live, NULL) < 0);
+    assert_true(kiln_live_page_read(dir, &live, NULL) < 0);
 }
 
 /* Of this thread alone: what else the machine does is not counted. */
@@ -227,7 +227,7 @@ static void test_telling_is_cheap(void **state)
 {
     enum { ROUNDS = 20, TIMES = 20000 };
     KilnLivePage *page = open_page();
-    KilnLiveAt at = { 0 };
+    KilnLivePosition at = { 0 };
     double each = 1.0; /* in the round that was disturbed least */
 
     (void)state;
@@ -236,16 +236,16 @@ static void test_telling_is_cheap(void **state)
 
         for (int i = 0; i < TIMES; i++) {
             at.batch = i;
-            kiln_live_write(page, &at);
+            kiln_live_page_write_position(page, &at);
         }
         each = fmin(each, (processor_seconds() - start) / TIMES);
     }
-    kiln_live_close(page);
+    kiln_live_page_close(page);
     print_message("a telling takes %.1f ns\n", 1e9 * each);
     assert_true(each < 1e-6);
-    kiln_live_write(NULL, &at);
-    kiln_live_saving(NULL, true);
-    kiln_live_close(NULL);
+    kiln_live_page_write_position(NULL, &at);
+    kiln_live_page_saving(NULL, true);
+    kiln_live_page_close(NULL);
 }
 
 int main(void)
