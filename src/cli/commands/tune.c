@@ -138,7 +138,7 @@ static KilnStatus tune(const KilnArgs *args, const bool wanted[SEARCHES],
             continue;
         if (searches[k].draws)
             status = make_folder(config, &dir, err);
-        const KilnTuneAsk ask = { .only = searches[k].path, .dir = dir };
+        const KilnTuneRequest ask = { .only = searches[k].path, .dir = dir };
         if (status >= 0)
             status = kiln_tune_run(config, &env, &ask, &results[k], err);
     }

@@ -1,4 +1,4 @@
-/* Losses and gradient norms of training batches, and how fast this machine multiplies. */
+/* Statistics of training batches, and the machine's peak FLOP/s. */
 #include "train/analysis/batch_stats.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 /* ---- Gradient norms ---------------------------------------------------------------------- */
 
-static bool is_wanted(const KilnTrainer *trainer)
+static bool needs_norms(const KilnTrainer *trainer)
 {
     for (size_t i = 0; i < trainer->hooks.n_all; i++)
         if (trainer->hooks.all[i].ops->gradient_norms)
@@ -21,15 +21,15 @@ static bool is_wanted(const KilnTrainer *trainer)
 KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err)
 {
     KilnBatchStats *batch_stats = &trainer->batch_stats;
-    const size_t most = kiln_params_count(trainer->params);
+    const size_t n = kiln_params_count(trainer->params);
 
-    if (!is_wanted(trainer))
+    if (!needs_norms(trainer))
         return KILN_OK;
-    batch_stats->norms = calloc(most + 1, sizeof(*batch_stats->norms));
-    batch_stats->norm_ends = calloc(most + 1, sizeof(*batch_stats->norm_ends));
+    batch_stats->norms = calloc(n + 1, sizeof(*batch_stats->norms));
+    batch_stats->norm_ends = calloc(n + 1, sizeof(*batch_stats->norm_ends));
     if (batch_stats->norms == NULL || batch_stats->norm_ends == NULL)
-        return kiln_error_nomem(err, most * sizeof(*batch_stats->norm_ends));
-    for (size_t i = 0; i < most; i++) {
+        return kiln_error_nomem(err, n * sizeof(*batch_stats->norm_ends));
+    for (size_t i = 0; i < n; i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
 
         if (kiln_param_trained(param))
@@ -121,7 +121,7 @@ double kiln_trainer_flops(const KilnTrainer *trainer)
     return trainer->memory.flops + trainer->memory.flops_backward;
 }
 
-/* Seconds of the fastest of the products that fit into a tenth of a second. */
+/* Time matrix products for a tenth of a second; *ret: seconds of the fastest. */
 static KilnStatus time_products(KilnGraph *graph, const float *a, int64_t n, double *ret,
                                 KilnError *err)
 {

@@ -1,20 +1,20 @@
-/* What callbacks that watch a run are told of its training batches. */
+/* Statistics of training batches for callbacks: losses, gradient norms, tokens, FLOPs. */
 #ifndef KILN_TRAIN_ANALYSIS_BATCH_STATS_H
 #define KILN_TRAIN_ANALYSIS_BATCH_STATS_H
 
 #include "kiln/trainer.h"
 
 typedef struct KilnBatchStats {
-    float *norms;       /* of the gradient of each trained parameter; NULL: nobody asks */
-    int64_t *norm_ends; /* where the parameters end in the flat buffers */
+    float *norms;       /* of each trained parameter's gradient; NULL: no callback needs them */
+    int64_t *norm_ends; /* where these parameters end in the flat buffers */
     size_t n_norms;
     double peak_flops; /* 0: not measured yet */
 } KilnBatchStats;
 
-/* Before the first step is recorded. */
+/* Allocate, before the first step is recorded. */
 KILN_NODISCARD KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err);
 void kiln_batch_stats_release(KilnBatchStats *batch_stats);
-/* Let an update measure the gradients, if someone asks. */
+/* Record the measurement of gradient norms in an update, if a callback needs them. */
 void kiln_batch_stats_record(KilnTrainer *trainer, KilnFlat *flat);
 
 #endif

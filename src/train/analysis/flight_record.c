@@ -1,4 +1,5 @@
-/* Flight records: a file of one head, the names, and a ring of slots of equal size. */
+/* Flight records (kiln/files/flight.h): a file with a header, names, and a ring of slots of equal
+ * size, one per batch. */
 #include "kiln/files/flight.h"
 
 #include <errno.h>
@@ -12,20 +13,20 @@
 
 #include "base/system/file.h"
 
-enum { REASON = 1024, MOST_BATCHES = 1 << 20, MOST_NAMES = 1 << 20 };
+enum { REASON = 1024, MAX_BATCHES = 1 << 20, MAX_NAMES = 1 << 20 };
 
-/* In the byte order and layout of the machine that ran. */
+/* In the byte order and layout of the machine. */
 typedef struct Head {
     char magic[8];
     uint64_t seed;
-    int64_t n_batches, most_samples, n_names, names_bytes; /* names: each with its zero */
-    int64_t begun;                                         /* batches since the start */
+    int64_t n_batches, most_samples, n_names, names_bytes; /* names with their final zeros */
+    int64_t begun;                                         /* batches begun so far */
     char reason[REASON];
 } Head;
 
 static const char magic[8] = "kilnfl1";
 
-/* In front of the samples (i64) and norms (f32) of a slot. */
+/* Precedes the samples (i64) and norms (f32) of a slot. */
 typedef struct SlotHead {
     int64_t epoch, batch, step, batches, n_samples;
     double loss, rate;
@@ -61,16 +62,16 @@ static size_t file_size(const Head *head)
            (size_t)head->n_batches * slot_size(head);
 }
 
-/* Numbers of a file that nobody vouches for. */
-static bool is_sound(const Head *head)
+/* Whether the numbers of an untrusted file are plausible. */
+static bool is_valid(const Head *head)
 {
-    const int64_t most = INT64_C(1) << 40;
+    const int64_t max_bytes = INT64_C(1) << 40;
 
     return memcmp(head->magic, magic, sizeof(magic)) == 0 && head->n_batches >= 1 &&
-           head->n_batches <= MOST_BATCHES && head->most_samples >= 0 &&
-           head->most_samples <= most / head->n_batches / 8 && head->n_names >= 0 &&
-           head->n_names <= MOST_NAMES && head->names_bytes >= head->n_names &&
-           head->names_bytes <= most && head->begun >= 0;
+           head->n_batches <= MAX_BATCHES && head->most_samples >= 0 &&
+           head->most_samples <= max_bytes / head->n_batches / 8 && head->n_names >= 0 &&
+           head->n_names <= MAX_NAMES && head->names_bytes >= head->n_names &&
+           head->names_bytes <= max_bytes && head->begun >= 0;
 }
 
 /* Find the parts of a mapped or read file. */
@@ -90,15 +91,14 @@ static KilnStatus bind(KilnFlight *flight, const char *path, KilnError *err)
         const size_t length = strnlen(names, left);
 
         if (length == left)
-            return kiln_error_set(err, KILN_E_FORMAT, "%s: is damaged: its names have no end",
-                                  path);
+            return kiln_error_set(err, KILN_E_FORMAT, "%s: is damaged: its names do not end", path);
         flight->names[i] = names;
         names += length + 1;
     }
     return KILN_OK;
 }
 
-/* ---- Making and reading -------------------------------------------------------------------- */
+/* ---- Creating and opening ------------------------------------------------------------------ */
 
 static Head head_of(const KilnFlightForm *form)
 {
@@ -115,8 +115,8 @@ static Head head_of(const KilnFlightForm *form)
     return head;
 }
 
-/* The file with its head and names, mapped. Its blocks are there before anything is written: a
- * disk that is full must not end the run later, in the middle of a step. */
+/* Create and map the file. Its blocks are allocated now, so that a full disk is an error here and
+ * not a signal in the middle of a step. */
 static KilnStatus map_new(const char *path, const Head *head, void **ret, KilnError *err)
 {
     const size_t size = file_size(head);
@@ -143,7 +143,7 @@ KilnStatus kiln_flight_create(const char *path, const KilnFlightForm *form, Kiln
 
     if (flight == NULL)
         return kiln_error_nomem(err, sizeof(*flight));
-    if (!is_sound(&head)) {
+    if (!is_valid(&head)) {
         free(flight);
         return kiln_error_set(err, KILN_E_RANGE,
                               "%s: a flight record of %lld batches of %lld samples "
@@ -175,18 +175,18 @@ KilnStatus kiln_flight_create(const char *path, const KilnFlightForm *form, Kiln
 
 KilnStatus kiln_flight_open(const char *path, KilnFlight **ret, KilnError *err)
 {
-    const size_t most = (size_t)1 << 34;
+    const size_t max_bytes = (size_t)1 << 34;
     KilnFlight *flight = calloc(1, sizeof(*flight));
     char *text = NULL;
 
     if (flight == NULL)
         return kiln_error_nomem(err, sizeof(*flight));
-    KilnStatus status = kiln_file_read(path, most, &text, &flight->size, err);
+    KilnStatus status = kiln_file_read(path, max_bytes, &text, &flight->size, err);
     flight->map = text;
-    if (status >= 0 && (flight->size < sizeof(Head) || !is_sound(flight->map) ||
+    if (status >= 0 && (flight->size < sizeof(Head) || !is_valid(flight->map) ||
                         flight->size != file_size(flight->map)))
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: is no flight record of this version, or is damaged: the "
+                                "%s: is not a flight record of this version, or is damaged; the "
                                 "callback flight_recorder writes them",
                                 path);
     if (status >= 0) {
@@ -231,7 +231,8 @@ static float *norms_of(const KilnFlight *flight, const SlotHead *slot)
     return (void *)(samples_of(slot) + flight->head->most_samples);
 }
 
-/* The slot counts when it is whole: a process that ends here leaves the batches before it. */
+/* `begun` grows when the slot is complete: a process that is killed before leaves earlier batches
+ * intact. */
 void kiln_flight_begin(KilnFlight *flight, const KilnFlightBatch *batch)
 {
     Head *head = flight->head;

@@ -1,4 +1,4 @@
-/* Hyperparameters out of the histories of a config's values. */
+/* Collects hyperparameters from the histories of a config's values. */
 #include "train/analysis/hparams.h"
 
 #include <stdlib.h>
@@ -8,33 +8,34 @@
 #include "base/text.h"
 #include "config/provenance/origins_file.h"
 
-/* Everything below these keys belongs to the run, not to what is trained. */
-static const char *const left_out[] = { "kiln", "callbacks", "logger", "ckpt_path", "resume" };
+/* Keys that say how and where to run, not what is trained; with everything below them. */
+static const char *const run_keys[] = { "kiln", "callbacks", "logger", "ckpt_path", "resume" };
 
-static bool of_the_run(const char *key)
+static bool is_run_key(const char *key)
 {
     size_t length = strcspn(key, ".");
 
-    for (size_t i = 0; i < KILN_COUNT(left_out); i++)
-        if (strlen(left_out[i]) == length && strncmp(key, left_out[i], length) == 0)
+    for (size_t i = 0; i < KILN_COUNT(run_keys); i++)
+        if (strlen(run_keys[i]) == length && strncmp(key, run_keys[i], length) == 0)
             return true;
     return false;
 }
 
-static KilnStatus collect_stories(const KilnConfig *config, const char *origins,
-                                  KilnValueHistories *ret, KilnError *err)
+static KilnStatus collect_histories(const KilnConfig *config, const char *origins,
+                                    KilnValueHistories *ret, KilnError *err)
 {
     return origins != NULL ? kiln_histories_resume(config, origins, ret, err)
                            : kiln_histories_collect(config, ret, err);
 }
 
-/* By the words of kiln_origin_write, which origins.yaml has, too. */
-static bool is_default(const KilnValueChange *step)
+/* Whether a change is a component's default, by the text of kiln_origin_write (also in
+ * origins.yaml). */
+static bool is_default_change(const KilnValueChange *step)
 {
     return kiln_starts_with(step->origin, "default of ");
 }
 
-/* "[32, 64]" or "0.1", resolved, in `arena`; NULL when it is no value of one line. */
+/* The resolved value, "[32, 64]" or "0.1", in `arena`; NULL when it is longer than a line. */
 static const char *value_of(const KilnConfig *config, const char *key, KilnArena *arena)
 {
     char *text = NULL;
@@ -68,45 +69,55 @@ static bool same_value(const KilnConfigNode *a, const KilnConfigNode *b)
            kiln_parse_f64(b->text, &y, NULL) >= 0 && x == y;
 }
 
-/* Is it at its component's default, or no value at all? */
-static bool uninteresting(const KilnValueHistory *story)
+/* Whether the value is its component's default, or there is none. */
+static bool is_default(const KilnValueHistory *history)
 {
-    const KilnValueChange *newest = &story->changes[0], *oldest = &story->changes[story->count - 1];
+    const KilnValueChange *newest = &history->changes[0],
+                          *oldest = &history->changes[history->count - 1];
 
-    if (!story->is_set || newest->value == NULL || is_default(newest) ||
+    if (!history->is_set || newest->value == NULL || is_default_change(newest) ||
         newest->value->kind == KILN_NODE_MAP)
         return true;
-    return oldest->value != NULL && is_default(oldest) && same_value(newest->value, oldest->value);
+    return oldest->value != NULL && is_default_change(oldest) &&
+           same_value(newest->value, oldest->value);
 }
 
-/* `sampler: {_target_: shuffle}` where `sampler: shuffle` is the default. */
-static bool is_default_component(const KilnValueHistories *stories, const KilnValueHistory *story)
+/* Whether it is `sampler: {_target_: shuffle}` where `sampler: shuffle` is the default. */
+static bool is_default_component(const KilnValueHistories *histories,
+                                 const KilnValueHistory *history)
 {
-    const size_t length = strlen(story->key);
+    const size_t length = strlen(history->key);
     const size_t parent = length > strlen("._target_") ? length - strlen("._target_") : 0;
 
-    if (parent == 0 || !kiln_ends_with(story->key, "._target_"))
+    if (parent == 0 || !kiln_ends_with(history->key, "._target_"))
         return false;
-    for (size_t i = 0; i < stories->count; i++) {
-        const KilnValueHistory *other = &stories->list[i];
+    for (size_t i = 0; i < histories->count; i++) {
+        const KilnValueHistory *other = &histories->list[i];
 
-        if (other->count == 0 || strncmp(other->key, story->key, parent) != 0 ||
+        if (other->count == 0 || strncmp(other->key, history->key, parent) != 0 ||
             other->key[parent] != '\0')
             continue;
         const KilnConfigNode *oldest = other->changes[other->count - 1].value;
         return oldest != NULL && oldest->layer == KILN_LAYER_DEFAULT &&
-               same_value(oldest, story->changes[0].value);
+               same_value(oldest, history->changes[0].value);
     }
     return false;
 }
 
-/* `optimizer.lr: ${lr}`: listed once, under the key that has the value. */
-static bool told_elsewhere(const KilnValueHistory *story)
+/* Whether it is a reference, `optimizer.lr: ${lr}`: the key that has the value is listed. */
+static bool is_reference(const KilnValueHistory *history)
 {
-    const KilnConfigNode *value = story->changes[0].value;
+    const KilnConfigNode *value = history->changes[0].value;
 
     return value->kind == KILN_NODE_SCALAR && value->text != NULL && value->text[0] == '$' &&
-           story->changes[0].references != NULL;
+           history->changes[0].references != NULL;
+}
+
+/* Whether the value was set, and to something else than its default. */
+static bool differs(const KilnValueHistories *histories, const KilnValueHistory *history)
+{
+    return history->count > 0 && !is_default(history) &&
+           !is_default_component(histories, history) && !is_reference(history);
 }
 
 static void classify(KilnHparam *hparam)
@@ -133,23 +144,22 @@ static const char *name_of(const char *key, KilnArena *arena)
 KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins, KilnArena *arena,
                                 const KilnHparam **ret, size_t *ret_n, KilnError *err)
 {
-    KilnValueHistories stories = { 0 };
+    KilnValueHistories histories = { 0 };
     size_t n = 0;
-    KilnStatus status = collect_stories(config, origins, &stories, err);
+    KilnStatus status = collect_histories(config, origins, &histories, err);
 
     if (status < 0)
         return status;
-    KilnHparam *all = kiln_arena_alloc(arena, (stories.count + 1) * sizeof(*all));
+    KilnHparam *all = kiln_arena_alloc(arena, (histories.count + 1) * sizeof(*all));
     if (all == NULL)
-        return kiln_error_nomem(err, stories.count * sizeof(*all));
-    for (size_t i = 0; i < stories.count; i++) {
-        const KilnValueHistory *story = &stories.list[i];
+        return kiln_error_nomem(err, histories.count * sizeof(*all));
+    for (size_t i = 0; i < histories.count; i++) {
+        const KilnValueHistory *history = &histories.list[i];
 
-        if (story->count == 0 || of_the_run(story->key) || uninteresting(story) ||
-            is_default_component(&stories, story) || told_elsewhere(story))
+        if (is_run_key(history->key) || !differs(&histories, history))
             continue;
-        KilnHparam hparam = { .name = name_of(story->key, arena),
-                              .value = value_of(config, story->key, arena) };
+        KilnHparam hparam = { .name = name_of(history->key, arena),
+                              .value = value_of(config, history->key, arena) };
         if (hparam.name == NULL || hparam.value == NULL)
             continue;
         classify(&hparam);
@@ -162,19 +172,19 @@ KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins, K
 
 /* ---- For people -------------------------------------------------------------------------- */
 
-/* Where the run is put and what it goes on from is told elsewhere. */
-static bool of_the_place(const char *key)
+/* Keys that the run's other messages show: its folder and the checkpoint it resumes from. */
+static bool is_location_key(const char *key)
 {
     return kiln_starts_with(key, "kiln.") || strcmp(key, "ckpt_path") == 0 ||
            strcmp(key, "resume") == 0;
 }
 
-/* Of "argument 2 `lr=0.1`" what stands before the quote. */
-static size_t length_of_place(const char *place)
+/* The length of an origin without its snippet: "argument 2 `lr=0.1`" -> "argument 2". */
+static size_t origin_length(const char *origin)
 {
-    size_t length = strcspn(place, "`");
+    size_t length = strcspn(origin, "`");
 
-    while (length > 0 && place[length - 1] == ' ')
+    while (length > 0 && origin[length - 1] == ' ')
         length--;
     return length;
 }
@@ -182,27 +192,26 @@ static size_t length_of_place(const char *place)
 KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origins, KilnArena *arena,
                                     const KilnDifference **ret, size_t *ret_n, KilnError *err)
 {
-    KilnValueHistories stories = { 0 };
+    KilnValueHistories histories = { 0 };
     size_t n = 0;
-    KilnStatus status = collect_stories(config, origins, &stories, err);
+    KilnStatus status = collect_histories(config, origins, &histories, err);
 
     if (status < 0)
         return status;
-    KilnDifference *all = kiln_arena_alloc(arena, (stories.count + 1) * sizeof(*all));
+    KilnDifference *all = kiln_arena_alloc(arena, (histories.count + 1) * sizeof(*all));
     if (all == NULL)
-        return kiln_error_nomem(err, stories.count * sizeof(*all));
-    for (size_t i = 0; i < stories.count; i++) {
-        const KilnValueHistory *story = &stories.list[i];
+        return kiln_error_nomem(err, histories.count * sizeof(*all));
+    for (size_t i = 0; i < histories.count; i++) {
+        const KilnValueHistory *history = &histories.list[i];
 
-        if (story->count == 0 || of_the_place(story->key) || uninteresting(story) ||
-            is_default_component(&stories, story) || told_elsewhere(story))
+        if (is_location_key(history->key) || !differs(&histories, history))
             continue;
-        const char *place = story->changes[0].origin;
+        const char *origin = history->changes[0].origin;
         KilnDifference difference = {
-            .key = name_of(story->key, arena),
-            .value = value_of(config, story->key, arena),
-            .from = kiln_arena_strndup(arena, place, length_of_place(place)),
-            .shipped = kiln_starts_with(place, "kiln:"),
+            .key = name_of(history->key, arena),
+            .value = value_of(config, history->key, arena),
+            .from = kiln_arena_strndup(arena, origin, origin_length(origin)),
+            .shipped = kiln_starts_with(origin, "kiln:"),
         };
         if (difference.key != NULL && difference.value != NULL && difference.from != NULL)
             all[n++] = difference;

@@ -1,4 +1,4 @@
-/* What of a config differs from its components' defaults: a run's hyperparameters. */
+/* The hyperparameters of a run: the values of its config that differ from components' defaults. */
 #ifndef KILN_TRAIN_ANALYSIS_HPARAMS_H
 #define KILN_TRAIN_ANALYSIS_HPARAMS_H
 
@@ -6,22 +6,21 @@
 #include "kiln/config.h"
 #include "kiln/logger.h"
 
-/* In the order of the tree; in `arena`. What says where and how the run is done (callbacks,
- * loggers, ckpt_path, kiln.*) is left out, and so is what refers to other keys. `origins`: where
- * the run's own config, which has values alone, came from (origins.yaml); NULL: from this config.
- */
+/* In the order of the tree; in `arena`. Without what only says how and where to run (callbacks,
+ * loggers, ckpt_path, kiln.*) and without references to other keys. `origins`: the origins.yaml of
+ * a resumed run, whose own config has values only; NULL: the config knows its origins. */
 KILN_NODISCARD KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins,
                                                KilnArena *arena, const KilnHparam **ret,
                                                size_t *ret_n, KilnError *err);
 
-/* A value that someone set to something else than the default. */
+/* A value that was set to something else than its default. */
 typedef struct KilnDifference {
     const char *key, *value;
     const char *from; /* "argument 2", "conf/x.yaml:3:5" */
-    bool shipped;     /* by a config file that comes with the program */
+    bool shipped;     /* set by a config file that comes with the program */
 } KilnDifference;
 
-/* Likewise, with callbacks and loggers. */
+/* The same with callbacks and loggers, as differences for people. */
 KILN_NODISCARD KilnStatus kiln_differences_collect(const KilnConfig *config, const char *origins,
                                                    KilnArena *arena, const KilnDifference **ret,
                                                    size_t *ret_n, KilnError *err);

@@ -1,4 +1,4 @@
-/* The memory that a run will need, against what there is. */
+/* Estimates the memory of a run and refuses one that does not fit. */
 #include "train/analysis/memory_estimate.h"
 
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include "train/optim/lr_scales.h"
 #include "train/trainer.h"
 
-/* Runs of all kinds of networks took 1 to 8 MiB that nothing else accounts for: pages of code that
- * are read when they are first used, and what oneDNN compiles. */
+/* Measured: runs of all kinds of networks take 1 to 8 MiB more than the other parts: code pages
+ * read on first use, and what oneDNN compiles. */
 static const int64_t growth = 8 << 20;
 
 int64_t kiln_memory_estimate_needed(const KilnMemoryEstimate *memory)
@@ -29,9 +29,9 @@ int64_t kiln_memory_estimate_peak(const KilnMemoryEstimate *memory)
     return kiln_memory_estimate_needed(memory) + memory->program;
 }
 
-/* ---- Making it ------------------------------------------------------------------------ */
+/* ---- Estimating ------------------------------------------------------------------------ */
 
-/* Steps run one after the other in one block, as large as the largest needs. */
+/* All steps share one block, as large as the largest step needs. */
 void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *plan)
 {
     if (memory->activations < (int64_t)kiln_plan_bytes(plan))
@@ -42,7 +42,7 @@ void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *p
     memory->flops_backward = kiln_plan_flops(plan, true);
 }
 
-/* Its rows are in the shapes of the step that was recorded last. */
+/* Rows per sample follow from the shapes of the recorded step. */
 void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep *step,
                                       int64_t samples)
 {
@@ -67,7 +67,7 @@ void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep
     }
 }
 
-/* A tensor's line in a file's header: name, type, shape and place. */
+/* A tensor's entry in a file's header: name, type, shape and offset. */
 static int64_t header_bytes(const KilnParam *param)
 {
     return 80 + (int64_t)strlen(kiln_param_name(param));
@@ -113,14 +113,14 @@ static int64_t loader_bytes(KilnTrainer *trainer, KilnSplit split)
     return sum;
 }
 
-/* Loaders stay until the run ends. */
+/* Of all loaders, which stay until the run ends. */
 static int64_t loaders_bytes(KilnTrainer *trainer)
 {
     return loader_bytes(trainer, KILN_TRAIN) + loader_bytes(trainer, KILN_VAL) +
            loader_bytes(trainer, KILN_TEST);
 }
 
-/* Loaders of training and of validation may read at the same time. */
+/* Memory of reading samples; loaders of training and validation may read at the same time. */
 static int64_t reading_bytes(const KilnTrainer *trainer)
 {
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
@@ -136,8 +136,8 @@ static int64_t reading_bytes(const KilnTrainer *trainer)
     return bytes * loaders * (workers > 0 ? workers : 1);
 }
 
-/* Each thread that is still to be started reserves addresses for its stack and, when it allocates,
- * a heap of its own. */
+/* Subtract what threads that are not started yet take of a limit of addresses: each a stack and a
+ * heap arena. */
 static void reserve_threads(const KilnTrainer *trainer, KilnMemory *memory)
 {
     const int64_t each = (8 + 64) << 20;
@@ -158,7 +158,7 @@ void kiln_memory_estimate_complete(KilnTrainer *trainer)
         const KilnParam *param = kiln_params_at(params, i);
         const int64_t bytes = kiln_shape_count(kiln_param_shape(param)) * size;
 
-        /* What is never trained has a place for these, which is not touched. */
+        /* Those of parameters that are never trained are allocated but never written. */
         if (!kiln_param_trained(param) || !kiln_lr_scales_trained(trainer, param))
             continue;
         memory->gradients += bytes;
@@ -216,7 +216,7 @@ static bool is_trainer_option(const char *name)
     return false;
 }
 
-/* The largest batch that would fit: activations and batches grow with it. */
+/* The largest batch size that fits: activations and batches grow with it. */
 static int64_t fitting_batch(const KilnTrainer *trainer)
 {
     const KilnMemoryEstimate *memory = &trainer->memory;
@@ -245,7 +245,7 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
     else
         kiln_text_append(text, "a smaller network");
     if (is_trainer_option("recompute"))
-        kiln_text_append(text, ", trainer.recompute, which keeps less for the gradients");
+        kiln_text_append(text, ", trainer.recompute, which stores fewer activations");
     if (trainer->options.trainer->precision == KILN_PRECISION_32)
         kiln_text_append(text, ", trainer.precision=bf16-mixed");
 }
@@ -257,7 +257,7 @@ static KilnStatus too_large(const KilnTrainer *trainer, int64_t needed, const Ki
     char need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT], of[KILN_UNIT_TEXT];
 
     return kiln_error_set(
-        err, KILN_E_NOMEM, "the run needs %s of memory and %s can be had (%s has %s): %s",
+        err, KILN_E_NOMEM, "the run needs %s of memory and %s are available (%s has %s): %s",
         kiln_bytes_text((double)needed, need), kiln_bytes_text((double)memory->available, have),
         memory->process ? "the process"
         : memory->group ? "its control group"
@@ -276,8 +276,8 @@ KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *
     if (!kiln_memory_read("", &memory) || 2 * values <= memory.available)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_NOMEM,
-                          "the network has %s parameters: they and their gradients alone need %s "
-                          "of memory, and %s can be had; try a smaller network",
+                          "the network has %s parameters: with their gradients they need %s of "
+                          "memory, but %s are available; try a smaller network",
                           kiln_quantity_text((double)kiln_params_size(trainer->params), number),
                           kiln_bytes_text(2.0 * (double)values, need),
                           kiln_bytes_text((double)memory.available, have));
@@ -301,7 +301,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     add_part(&text, "batches", memory->batches);
     add_part(&text, "reading samples", memory->reading);
     add_part(&text, "the order of samples", memory->order);
-    add_part(&text, "the checkpoint's copy", memory->snapshot);
+    add_part(&text, "the checkpoint snapshot", memory->snapshot);
     suggest(trainer, &text);
     KilnStatus status = too_large(trainer, kiln_memory_estimate_needed(memory), &text, err);
     kiln_text_release(&text);

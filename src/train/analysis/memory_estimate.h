@@ -1,4 +1,4 @@
-/* What a run will need, known from shapes alone before anything is computed. */
+/* The memory estimate: what a run will need, computed from shapes before memory is allocated. */
 #ifndef KILN_TRAIN_ANALYSIS_MEMORY_ESTIMATE_H
 #define KILN_TRAIN_ANALYSIS_MEMORY_ESTIMATE_H
 
@@ -6,40 +6,40 @@
 #include "graph/graph.h"
 #include "kiln/trainer.h"
 
-/* Memory in bytes. */
+/* In bytes. */
 typedef struct KilnMemoryEstimate {
-    int64_t activations; /* the graph's block: what steps keep while they run */
+    int64_t activations; /* the block in which steps run */
     int64_t parameters, gradients;
-    int64_t buffers;    /* running statistics and such */
-    int64_t optimizer;  /* its state */
-    int64_t average;    /* of the weights, where a callback keeps one */
-    int64_t callbacks;  /* what else they hold */
-    int64_t metrics;    /* rows of an epoch that they keep */
-    int64_t computing;  /* with these rows, at the most */
-    int64_t batches;    /* of the loaders, */
-    int64_t order;      /* and the numbers of an epoch's samples in their order */
-    int64_t reading;    /* what their threads hold while they read samples */
-    int64_t growth;     /* of the program itself: code that was not used yet */
-    int64_t program;    /* what the process held when the forecast was made: code, data sets */
-    int64_t checkpoint; /* on disk */
-    int64_t snapshot;   /* the copy of it that is written while training goes on */
-    double flops, flops_backward; /* of a training step; the second is for the gradients */
-    KilnMemory memory;            /* what there is */
+    int64_t buffers;    /* running statistics and counters */
+    int64_t optimizer;  /* state of all optimizers */
+    int64_t average;    /* averaged weights (EMA, SWA) */
+    int64_t callbacks;  /* other memory of callbacks */
+    int64_t metrics;    /* sample rows that metrics keep for an epoch */
+    int64_t computing;  /* the most that a metric needs to compute its value */
+    int64_t batches;    /* of the loaders */
+    int64_t order;      /* of an epoch's samples */
+    int64_t reading;    /* temporary memory of loader threads */
+    int64_t growth;     /* of the program itself: code that is used later */
+    int64_t program;    /* what the process holds at the time of the estimate: code, data sets */
+    int64_t checkpoint; /* size on disk */
+    int64_t snapshot;   /* of a checkpoint in memory */
+    double flops, flops_backward; /* of a training step; the second for the gradients */
+    KilnMemory memory;            /* of the machine */
     bool memory_known;
 } KilnMemoryEstimate;
 
-/* What is still to be allocated, and that with the program. */
+/* What is still to be allocated; and that with the program. */
 int64_t kiln_memory_estimate_needed(const KilnMemoryEstimate *memory);
 int64_t kiln_memory_estimate_peak(const KilnMemoryEstimate *memory);
 
 /* Add the plan of a step. */
 void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *plan);
-/* Add what metrics hold of an epoch of so many samples, by the step that was recorded. */
+/* Add the memory of metrics over an epoch of `samples`, by the recorded step. */
 void kiln_memory_estimate_add_metrics(KilnMemoryEstimate *memory, const KilnStep *step,
                                       int64_t samples);
-/* Fill in the rest of trainer->memory, from what is declared. */
+/* Fill in the rest of trainer->memory from what components declare. */
 void kiln_memory_estimate_complete(KilnTrainer *trainer);
-/* Refuse, before memory is allocated, what does not fit. */
+/* KILN_E_NOMEM when the parameters, or everything, do not fit; before memory is allocated. */
 KILN_NODISCARD KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err);
 

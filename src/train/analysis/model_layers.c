@@ -1,4 +1,4 @@
-/* The layers of the network with their parameters, from a recorded step. */
+/* Lists the network's layers with their parameters, from a recorded step. */
 #include "train/analysis/model_layers.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void count_parameters(const KilnParams *params, KilnLayerInfo *layer)
     }
 }
 
-/* A pattern of trainer.recompute that fits nothing is a mistake. */
+/* Refuse a pattern of trainer.recompute that matches no layer. */
 static KilnStatus check_recompute(const KilnTrainer *trainer, KilnError *err)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
@@ -41,8 +41,8 @@ static KilnStatus check_recompute(const KilnTrainer *trainer, KilnError *err)
             fits = kiln_layer_match(options->recompute[i], trainer->layers[k].path) > 0;
         if (!fits)
             return kiln_error_set(err, KILN_E_KEY,
-                                  "trainer.recompute: \"%s\" fits no layer; the first is %s, and "
-                                  "train --plan shows all",
+                                  "trainer.recompute: \"%s\" matches no layer; the first is %s, "
+                                  "and train --plan shows all",
                                   options->recompute[i],
                                   trainer->n_layers > 0 ? trainer->layers[0].path : "not there");
     }

@@ -1,5 +1,5 @@
-/* Where the time of a run went: the timed calls of all its plans, summed up by
- * operation and by layer; and, outside of the steps, hooks and what the loop stood still for. */
+/* Profiles the time of a run: the timed calls of all plans by operation and by layer; and outside
+ * of steps the hooks, and the times that the loop waited. */
 #include "train/analysis/time_profile.h"
 
 #include <stdio.h>
@@ -10,18 +10,16 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "graph/plan/plan_report.h"
+#include "kiln/array.h"
 #include "train/trainer.h"
 
-/* Lines of a printed table; profile.csv has all. */
-enum { MOST_ROWS = 20 };
+enum { MAX_ROWS = 20, NAME = 256 }; /* of a printed table; profile.csv has all rows */
 
-enum { NAME = 256 };
-
-/* What rows are told apart by. */
+/* How calls are grouped into rows. */
 enum { BY_PHASE = 1, BY_LAYER = 2, BY_OP = 4 };
 
 typedef struct Row {
-    const char *phase, *layer, *op; /* "" when they are not told apart by it */
+    const char *phase, *layer, *op; /* "" when rows are not grouped by it */
     double seconds, flops;
     int64_t runs;
 } Row;
@@ -44,15 +42,9 @@ static Row *find_row(Table *table, const Row *like)
             strcmp(row->op, like->op) == 0)
             return row;
     }
-    if (table->n == table->capacity) {
-        size_t capacity = 2 * table->capacity + 64;
-        Row *rows = realloc(table->rows, capacity * sizeof(*rows));
-
-        table->failed |= rows == NULL;
-        if (rows == NULL)
-            return NULL;
-        table->rows = rows;
-        table->capacity = capacity;
+    if (!KILN_RESERVE(table->rows, table->capacity, table->n + 1)) {
+        table->failed = true;
+        return NULL;
     }
     table->rows[table->n] = *like;
     return &table->rows[table->n++];
@@ -93,7 +85,7 @@ static int by_time(const void *a, const void *b)
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-/* All plans of the run, each with the report of its calls. */
+/* All plans of the run, each with its calls' times. */
 typedef struct Plans {
     const KilnPlan *first;
     KilnCallReport **calls;
@@ -149,7 +141,7 @@ static void add_loop(Table *table, const char *phase, const char *what, double s
     table->seconds += seconds;
 }
 
-/* Hooks of callbacks and of the module, and what the loop stood still for. */
+/* Sum up hooks of callbacks and module, and the times that the loop waited. */
 static Table sum_up_rest(const KilnTrainer *trainer)
 {
     const KilnTiming *timing = &trainer->timing;
@@ -182,9 +174,9 @@ static Table sum_up_rest(const KilnTrainer *trainer)
     return table;
 }
 
-/* ---- Telling ----------------------------------------------------------------------------- */
+/* ---- Output ------------------------------------------------------------------------------ */
 
-/* "layer.operation", or what there is of it. */
+/* "layer.operation", or the one that is set. */
 static const char *name_of(const Row *row, char name[NAME])
 {
     const bool both = row->op[0] != '\0' && row->layer[0] != '\0';
@@ -199,7 +191,7 @@ static void print_table(KilnTrainer *trainer, const char *title, const Table *ta
     double rest = 0.0;
     int width = 44;
 
-    for (size_t i = 0; i < table->n && i < MOST_ROWS; i++) {
+    for (size_t i = 0; i < table->n && i < MAX_ROWS; i++) {
         const int length = (int)strlen(name_of(&table->rows[i], name));
 
         width = length > width ? length : width;
@@ -209,7 +201,7 @@ static void print_table(KilnTrainer *trainer, const char *title, const Table *ta
     for (size_t i = 0; i < table->n; i++) {
         const Row *row = &table->rows[i];
 
-        if (i >= MOST_ROWS) {
+        if (i >= MAX_ROWS) {
             rest += row->seconds;
             continue;
         }
@@ -219,12 +211,12 @@ static void print_table(KilnTrainer *trainer, const char *title, const Table *ta
             100.0 * row->seconds / table->seconds,
             row->flops > 0.0 ? kiln_quantity_text(row->flops / row->seconds, rate) : "");
     }
-    if (table->n > MOST_ROWS)
+    if (table->n > MAX_ROWS)
         kiln_output_print(&trainer->output, "%-*s  %9s  %8s  %5.1f%%", width, "the others", "",
                           kiln_seconds_text(rest, time), 100.0 * rest / table->seconds);
 }
 
-/* A field of a CSV file; names of layers and operations have no quotes. */
+/* Append a CSV field; names of layers and operations contain no quotes. */
 static void add_text(KilnText *text, const char *field)
 {
     bool quoted = strpbrk(field, ",\"\n") != NULL;
@@ -264,7 +256,7 @@ static KilnStatus write_csv(const KilnTrainer *trainer, const Table *steps, cons
     return status;
 }
 
-static KilnStatus tell(KilnTrainer *trainer, const Plans *plans, KilnError *err)
+static KilnStatus report(KilnTrainer *trainer, const Plans *plans, KilnError *err)
 {
     Table by_op = sum_up(plans, BY_OP), by_layer = sum_up(plans, BY_LAYER);
     Table all = sum_up(plans, BY_PHASE | BY_LAYER | BY_OP), rest = sum_up_rest(trainer);
@@ -294,7 +286,7 @@ KilnStatus kiln_profile_close(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = plans_init(&plans, trainer->graph, err);
     kiln_output_status_line(&trainer->output, NULL);
     if (status >= 0)
-        status = tell(trainer, &plans, err);
+        status = report(trainer, &plans, err);
     plans_release(&plans);
     return status;
 }

@@ -1,4 +1,4 @@
-/* How long a run will take, from a few real steps on its first batches. */
+/* Predicts how long a run takes, from a few real steps on its first batches. */
 #include "train/analysis/timing_run.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 #include "train/step/manual.h"
 #include "train/trainer.h"
 
-/* How the time for probing is shared: validation is the smaller part of most runs. */
-static const double for_training = 0.8;
+/* The fraction of the time that is spent on training steps; the rest is for validation. */
+static const double training_fraction = 0.8;
 
 typedef KilnStatus Step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err);
 
@@ -30,8 +30,8 @@ static KilnStatus eval_step(KilnTrainer *trainer, const KilnBatch *batch, KilnEr
     return kiln_step_run(&trainer->step, NULL, err);
 }
 
-/* Seconds of a step with its data. The first step touches memory for the first time
- * and does not count, unless it has used up the time. */
+/* Measure the seconds of a step with its data. The first step, which faults in memory, does not
+ * count unless it has used up the time. */
 static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, double seconds,
                              int64_t *ret_steps, double *ret, KilnError *err)
 {
@@ -46,7 +46,7 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
         KilnBatch batch;
 
         status = kiln_loader_next(loader, &batch, err);
-        if (status >= 0 && batch.size == 0) { /* the epoch is over: once more */
+        if (status >= 0 && batch.size == 0) { /* the epoch is over: start it again */
             if (steps < 0)
                 break;
             status = kiln_loader_start(loader, 0, 0, err);
@@ -65,7 +65,7 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
     return status;
 }
 
-static void extrapolate(const KilnTrainer *trainer, KilnTimingRun *probe)
+static void extrapolate(const KilnTrainer *trainer, KilnTimingRun *timing)
 {
     const KilnLoopSchedule *schedule = &trainer->schedule;
     const double batches = (double)schedule->batches,
@@ -74,27 +74,27 @@ static void extrapolate(const KilnTrainer *trainer, KilnTimingRun *probe)
                          kiln_loop_validations(schedule);
     double epochs = schedule->max_epochs >= 0 ? (double)schedule->max_epochs : (double)INFINITY;
 
-    probe->epoch_s = batches * probe->step_s + evals * probe->eval_s;
+    timing->epoch_s = batches * timing->step_s + evals * timing->eval_s;
     if (schedule->max_steps >= 0 && batches > 0.0)
         epochs = fmin(epochs, (double)schedule->max_steps * group / batches);
-    probe->run_s = isfinite(epochs) ? epochs * probe->epoch_s : (double)INFINITY;
-    probe->run_steps = isfinite(epochs) ? (int64_t)(epochs * batches / group + 0.5) : -1;
+    timing->run_s = isfinite(epochs) ? epochs * timing->epoch_s : (double)INFINITY;
+    timing->run_steps = isfinite(epochs) ? (int64_t)(epochs * batches / group + 0.5) : -1;
 }
 
 KilnStatus kiln_trainer_timing_run(KilnTrainer *trainer, double seconds, KilnTimingRun *ret,
                                    KilnError *err)
 {
-    KilnTimingRun probe = { 0 };
+    KilnTimingRun timing = { 0 };
     int64_t evals = 0;
-    KilnStatus status = time_steps(trainer, KILN_TRAIN, train_step, for_training * seconds,
-                                   &probe.steps, &probe.step_s, err);
+    KilnStatus status = time_steps(trainer, KILN_TRAIN, train_step, training_fraction * seconds,
+                                   &timing.steps, &timing.step_s, err);
 
     if (status >= 0)
-        status = time_steps(trainer, KILN_VAL, eval_step, (1.0 - for_training) * seconds, &evals,
-                            &probe.eval_s, err);
+        status = time_steps(trainer, KILN_VAL, eval_step, (1.0 - training_fraction) * seconds,
+                            &evals, &timing.eval_s, err);
     if (status < 0)
         return status;
-    extrapolate(trainer, &probe);
-    *ret = probe;
+    extrapolate(trainer, &timing);
+    *ret = timing;
     return KILN_OK;
 }

@@ -1,5 +1,5 @@
-/* Trials before a run: the config is changed, a trainer is made from it and thrown away, and
- * the config is as before. */
+/* Tunes a config by trials: each changes the config, builds a trainer from it, trains a few steps,
+ * and restores the config. */
 #include "train/analysis/tune.h"
 
 #include <math.h>
@@ -17,12 +17,12 @@
 
 struct KilnTune {
     KilnConfig *config;
-    KilnRunEnv env; /* of the trials: silent */
+    KilnRunEnv env; /* for trials, without console */
     KilnOutput output;
-    const KilnTuneAsk *ask;
-    json_t *states, *lines, *options; /* what the run gets of this, and which options were set */
-    const char *who;                  /* path of the callback that tunes now */
-    char *optimizer;                  /* its path; NULL: not asked for yet */
+    const KilnTuneRequest *request;
+    json_t *states, *lines, *options; /* members of the result, see tune.h */
+    const char *callback;             /* config path of the callback that tunes now */
+    char *optimizer;                  /* the optimizer's config path; NULL: not known yet */
 };
 
 /* ---- Options ---------------------------------------------------------------------------- */
@@ -41,6 +41,7 @@ static KilnStatus check(const KilnTune *tune, KilnError *err)
     return status;
 }
 
+/* Set the option and check the config; *ret_before is for restore. */
 static KilnStatus change(KilnTune *tune, KilnTuneOption option, KilnConfigNode **ret_before,
                          KilnError *err)
 {
@@ -49,7 +50,7 @@ static KilnStatus change(KilnTune *tune, KilnTuneOption option, KilnConfigNode *
     *ret_before = NULL;
     if (option.key == NULL)
         return KILN_OK;
-    KilnStatus status = kiln_config_change(tune->config, option.key, option.value, tune->who,
+    KilnStatus status = kiln_config_change(tune->config, option.key, option.value, tune->callback,
                                            &before, err);
     if (status < 0)
         return status;
@@ -61,7 +62,7 @@ static KilnStatus change(KilnTune *tune, KilnTuneOption option, KilnConfigNode *
     return status;
 }
 
-static void change_back(KilnTune *tune, KilnTuneOption option, KilnConfigNode *before)
+static void restore(KilnTune *tune, KilnTuneOption option, KilnConfigNode *before)
 {
     if (before != NULL)
         kiln_config_change_back(tune->config, option.key, before);
@@ -73,7 +74,7 @@ KilnStatus kiln_tune_set(KilnTune *tune, KilnTuneOption option, KilnError *err)
     KilnStatus status = change(tune, option, &before, err);
 
     if (status >= 0 &&
-        json_object_set_new(tune->options, tune->who,
+        json_object_set_new(tune->options, tune->callback,
                             json_pack("{s:s, s:s}", "key", option.key, "value", option.value)) != 0)
         status = kiln_error_nomem(err, strlen(option.key));
     return status;
@@ -81,7 +82,8 @@ KilnStatus kiln_tune_set(KilnTune *tune, KilnTuneOption option, KilnError *err)
 
 /* ---- Trainers for trials --------------------------------------------------------------------- */
 
-static KilnStatus sketch(KilnTune *tune, KilnTrainer **ret, KilnError *err)
+/* Build a trainer on shapes alone, without memory for training. */
+static KilnStatus dry_build(KilnTune *tune, KilnTrainer **ret, KilnError *err)
 {
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
 
@@ -91,14 +93,14 @@ static KilnStatus sketch(KilnTune *tune, KilnTrainer **ret, KilnError *err)
     return kiln_trainer_dry_build(trainer, tune->config, &tune->env, KILN_STAGE_FIT, NULL, err);
 }
 
-static void throw_away(KilnTrainer *trainer)
+static void free_trainer(KilnTrainer *trainer)
 {
     if (trainer != NULL)
         kiln_trainer_release(trainer);
     free(trainer);
 }
 
-/* The run finds a little less than a trial did: trials leave holes in the program's memory. */
+/* The run has a little less memory than a trial: trials fragment the heap. */
 static int64_t reserve(int64_t needed)
 {
     return (16 << 20) + needed / 100;
@@ -115,7 +117,7 @@ KilnStatus kiln_tune_estimate(KilnTune *tune, KilnTuneOption option, KilnTuneNee
 
     if (status < 0)
         return status;
-    status = sketch(tune, &trainer, &why);
+    status = dry_build(tune, &trainer, &why);
     if (status >= 0) {
         needs.needed = kiln_memory_estimate_needed(&trainer->memory);
         needs.samples = kiln_trainer_train_samples(trainer);
@@ -123,9 +125,9 @@ KilnStatus kiln_tune_estimate(KilnTune *tune, KilnTuneOption option, KilnTuneNee
             needs.available = trainer->memory.memory.available;
         needs.fits = needs.needed <= needs.available - reserve(needs.needed);
     }
-    throw_away(trainer);
-    change_back(tune, option, before);
-    if (status == KILN_E_NOMEM) /* the parameters alone are too much */
+    free_trainer(trainer);
+    restore(tune, option, before);
+    if (status == KILN_E_NOMEM) /* the parameters alone do not fit: needs.fits is false */
         status = KILN_OK;
     if (status >= 0)
         *ret = needs;
@@ -142,30 +144,31 @@ static KilnStatus find_optimizer(KilnTune *tune, KilnError *err)
 
     if (tune->optimizer != NULL)
         return KILN_OK;
-    KilnStatus status = sketch(tune, &trainer, err);
+    KilnStatus status = dry_build(tune, &trainer, err);
     if (status >= 0 && trainer->n_optimizers != 1)
         status = kiln_error_set(err, KILN_E_RANGE,
-                                "task %s has %zu optimizers; a learning rate is found for one",
+                                "task %s has %zu optimizers; only a single one's learning rate can "
+                                "be searched",
                                 kiln_instance_name(trainer->module), trainer->n_optimizers);
     if (status >= 0)
         tune->optimizer = kiln_strdup(kiln_instance_path(trainer->optimizers[0].use.optimizer));
-    throw_away(trainer);
+    free_trainer(trainer);
     if (status >= 0 && tune->optimizer == NULL)
         status = kiln_error_nomem(err, 1);
     return status;
 }
 
-/* The key that decides it, if it has a value. */
-static KilnStatus decides(const KilnTune *tune, const char *key, const char *option,
-                          const char **ret, KilnError *err)
+/* Find the key that holds the value of `key`, which may refer to it. */
+static KilnStatus find_source(const KilnTune *tune, const char *key, const char *option,
+                              const char **ret, KilnError *err)
 {
     char *text = NULL;
     const char *source = kiln_config_source(tune->config, key);
 
     if (kiln_config_text(tune->config, source, &text, NULL) < 0)
         return kiln_error_set(err, KILN_E_MISSING,
-                              "the config has no %s that could be set; name the key with %s.%s",
-                              key, tune->who, option);
+                              "the config has no %s to set; name the key with %s.%s", key,
+                              tune->callback, option);
     free(text);
     *ret = source;
     return KILN_OK;
@@ -179,7 +182,7 @@ KilnStatus kiln_tune_lr_key(KilnTune *tune, const char *option, const char **ret
     if (status < 0)
         return status;
     kiln_text_printf(&key, "%s.lr", tune->optimizer);
-    status = key.failed ? kiln_error_nomem(err, 1) : decides(tune, key.data, option, ret, err);
+    status = key.failed ? kiln_error_nomem(err, 1) : find_source(tune, key.data, option, ret, err);
     kiln_text_release(&key);
     return status;
 }
@@ -187,23 +190,23 @@ KilnStatus kiln_tune_lr_key(KilnTune *tune, const char *option, const char **ret
 KilnStatus kiln_tune_batch_size_key(KilnTune *tune, const char *option, const char **ret,
                                     KilnError *err)
 {
-    return decides(tune, "datamodule.batch_size", option, ret, err);
+    return find_source(tune, "datamodule.batch_size", option, ret, err);
 }
 
 /* ---- Steps -------------------------------------------------------------------------- */
 
-/* A batch of a trial, which may be one of several that make a step. */
+/* Train on a batch; *ret_diverged: the loss is not finite. */
 static KilnStatus try_batch(KilnTrainer *trainer, const KilnTuneTrial *trial,
-                            const KilnBatch *batch, bool *ret_broken, KilnError *err)
+                            const KilnBatch *batch, bool *ret_diverged, KilnError *err)
 {
     if (trial->rate != NULL)
         kiln_trainer_set_learning_rate(trainer, trial->rate(trial->ctx, trainer->at.step));
     KilnStatus status = kiln_fit_batch(trainer, batch, err);
-    *ret_broken = status == KILN_E_NUMERIC;
-    return *ret_broken ? KILN_OK : status;
+    *ret_diverged = status == KILN_E_NUMERIC;
+    return *ret_diverged ? KILN_OK : status;
 }
 
-/* The next batch, of the next epoch where this one is over. */
+/* Load the next batch, of the next epoch if this one is over. */
 static KilnStatus next_batch(KilnTrainer *trainer, KilnLoader *loader, KilnBatch *ret,
                              KilnError *err)
 {
@@ -268,15 +271,15 @@ KilnStatus kiln_tune_try(KilnTune *tune, KilnTuneTrial *trial, KilnError *err)
         return status;
     trial->seconds = 0.0;
     trial->samples = 0;
-    status = sketch(tune, &trainer, err);
+    status = dry_build(tune, &trainer, err);
     if (status >= 0)
         status = kiln_trainer_allocate(trainer, err);
     if (status >= 0)
         status = kiln_weights_load(trainer, err);
     if (status >= 0)
         status = try_steps(trainer, trial, err);
-    throw_away(trainer);
-    change_back(tune, trial->option, before);
+    free_trainer(trainer);
+    restore(tune, trial->option, before);
     return status;
 }
 
@@ -289,7 +292,7 @@ void kiln_tune_print(KilnTune *tune, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    kiln_text_printf(&line, "%s: %s", tune->who, text);
+    kiln_text_printf(&line, "%s: %s", tune->callback, text);
     if (!line.failed) {
         kiln_output_print(&tune->output, "%s", line.data);
         json_array_append_new(tune->lines, json_string(line.data));
@@ -299,7 +302,7 @@ void kiln_tune_print(KilnTune *tune, const char *format, ...)
 
 const char *kiln_tune_dir(const KilnTune *tune)
 {
-    return tune->ask->dir;
+    return tune->request->dir;
 }
 
 void kiln_tune_status(KilnTune *tune, const char *text)
@@ -307,9 +310,9 @@ void kiln_tune_status(KilnTune *tune, const char *text)
     kiln_output_status_line(&tune->output, text);
 }
 
-/* ---- All callbacks ------------------------------------------------------------------ */
+/* ---- Callbacks ------------------------------------------------------------------------- */
 
-static KilnStatus keep_state(KilnTune *tune, KilnInstance *callback, KilnError *err)
+static KilnStatus save_state(KilnTune *tune, KilnInstance *callback, KilnError *err)
 {
     KilnState state = { .path = kiln_instance_path(callback), .object = json_object() };
 
@@ -331,13 +334,13 @@ static KilnStatus keep_state(KilnTune *tune, KilnInstance *callback, KilnError *
 static KilnStatus call(KilnTune *tune, KilnInstance *callback, KilnError *err)
 {
     const KilnCallbackOps *ops = kiln_instance_component(callback)->ops.callback;
-    KilnState state = { .object = json_object_get(tune->ask->saved, kiln_instance_path(callback)) };
+    KilnState state = { .object = json_object_get(tune->request->saved,
+                                                  kiln_instance_path(callback)) };
     KilnStatus status = KILN_OK;
 
-    tune->who = kiln_instance_path(callback);
-    if (tune->ask->saved != NULL && state.object == NULL) {
-        kiln_tune_print(tune, "the run goes on from a checkpoint of one that did not search: "
-                              "nothing is changed");
+    tune->callback = kiln_instance_path(callback);
+    if (tune->request->saved != NULL && state.object == NULL) {
+        kiln_tune_print(tune, "the checkpoint is of a run that did not search: nothing is changed");
         return KILN_OK;
     }
     if (state.object != NULL)
@@ -347,13 +350,13 @@ static KilnStatus call(KilnTune *tune, KilnInstance *callback, KilnError *err)
         status = KILN_CALLED(callback, "tune", ops->tune(callback, tune, err), err);
     kiln_output_status_line(&tune->output, NULL);
     if (status >= 0)
-        status = keep_state(tune, callback, err);
+        status = save_state(tune, callback, err);
     if (status < 0)
-        (void)kiln_error_prefix(err, "%s: ", tune->who);
+        (void)kiln_error_prefix(err, "%s: ", tune->callback);
     return status;
 }
 
-/* Only a run that is meant for more than to see that it runs. */
+/* Whether to tune: not with fast_dev_run or barebones. */
 static KilnStatus is_due(const KilnConfig *config, bool *ret, KilnError *err)
 {
     KilnOptions options = { 0 };
@@ -364,13 +367,13 @@ static KilnStatus is_due(const KilnConfig *config, bool *ret, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTuneAsk *ask,
+KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTuneRequest *request,
                          json_t **ret, KilnError *err)
 {
     KilnTune tune = {
         .config = config,
         .env = *env,
-        .ask = ask,
+        .request = request,
         .states = json_object(),
         .lines = json_array(),
         .options = json_object(),
@@ -384,16 +387,16 @@ KilnStatus kiln_tune_run(KilnConfig *config, const KilnRunEnv *env, const KilnTu
 
     tune.env.console = NULL;
     tune.env.progress = NULL;
-    tune.env.save = NULL; /* there is nothing to save: the run, which looks there later, does it */
+    tune.env.save = NULL; /* a request to save stays pending for the run */
     kiln_output_init(&tune.output, env->console);
     if (status >= 0 && due)
         status = kiln_config_build_map(config, "callbacks", env->registry, KILN_KIND_CALLBACK,
                                        &callbacks, &n, err);
     for (size_t i = 0; i < n && status >= 0; i++) {
-        const bool to_save = ask->only == NULL ||
-                             strcmp(kiln_instance_path(callbacks[i]), ask->only) == 0;
+        const bool wanted = request->only == NULL ||
+                            strcmp(kiln_instance_path(callbacks[i]), request->only) == 0;
 
-        if (to_save && kiln_instance_component(callbacks[i])->ops.callback->tune != NULL)
+        if (wanted && kiln_instance_component(callbacks[i])->ops.callback->tune != NULL)
             status = call(&tune, callbacks[i], err);
     }
     kiln_instances_free(callbacks, n);

@@ -84,7 +84,7 @@ static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnChec
 {
     const json_t *saved = json_object_get(checkpoint->state, "callbacks");
 
-    return kiln_tune_run(config, env, &(KilnTuneAsk) { .saved = saved }, ret, err);
+    return kiln_tune_run(config, env, &(KilnTuneRequest) { .saved = saved }, ret, err);
 }
 
 /* Build and load everything before a file is written, so that most errors leave none; then create

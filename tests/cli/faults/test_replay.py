@@ -112,7 +112,7 @@ class Replay(Braked):
         self.assertIn("none: there is no such folder", err)
         self.write("bad.kiln", b"kilnfl1\0" + b"\xff" * 5000)
         _, err = self.run_kiln("replay", "bad.kiln", program="kiln", status=1)
-        self.assertIn("is no flight record", err)
+        self.assertIn("is not a flight record", err)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Passes(Case):
 
     def test_a_pattern_of_nothing_is_refused(self):
         _, err = self.run_kiln(*COMMON, "model=cnn", "trainer.recompute=['nothing*']", "kiln.run.dir=run", status=1)
-        self.assertIn('"nothing*" fits no layer; the first is conv1', err)
+        self.assertIn('"nothing*" matches no layer; the first is conv1', err)
 
     def test_recomputed_blocks_give_the_same_losses(self):
         for model, pattern in ("mlp", "*"), ("cnn", "*"), ("resnet", "layer*.*"):

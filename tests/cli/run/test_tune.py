@@ -157,7 +157,7 @@ class BatchSizeFinder(Runs):
             self.assertLess(sizes["binsearch", mib], 2 * sizes["power", mib])
             # what is some larger is refused before it runs
             _, err = self.run_kiln(*wide, f"batch_size={sizes['binsearch', mib] * 5 // 4}", status=1, preexec_fn=limit)
-            self.assertRegex(err, r"the run needs .* can be had \(the process has")
+            self.assertRegex(err, r"the run needs .* are available \(the process has")
         self.assertGreater(sizes["binsearch", 520], sizes["binsearch", 400])
 
     def test_nothing_fits(self):
