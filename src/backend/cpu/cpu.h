@@ -5,10 +5,10 @@
  * header and to cpu_kernel in cpu.c.
  *
  * To support a new processor: add its level to level.h and level.c, its compiler flags to ISAS and
- * ISA_FLAGS in the Makefile, and its row to set_level in cpu.c. All of isa/NAME.c is compiled once
- * per level and exports one table of loops per family (KilnGemmLoops, KilnOptimizerLoops, ...); the
- * level's tables meet in KilnLoops (isa/vector_loops.h). isa/vector.h and isa/transpose.h hold what
- * differs between vector widths. */
+ * ISA_FLAGS in the Makefile, its name to KILN_DECLARE_LOOPS (level.h), and its row to set_level in
+ * cpu.c. Each isa/NAME.c is compiled once per level and exports a table of loops (KilnGemmLoops,
+ * KilnOptimizerLoops, ...); KilnLoops (isa/vector_loops.h) holds all tables of a level.
+ * isa/vector.h and isa/transpose.h hold what differs between vector widths. */
 #ifndef KILN_BACKEND_CPU_H
 #define KILN_BACKEND_CPU_H
 

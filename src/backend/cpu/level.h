@@ -25,4 +25,15 @@ KilnCpuLevel kiln_cpu_level_highest(void);
 KILN_NODISCARD KilnStatus kiln_cpu_level_choose(KilnCpuLevel *ret_level, bool *ret_capped,
                                                 KilnError *err);
 
+/* ---- Vector loops: isa/NAME.c is compiled once per level of ISAS in the Makefile ------------ */
+
+/* Declares a table of vector loops at each of these levels: kiln_NAME_avx2, ... */
+#define KILN_DECLARE_LOOPS(Type, name)                                                             \
+    extern const Type kiln_##name##_base, kiln_##name##_avx2, kiln_##name##_avx512
+
+/* In isa/NAME.c: the table at the level being compiled, which the compiler flag KILN_ISA names. */
+#define KILN_LOOPS(name) KILN_LOOPS_AT(name, KILN_ISA)
+#define KILN_LOOPS_AT(name, isa) KILN_LOOPS_JOIN(name, isa)
+#define KILN_LOOPS_JOIN(name, isa) kiln_##name##_##isa
+
 #endif

@@ -342,10 +342,7 @@ static void backward(const KilnAttentionLoop *loop, float *scratch, int64_t b, i
     store_rows(loop->dv, kiln_attention_at(s->v, b, g, 0), s->v.row, head.dv, &head, s->keys, 1.0f);
 }
 
-#define TABLE_OF(isa) kiln_attention_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
-const KilnAttentionLoops TABLE(KILN_ISA) = {
+const KilnAttentionLoops KILN_LOOPS(attention_loops) = {
     .scratch = scratch_floats,
     .forward = forward,
     .backward = backward,

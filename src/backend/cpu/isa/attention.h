@@ -7,6 +7,7 @@
 
 #include "backend/cpu/isa/vector_loops.h"
 #include "graph/ops/attention.h"
+#include "backend/cpu/level.h"
 
 /* A tensor of queries, keys, values or their gradients: f32, or bf16. */
 typedef struct KilnAttentionRows {
@@ -40,7 +41,6 @@ typedef struct KilnAttentionLoops {
     void (*backward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
 } KilnAttentionLoops;
 
-extern const KilnAttentionLoops kiln_attention_loops_base, kiln_attention_loops_avx2,
-    kiln_attention_loops_avx512;
+KILN_DECLARE_LOOPS(KilnAttentionLoops, attention_loops);
 
 #endif

@@ -239,10 +239,7 @@ static void grad_apply(const KilnPanel *panel, void *dx, const KilnNormGrad *gra
 #undef GRAD_APPLY
 }
 
-#define TABLE_OF(isa) kiln_batch_norm_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
-const KilnBatchNormLoops TABLE(KILN_ISA) = {
+const KilnBatchNormLoops KILN_LOOPS(batch_norm_loops) = {
     .sums = sums,
     .apply = apply,
     .grad_sums = grad_sums,

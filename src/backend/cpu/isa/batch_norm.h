@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/cpu/level.h"
+
 enum { KILN_PANEL = 64 }; /* most columns */
 
 /* Which activations are bf16; the others are f32. Absent ones are ignored. */
@@ -55,7 +57,6 @@ typedef struct KilnBatchNormLoops {
                        const KilnNormColumns *columns);
 } KilnBatchNormLoops;
 
-extern const KilnBatchNormLoops kiln_batch_norm_loops_base, kiln_batch_norm_loops_avx2,
-    kiln_batch_norm_loops_avx512;
+KILN_DECLARE_LOOPS(KilnBatchNormLoops, batch_norm_loops);
 
 #endif

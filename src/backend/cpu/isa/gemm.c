@@ -15,9 +15,6 @@
 #include <immintrin.h>
 #endif
 
-#define TABLE_OF(isa) kiln_gemm_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
 /* ---- Vectors --------------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
@@ -446,4 +443,6 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
     }
 }
 
-const KilnGemmLoops TABLE(KILN_ISA) = { .rows = ROWS, .columns = COLUMNS, .product = product };
+const KilnGemmLoops KILN_LOOPS(gemm_loops) = { .rows = ROWS,
+                                               .columns = COLUMNS,
+                                               .product = product };

@@ -4,6 +4,7 @@
 #define KILN_BACKEND_CPU_ISA_GEMM_H
 
 #include "backend/cpu/kernels/gemm.h"
+#include "backend/cpu/level.h"
 
 enum {
     KILN_GEMM_PACKED = 768 * 512, /* floats of a packed at a time */
@@ -33,6 +34,6 @@ typedef struct KilnGemmLoops {
                     KilnGemmPacking packing, KilnGemmDone *done, void *context);
 } KilnGemmLoops;
 
-extern const KilnGemmLoops kiln_gemm_loops_base, kiln_gemm_loops_avx2, kiln_gemm_loops_avx512;
+KILN_DECLARE_LOOPS(KilnGemmLoops, gemm_loops);
 
 #endif

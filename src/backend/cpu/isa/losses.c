@@ -237,10 +237,7 @@ static void ctc_states(double *restrict y, const double *restrict alpha,
             y[i] = exp_bounded(alpha[i] + beta[-i] + loss);
 }
 
-#define TABLE_OF(isa) kiln_loss_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
-const KilnLossLoops TABLE(KILN_ISA) = {
+const KilnLossLoops KILN_LOOPS(loss_loops) = {
     .softmax = softmax,
     .log_softmax = log_softmax,
     .log_softmax_grad = log_softmax_grad,

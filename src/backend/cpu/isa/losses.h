@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "backend/cpu/level.h"
+
 /* Outputs come first. An output may be the same array as an input, but must not otherwise overlap
  * one. */
 enum { KILN_CTC_VECTOR = 8 };
@@ -30,6 +32,6 @@ typedef struct KilnLossLoops {
     void (*ctc_states)(double *y, const double *alpha, const double *beta, double loss, int64_t n);
 } KilnLossLoops;
 
-extern const KilnLossLoops kiln_loss_loops_base, kiln_loss_loops_avx2, kiln_loss_loops_avx512;
+KILN_DECLARE_LOOPS(KilnLossLoops, loss_loops);
 
 #endif

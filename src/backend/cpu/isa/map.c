@@ -206,11 +206,9 @@ static void to_bf16(uint16_t *y, const float *x, int64_t n)
     }
 }
 
-#define TABLE_OF(isa) kiln_map_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
 #define ENTRY(name, reads) [KILN_MAP_##name] = step_##name,
 
-const KilnMapLoops TABLE(KILN_ISA) = {
+const KilnMapLoops KILN_LOOPS(map_loops) = {
     .step = { KILN_MAP_CODES(ENTRY) },
     .load = load,
     .to_bf16 = to_bf16,

@@ -4,6 +4,7 @@
 
 #include "graph/map.h"
 #include "kiln/tensor.h"
+#include "backend/cpu/level.h"
 
 /* Steps run over whole groups of this many elements, so that a value does not depend on its
  * position. */
@@ -21,6 +22,6 @@ typedef struct KilnMapLoops {
     void (*to_bf16)(uint16_t *y, const float *x, int64_t n);
 } KilnMapLoops;
 
-extern const KilnMapLoops kiln_map_loops_base, kiln_map_loops_avx2, kiln_map_loops_avx512;
+KILN_DECLARE_LOOPS(KilnMapLoops, map_loops);
 
 #endif

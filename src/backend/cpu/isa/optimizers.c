@@ -356,10 +356,7 @@ static void clamp(float *variable, float limit, int64_t n)
     }
 }
 
-#define TABLE_OF(isa) kiln_optimizer_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
-const KilnOptimizerLoops TABLE(KILN_ISA) = {
+const KilnOptimizerLoops KILN_LOOPS(optimizer_loops) = {
     .sgd = sgd,
     .adam = adam,
     .rmsprop = rmsprop,

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "backend/cpu/level.h"
+
 /* Part of the flat buffers within one segment, as f32: the caller converts bf16 before and after
  * (kernels/update_tiles.h). */
 typedef struct KilnOptimizerBuffers {
@@ -76,7 +78,6 @@ typedef struct KilnOptimizerLoops {
     void (*clamp)(float *variable, float limit, int64_t n);
 } KilnOptimizerLoops;
 
-extern const KilnOptimizerLoops kiln_optimizer_loops_base, kiln_optimizer_loops_avx2,
-    kiln_optimizer_loops_avx512;
+KILN_DECLARE_LOOPS(KilnOptimizerLoops, optimizer_loops);
 
 #endif

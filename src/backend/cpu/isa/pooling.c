@@ -227,10 +227,7 @@ static void max_grad_row(const KilnMaxPool *pool, int64_t row, void *dx, const v
         max_grad_row_of(pool, row, dx, dy, index, false);
 }
 
-#define TABLE_OF(isa) kiln_pooling_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
-const KilnPoolingLoops TABLE(KILN_ISA) = {
+const KilnPoolingLoops KILN_LOOPS(pooling_loops) = {
     .window_sum = window_sum,
     .window_add = window_add,
     .max_row = max_row,

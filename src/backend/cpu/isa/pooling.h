@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/cpu/level.h"
+
 /* A window in a plane: rows × columns of pixels. */
 typedef struct KilnWindowLoop {
     int64_t rows, columns, row_stride; /* floats from row to row */
@@ -36,7 +38,6 @@ typedef struct KilnPoolingLoops {
                          const void *index);
 } KilnPoolingLoops;
 
-extern const KilnPoolingLoops kiln_pooling_loops_base, kiln_pooling_loops_avx2,
-    kiln_pooling_loops_avx512;
+KILN_DECLARE_LOOPS(KilnPoolingLoops, pooling_loops);
 
 #endif

@@ -333,10 +333,7 @@ static void gru_grad(const KilnRecurrentLoop *loop, float *scratch, int64_t begi
     store_state(loop, loop->dh0, dh, begin, rows);
 }
 
-#define TABLE_OF(isa) kiln_recurrent_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
-const KilnRecurrentLoops TABLE(KILN_ISA) = {
+const KilnRecurrentLoops KILN_LOOPS(recurrent_loops) = {
     .lstm = lstm,
     .lstm_grad = lstm_grad,
     .gru = gru,

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/cpu/level.h"
+
 /* One call. Row (t, b) of a sequence of n columns is at (t * step + b * row) * n. */
 typedef struct KilnRecurrentLoop {
     int64_t steps, batch, hidden, step, row;
@@ -43,7 +45,6 @@ static inline int64_t kiln_recurrent_scratch(int64_t hidden)
     return 10 * hidden + KILN_RECURRENT_PADDING;
 }
 
-extern const KilnRecurrentLoops kiln_recurrent_loops_base, kiln_recurrent_loops_avx2,
-    kiln_recurrent_loops_avx512;
+KILN_DECLARE_LOOPS(KilnRecurrentLoops, recurrent_loops);
 
 #endif

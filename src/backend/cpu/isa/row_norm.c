@@ -205,7 +205,4 @@ static void backward(const KilnRowNorm *norm, void *dx, const void *dy, const vo
 #undef BACKWARD
 }
 
-#define TABLE_OF(isa) kiln_row_norm_loops_##isa
-#define TABLE(isa) TABLE_OF(isa)
-
-const KilnRowNormLoops TABLE(KILN_ISA) = { .forward = forward, .backward = backward };
+const KilnRowNormLoops KILN_LOOPS(row_norm_loops) = { .forward = forward, .backward = backward };

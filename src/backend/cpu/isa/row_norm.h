@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/cpu/level.h"
+
 /* Which rows are bf16; the others are f32. */
 enum { KILN_ROW_X = 1, KILN_ROW_Y = 2, KILN_ROW_DY = 4, KILN_ROW_DX = 8, KILN_ROW_ALL = 15 };
 
@@ -24,7 +26,6 @@ typedef struct KilnRowNormLoops {
                      float rstd, float *dweight, float *dbias);
 } KilnRowNormLoops;
 
-extern const KilnRowNormLoops kiln_row_norm_loops_base, kiln_row_norm_loops_avx2,
-    kiln_row_norm_loops_avx512;
+KILN_DECLARE_LOOPS(KilnRowNormLoops, row_norm_loops);
 
 #endif

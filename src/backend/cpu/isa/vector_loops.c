@@ -289,11 +289,8 @@ static void blend(float *variable, const float *value, float keep, float take, i
         variable[i] = keep * variable[i] + take * value[i];
 }
 
-#define TABLE_OF(name, isa) kiln_##name##_##isa
-#define TABLE(name, isa) TABLE_OF(name, isa)
-
-const KilnLoops TABLE(loops, KILN_ISA) = {
-    .map = &TABLE(map_loops, KILN_ISA),
+const KilnLoops KILN_LOOPS(loops) = {
+    .map = &KILN_LOOPS(map_loops),
     .add = add,
     .scale = scale,
     .fill = fill,
@@ -312,12 +309,12 @@ const KilnLoops TABLE(loops, KILN_ISA) = {
     .sum_exp_rows = sum_exp_rows,
     .softmax_grad = softmax_grad,
     .blend = blend,
-    .attention = &TABLE(attention_loops, KILN_ISA),
-    .batch_norm = &TABLE(batch_norm_loops, KILN_ISA),
-    .gemm = &TABLE(gemm_loops, KILN_ISA),
-    .losses = &TABLE(loss_loops, KILN_ISA),
-    .optimizers = &TABLE(optimizer_loops, KILN_ISA),
-    .pooling = &TABLE(pooling_loops, KILN_ISA),
-    .recurrent = &TABLE(recurrent_loops, KILN_ISA),
-    .row_norm = &TABLE(row_norm_loops, KILN_ISA),
+    .attention = &KILN_LOOPS(attention_loops),
+    .batch_norm = &KILN_LOOPS(batch_norm_loops),
+    .gemm = &KILN_LOOPS(gemm_loops),
+    .losses = &KILN_LOOPS(loss_loops),
+    .optimizers = &KILN_LOOPS(optimizer_loops),
+    .pooling = &KILN_LOOPS(pooling_loops),
+    .recurrent = &KILN_LOOPS(recurrent_loops),
+    .row_norm = &KILN_LOOPS(row_norm_loops),
 };

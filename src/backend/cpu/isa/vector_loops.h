@@ -7,6 +7,7 @@
 #include "backend/cpu/isa/map.h"
 #include "backend/cpu/isa/losses.h"
 #include "backend/cpu/isa/optimizers.h"
+#include "backend/cpu/level.h"
 
 /* Dropout's mask is a function of key, stream and element. */
 typedef struct KilnDropoutLoop {
@@ -61,6 +62,6 @@ typedef struct KilnLoops {
     const struct KilnRowNormLoops *row_norm;
 } KilnLoops;
 
-extern const KilnLoops kiln_loops_base, kiln_loops_avx2, kiln_loops_avx512;
+KILN_DECLARE_LOOPS(KilnLoops, loops);
 
 #endif
