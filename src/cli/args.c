@@ -126,37 +126,43 @@ static const char *flag_value(const KilnFlag *flag, const char *value, int argc,
     return argv[++*i];
 }
 
+static bool lacks_value(const KilnFlag *flag, const char *value, bool is_last)
+{
+    return flag->takes != KILN_FLAG_SWITCH && value == NULL && is_last;
+}
+
+/* Parse the flag at argv[*i]. */
+static KilnStatus parse_flag(int argc, char **argv, int *i, KilnArgs *args, KilnError *err)
+{
+    const char *value = NULL;
+    const KilnFlag *flag = kiln_flag_find(args->command, argv[*i], &value);
+
+    if (flag == NULL)
+        return kiln_flag_unknown(args->command, argv[*i], err);
+    if (flag->takes == KILN_FLAG_SWITCH && value != NULL)
+        return kiln_error_set(err, KILN_E_USAGE, "%s takes no value", flag->name);
+    if (lacks_value(flag, value, *i + 1 == argc) && flag->takes != KILN_FLAG_OPTIONAL)
+        return kiln_error_set(err, KILN_E_USAGE, "%s needs a value", flag->name);
+    return flag_store(flag, flag_value(flag, value, argc, argv, i), args, err);
+}
+
 KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs *ret,
                            KilnError *err)
 {
     KilnStatus status = KILN_OK;
     KilnArgs args = { .command = command };
+    const char *value = NULL;
 
     args.words = calloc((size_t)argc + 1, sizeof(*args.words));
     if (args.words == NULL)
         return kiln_error_nomem(err, (size_t)argc * sizeof(*args.words));
     for (int i = 0; i < argc && status >= 0; i++) {
-        const char *value = NULL;
-        const KilnFlag *flag;
-
-        if (!is_flag(argv[i]) && args.explain[0] != NULL && is_key(argv[i])) {
+        if (is_flag(argv[i]))
+            status = parse_flag(argc, argv, &i, &args, err);
+        else if (args.explain[0] != NULL && is_key(argv[i]))
             status = flag_store(kiln_flag_find(command, "--explain", &value), argv[i], &args, err);
-            continue;
-        }
-        if (!is_flag(argv[i])) {
-            args.words[args.n_words++] = argv[i];
-            continue;
-        }
-        flag = kiln_flag_find(command, argv[i], &value);
-        if (flag == NULL)
-            status = kiln_flag_unknown(command, argv[i], err);
-        else if (flag->takes == KILN_FLAG_SWITCH && value != NULL)
-            status = kiln_error_set(err, KILN_E_USAGE, "%s takes no value", flag->name);
-        else if (flag->takes != KILN_FLAG_SWITCH && flag->takes != KILN_FLAG_OPTIONAL &&
-                 value == NULL && i + 1 == argc)
-            status = kiln_error_set(err, KILN_E_USAGE, "%s needs a value", flag->name);
         else
-            status = flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, err);
+            args.words[args.n_words++] = argv[i];
     }
     if (status >= 0)
         status = check_one_of(&args, err);
@@ -173,25 +179,24 @@ KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs 
 KilnStatus kiln_args_guess(const char *command, int argc, char **argv, KilnArgs *ret,
                            const KilnFlag **ret_waiting)
 {
-    KilnArgs args = { 0 };
-    const KilnFlag *waiting = NULL;
+    KilnArgs args = { .command = command };
+    const char *value = NULL;
 
+    *ret_waiting = NULL;
     args.words = calloc((size_t)argc + 1, sizeof(*args.words));
     if (args.words == NULL)
         return KILN_E_NOMEM;
     for (int i = 0; i < argc; i++) {
-        const char *value = NULL;
         const KilnFlag *flag = is_flag(argv[i]) ? kiln_flag_find(command, argv[i], &value) : NULL;
 
         if (!is_flag(argv[i]))
             args.words[args.n_words++] = argv[i];
-        else if (flag != NULL && flag->takes != KILN_FLAG_SWITCH && value == NULL && i + 1 == argc)
-            waiting = flag;
-        else if (flag != NULL)
-            (void)flag_store(flag, flag_value(flag, value, argc, argv, &i), &args, NULL);
+        else if (flag != NULL && lacks_value(flag, value, i + 1 == argc))
+            *ret_waiting = flag;
+        else
+            (void)parse_flag(argc, argv, &i, &args, NULL);
     }
     *ret = args;
-    *ret_waiting = waiting;
     return KILN_OK;
 }
 

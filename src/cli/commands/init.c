@@ -170,25 +170,6 @@ static KilnStatus write_project(const KilnRegistry *registry, const char *dir, b
 
 /* ---- The command --------------------------------------------------------------------------- */
 
-static KilnStatus check_free(const char *dir, KilnError *err)
-{
-    char *conf = kiln_path_join(dir, "conf");
-    KilnStatus status = KILN_OK;
-
-    if (conf == NULL)
-        status = kiln_error_nomem(err, strlen(dir));
-    else if (exists(dir) && !kiln_is_dir(dir))
-        status = kiln_error_set(err, KILN_E_IO, "%s: is a file; give a folder", dir);
-    else if (exists(conf))
-        status =
-            kiln_error_set(err, KILN_E_IO,
-                           "%s: there is a conf/ already, nothing is overwritten; give another "
-                           "folder",
-                           dir);
-    free(conf);
-    return status;
-}
-
 static const char *const purposes[] = {
     [0] = "leaves outputs/ and multirun/ out of git",
     [1] = "commands to begin with",
@@ -224,20 +205,30 @@ static int report(const char *dir, const bool *moved)
 
 static KilnStatus init(const KilnArgs *args, const char *dir, bool *moved, KilnError *err)
 {
-    bool made = !exists(dir);
+    const bool is_new = !exists(dir);
+    char *conf = kiln_path_join(dir, "conf");
     KilnRegistry *registry = NULL;
-    KilnStatus status = kiln_command_registry(args, &registry);
+    KilnStatus status = KILN_OK;
 
+    if (conf == NULL)
+        status = kiln_error_nomem(err, strlen(dir));
+    else if (!is_new && !kiln_is_dir(dir))
+        status = kiln_error_set(err, KILN_E_IO, "%s: is a file; give a folder", dir);
+    else if (exists(conf))
+        status = kiln_error_set(err, KILN_E_IO,
+                                "%s: there is a conf/ already, nothing is overwritten; give "
+                                "another folder",
+                                dir);
+    free(conf);
+    if (status >= 0)
+        status = kiln_command_registry(args, &registry);
     if (status < 0)
-        return status; /* printed */
+        return status;
     status = kiln_dir_make(dir, err);
     if (status >= 0)
         status = write_project(registry, dir, moved, err);
-    if (status < 0) {
-        kiln_screen_error(args->command, err);
-        if (made)
-            rmdir(dir); /* empty again */
-    }
+    if (status < 0 && is_new)
+        rmdir(dir); /* empty again */
     kiln_registry_free(registry);
     return status;
 }
@@ -247,18 +238,12 @@ int kiln_command_init(KilnArgs *args)
     const char *dir = args->n_words == 1 ? args->words[0] : NULL;
     bool moved[KILN_COUNT(tops)] = { false };
     KilnError err = { 0 };
-    KilnStatus status;
+    KilnStatus status = dir != NULL
+                            ? init(args, dir, moved, &err)
+                            : kiln_error_set(&err, KILN_E_USAGE,
+                                             "init takes one folder (`kiln init .` for this one), "
+                                             "not %zu",
+                                             args->n_words);
 
-    if (dir == NULL)
-        status = kiln_error_set(&err, KILN_E_USAGE,
-                                "init takes one folder (`kiln init .` for this one), not %zu",
-                                args->n_words);
-    else
-        status = check_free(dir, &err);
-    if (status < 0) {
-        kiln_screen_error(args->command, &err);
-        return kiln_screen_exit_status(status);
-    }
-    status = init(args, dir, moved, &err);
-    return status < 0 ? kiln_screen_exit_status(status) : report(dir, moved);
+    return status < 0 ? kiln_screen_result(args->command, status, &err) : report(dir, moved);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
+#include "base/array.h"
 #include "cli/commands/commands.h"
 #include "cli/flags.h"
 #include "cli/help/selection.h"
@@ -64,14 +64,14 @@ static void append_usage(KilnPage *page)
 
 /* ---- Groups ------------------------------------------------------------------------ */
 
-static const KilnSelection *selection_of(const Help *help, const char *group)
+/* The selection of the group that the first `length` characters name; NULL: none. */
+static const KilnSelection *selection_of(const Help *help, const char *group, size_t length)
 {
     const KilnSelection *selection = NULL;
 
     for (size_t i = 0;
          help->config != NULL && (selection = kiln_config_selection(help->config, i)) != NULL; i++)
-        if (strcspn(selection->key, "@") == strlen(group) &&
-            kiln_starts_with(selection->key, group))
+        if (strcspn(selection->key, "@") == length && strncmp(selection->key, group, length) == 0)
             break;
     return selection;
 }
@@ -92,77 +92,64 @@ static bool is_selected(const KilnSelection *selection, const char *option)
     return false;
 }
 
-/* Append the options in the folder `path`, named as in `group`: mnist/cnn. */
-static void append_names(KilnText *words, const Help *help, const char *group, const char *path)
+typedef struct Group {
+    const char *name; /* in the arena */
+    KilnText options; /* "cnn* mlp " */
+} Group;
+
+typedef struct Groups {
+    const Help *help;
+    KilnArena arena;
+    Group *list;
+    size_t n, capacity;
+} Groups;
+
+static Group *group_of(Groups *groups, const char *name, size_t length)
 {
-    const KilnSelection *selection = selection_of(help, group);
-    const char *below = path + strlen(group);
-    char **names = NULL;
-    size_t count = 0;
-
-    if (kiln_compose_options(help->request, path, false, &names, &count, NULL) < 0)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        KilnText option = { 0 };
-
-        kiln_text_printf(&option, "%s%s%s", below[0] == '/' ? below + 1 : "",
-                         below[0] == '/' ? "/" : "", names[i]);
-        if (!option.failed)
-            kiln_text_printf(words, "%s%s ", option.data,
-                             is_selected(selection, option.data) ? "*" : "");
-        kiln_text_release(&option);
-    }
-    kiln_names_free(names, count);
+    for (size_t i = 0; i < groups->n; i++)
+        if (strlen(groups->list[i].name) == length &&
+            strncmp(groups->list[i].name, name, length) == 0)
+            return &groups->list[i];
+    if (!KILN_ARENA_RESERVE(&groups->arena, groups->list, groups->capacity, groups->n + 1))
+        return NULL;
+    groups->list[groups->n].name = kiln_arena_strndup(&groups->arena, name, length);
+    return groups->list[groups->n].name != NULL ? &groups->list[groups->n++] : NULL;
 }
 
 /* Folders inside a group of the defaults list are part of its options' names
  * (experiment=mnist/cnn); others are groups of their own. */
-static void append_group(const Help *help, KilnText *words, const char *group, const char *path)
+static void add_option(void *ctx, const char *path, const char *option, const KilnConfigFile *file)
 {
-    KilnText own = { 0 };
-    char **folders = NULL;
-    size_t count = 0;
+    Groups *groups = ctx;
+    size_t length = strlen(path), n = length;
 
-    append_names(words, help, group, path);
-    if (kiln_compose_options(help->request, path, true, &folders, &count, NULL) < 0)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        KilnText folder = { 0 };
+    (void)file;
+    while (n > 0 && selection_of(groups->help, path, n) == NULL)
+        while (n > 0 && path[--n] != '/')
+            ;
+    length = n > 0 ? n : length;
+    Group *group = path[0] != '\0' ? group_of(groups, path, length) : NULL;
+    const char *below = path[length] == '/' ? path + length + 1 : "";
+    const char *name = kiln_arena_printf(&groups->arena, "%s%s%s", below, *below != '\0' ? "/" : "",
+                                         option);
 
-        kiln_text_printf(&folder, "%s/%s", path, folders[i]);
-        if (!folder.failed && selection_of(help, group) != NULL &&
-            selection_of(help, folder.data) == NULL) {
-            append_group(help, words, group, folder.data);
-        } else if (!folder.failed) {
-            kiln_text_clear(&own);
-            append_group(help, &own, folder.data, folder.data);
-            if (own.length > 0)
-                kiln_page_pair(help->page, GROUPS, folder.data, own.data);
-        }
-        kiln_text_release(&folder);
-    }
-    kiln_text_release(&own);
-    kiln_names_free(folders, count);
+    if (group != NULL && name != NULL)
+        kiln_text_printf(&group->options, "%s%s ", name,
+                         is_selected(selection_of(groups->help, path, length), name) ? "*" : "");
 }
 
 static void append_groups(const Help *help)
 {
-    char **groups = NULL;
-    size_t count = 0;
+    Groups groups = { .help = help };
 
     kiln_page_heading(help->page, "groups and their options: GROUP=OPTION (* is selected)");
-    if (kiln_compose_options(help->request, "", true, &groups, &count, NULL) < 0)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        KilnText words = { 0 };
-
-        if (strcmp(groups[i], "kiln") != 0)
-            append_group(help, &words, groups[i], groups[i]);
-        if (words.length > 0)
-            kiln_page_pair(help->page, GROUPS, groups[i], words.data);
-        kiln_text_release(&words);
+    (void)!kiln_compose_files(help->request, add_option, &groups, NULL);
+    for (size_t i = 0; i < groups.n; i++) {
+        if (!groups.list[i].options.failed)
+            kiln_page_pair(help->page, GROUPS, groups.list[i].name, groups.list[i].options.data);
+        kiln_text_release(&groups.list[i].options);
     }
-    kiln_names_free(groups, count);
+    kiln_arena_release(&groups.arena);
 }
 
 /* ---- Components and values ----------------------------------------------------------- */
