@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/complete/candidates.h"
 #include "cli/find_run.h"
+#include "cli/open_config.h"
 #include "config/override/override.h"
 #include "config/defaults/shipped.h"
 #include "config/composed.h"
@@ -134,28 +135,15 @@ static const char *past_config(KilnArena *arena, const KilnArgs *args, const cha
     return path;
 }
 
-static const char *const *home_paths(KilnArena *arena, const char *const *paths)
+/* Expand ~/ in the paths of flags, which the shell has not done in a completed line. */
+static void expand_paths(KilnArena *arena, KilnArgs *args)
 {
-    size_t n = 0;
-
-    while (paths[n] != NULL)
-        n++;
-    const char **copy = kiln_arena_alloc(arena, (n + 1) * sizeof(*copy));
-    for (size_t i = 0; copy != NULL && i < n; i++)
-        copy[i] = kiln_home_path(arena, paths[i]);
-    return copy;
-}
-
-static KilnRegistry *make_registry(KilnArena *arena, const KilnArgs *args)
-{
-    KilnRegistry *registry = NULL;
-
-    if (kiln_registry_new(&registry, NULL) < 0)
-        return NULL;
+    if (args->config_path != NULL)
+        args->config_path = kiln_home_path(arena, args->config_path);
+    for (size_t i = 0; args->config_dirs[i] != NULL; i++)
+        args->config_dirs[i] = kiln_home_path(arena, args->config_dirs[i]);
     for (size_t i = 0; args->plugins[i] != NULL; i++)
-        if (kiln_registry_load(registry, kiln_home_path(arena, args->plugins[i]), NULL) < 0)
-            continue; /* without its components */
-    return registry;
+        args->plugins[i] = kiln_home_path(arena, args->plugins[i]);
 }
 
 /* Whether a word is an override of the config, and not the command's own argument. */
@@ -171,8 +159,7 @@ static bool is_override(const char *word, const char *command, bool past)
     return strcmp(command, "train") == 0 || !kiln_word_is_path(word);
 }
 
-void kiln_completion_context_set(const KilnArgs *args, const char *command,
-                                 KilnCompletionContext *ret)
+void kiln_completion_context_set(KilnArgs *args, const char *command, KilnCompletionContext *ret)
 {
     *ret = (KilnCompletionContext) { 0 };
     KilnArena *arena = &ret->arena;
@@ -180,16 +167,16 @@ void kiln_completion_context_set(const KilnArgs *args, const char *command,
     const char **words = kiln_arena_alloc(arena, (args->n_words + 1) * sizeof(*words));
     size_t n = 0;
 
-    ret->registry = make_registry(arena, args);
-    ret->request = (KilnComposeRequest) {
-        .config_path = past != NULL                ? past
-                       : args->config_path != NULL ? kiln_home_path(arena, args->config_path)
-                                                   : NULL,
-        .config_name = past != NULL ? NULL : args->config_name,
-        .config_dirs = home_paths(arena, args->config_dirs),
-        .registry = ret->registry,
-        .sections = kiln_run_sections(),
-    };
+    expand_paths(arena, args);
+    if (kiln_registry_new(&ret->registry, NULL) >= 0)
+        for (size_t i = 0; args->plugins[i] != NULL; i++) /* bad ones are skipped */
+            (void)!kiln_registry_load(ret->registry, args->plugins[i], NULL);
+    ret->request = kiln_command_request(args, ret->registry);
+    ret->request.overrides = NULL;
+    if (past != NULL) {
+        ret->request.config_path = past;
+        ret->request.config_name = NULL;
+    }
     if (words == NULL)
         return;
     /* Groups first: of model.hidden=[8] and model=resnet, which exclude each other, the group
@@ -249,7 +236,8 @@ static const char *first_comment(KilnArena *arena, const char *text)
         size_t length = strcspn(text, "\n");
         const char *start = text + 1 + strspn(text + 1, "# \t");
 
-        if (start < text + length && !kiln_starts_with(start, "@package"))
+        if (start < text + length && !kiln_starts_with(start, "@package") &&
+            !kiln_starts_with(start, "yaml-language-server"))
             return kiln_arena_strndup(arena, start, (size_t)(text + length - start));
         text += length;
         text += *text == '\n';

@@ -13,10 +13,10 @@ typedef struct KilnCompletionContext {
     KilnConfig *config;         /* NULL: nothing composes */
 } KilnCompletionContext;
 
-/* Compose with the flags and words of `args`, which are borrowed. Words that do not compose are
- * left out; a sweep counts with its first value. Commands on a past run have that run's config. */
-void kiln_completion_context_set(const KilnArgs *args, const char *command,
-                                 KilnCompletionContext *ret);
+/* Compose with the flags and words of `args`, which are borrowed; ~/ in its paths is expanded.
+ * Words that do not compose are left out; a sweep counts with its first value. Commands on a past
+ * run have that run's config. */
+void kiln_completion_context_set(KilnArgs *args, const char *command, KilnCompletionContext *ret);
 void kiln_completion_context_release(KilnCompletionContext *context);
 
 /* The options of a group, or with `groups` the groups below it. NULL-terminated, in the arena;
