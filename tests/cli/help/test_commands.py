@@ -88,7 +88,7 @@ class Checkpoints(Case):
         self.assertEqual(sorted(os.listdir(self.path("run/plots"))), before, "without plots= nothing is drawn")
         _, err = self.run_kiln("eval", "ckpt_path=run", "plots=none", "callbacks.prediction_plots.output=scores",
                                program="kiln")
-        self.assertIn('put out no "scores"', err)
+        self.assertIn('have no output "scores"', err)
         _, err = self.run_kiln("eval", "ckpt_path=run", "plots=no/where", program="kiln", status=1)
         self.assertIn("no/where: No such file or directory", err)
 
