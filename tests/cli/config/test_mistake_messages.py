@@ -34,7 +34,7 @@ class Weights(Case):
         self.refused(*other, says=[
             f"argument {len(other)} `weights=first`: weights: ", "does not fit this network",
             "layers.0.weight ([16, 784] in the file, [24, 784] in this network)",
-            "weights_strict=false takes the 1 that fit"])
+            "weights_strict=false loads the 1 that fit"])
         out, _ = self.run_kiln(*other, "weights_strict=false", "kiln.run.dir=second")
         self.assertIn("layers.0.weight ([16, 784] in the file, [24, 784] in this network)", out)
 
