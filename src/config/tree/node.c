@@ -77,12 +77,14 @@ const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)
 static KilnStatus append_default(KilnConfig *config, KilnConfigNode *top, KilnConfigNode *value,
                                  KilnError *err)
 {
-    KilnConfigNode *last = NULL;
+    KilnConfigNode *last = top;
 
-    for (KilnConfigNode *node = top; node != NULL; last = node, node = node->replaced)
+    for (KilnConfigNode *node = top; node != NULL; node = node->replaced) {
         if (node == value || (kiln_origin_equal(&node->origin, &value->origin) &&
                               node->kind == value->kind && kiln_node_equal(node, value)))
             return KILN_OK;
+        last = node;
+    }
     KilnStatus status = kiln_list_add_default(config, top, value, err);
     last->replaced = value;
     return status;
