@@ -57,7 +57,7 @@ class Keeping(Case):
     def test_wrong_names_are_refused(self):
         for name, says in [("{epoch}-{val/acuracy}", ["val/accuracy"]), ("{epok}", ["neither epoch, step nor monitor"]),
                            ("{step", ["each { begins a value"]), ("{val/loss:d}", ["whole numbers"]),
-                           ("last", ["links to checkpoints"]), (".x", ["begin with a dot"])]:
+                           ("last", ["which are links"]), (".x", ["begin with a dot"])]:
             self.refused(*TINY, f'callbacks.model_checkpoint.filename="{name}"', says=["callbacks.model_checkpoint", *says])
         self.refused(*TINY, 'callbacks.model_checkpoint.filename="{monitor}"', "callbacks.model_checkpoint.monitor=null",
                      says=["{monitor} needs the option monitor"])
