@@ -16,78 +16,68 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static const char *near_name(const char *word, size_t length, const char *const *names, size_t n)
+/* The word of the list that `word` probably means; NULL when it is one of them, or none. */
+static const char *near_word(const char *word, const char *const *words, size_t n)
 {
-    char name[32];
-
-    if (length >= sizeof(name))
-        return NULL;
-    memcpy(name, word, length);
-    name[length] = '\0';
     for (size_t i = 0; i < n; i++)
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(word, words[i]) == 0)
             return NULL;
-    return kiln_nearest(name, names, n);
+    return kiln_nearest(word, words, n);
 }
 
-/* A header that is nearly one, or nearly one of the words that mean a place, would be
- * taken for a comment or for a key of that name. */
-static KilnStatus check_names(const char *const words[2], const size_t lengths[2], KilnError *err)
+/* A misspelled header would be taken for a comment, a misspelled _global_ for a key. */
+static KilnStatus check_header(KilnArena *arena, const char *header, const char *package,
+                               KilnError *err)
 {
     static const char *const headers[] = { "@package" };
-    static const char *const places[] = { "_global_", "_group_", "_name_", "_here_" };
-    const char *near = near_name(words[0], lengths[0], headers, 1);
+    static const char *const packages[] = { "_global_", "_group_", "_name_", "_here_" };
+    const char *first = kiln_arena_strndup(arena, package, strcspn(package, "."));
+    const char *near = near_word(header, headers, KILN_COUNT(headers));
 
-    const char *dot = memchr(words[1], '.', lengths[1]); /* _global_.a.b */
-    size_t first = dot != NULL ? (size_t)(dot - words[1]) : lengths[1];
-
-    if (near == NULL && words[1][0] == '_')
-        near = near_name(words[1], first, places, KILN_COUNT(places));
+    if (first == NULL)
+        return kiln_error_nomem(err, 1);
+    if (near == NULL && *first == '_')
+        near = near_word(first, packages, KILN_COUNT(packages));
     if (near == NULL)
         return KILN_OK;
-    return kiln_error_set(err, KILN_E_KEY, "header '# %.*s %.*s': did you mean '%s'?",
-                          (int)lengths[0], words[0], (int)lengths[1], words[1], near);
+    return kiln_error_set(err, KILN_E_KEY, "header '# %s %s': did you mean '%s'?", header, package,
+                          near);
 }
 
-/* The words of one header line behind '#'. */
+/* The text of one header line after '#': "@package NAME". */
 static KilnStatus header_line(KilnSearch *search, KilnConfigFile *file, const char *line,
                               size_t size, int number, KilnError *err)
 {
-    const char *words[3] = { NULL };
-    size_t lengths[3] = { 0 }, n = 0;
-
-    for (size_t i = 0; i < size && n < 3;) {
-        size_t start;
-
-        while (i < size && is_blank(line[i]))
-            i++;
-        for (start = i; i < size && !is_blank(line[i]);)
-            i++;
-        if (i > start) {
-            words[n] = line + start;
-            lengths[n++] = i - start;
-        }
-    }
+    static const char blanks[] = " \t\r";
     KilnOrigin at = { file->source, number, 1 };
-    if (n != 2) {
+    char *header = kiln_arena_strndup(search->arena, line, size), *package, *end;
+
+    if (header == NULL)
+        return kiln_error_nomem(err, size);
+    package = header + strcspn(header, blanks);
+    if (*package != '\0')
+        *package++ = '\0';
+    package += strspn(package, blanks);
+    end = package + strcspn(package, blanks);
+    if (*package == '\0' || end[strspn(end, blanks)] != '\0') {
         kiln_error_set(err, KILN_E_SYNTAX,
                        "header '# %.*s': expected one word, as in '# @package _global_' or "
                        "'# @package model.optimizer'",
                        (int)size, line);
         return kiln_error_at(err, &at);
     }
-    if (check_names(words, lengths, err) < 0)
+    *end = '\0';
+    if (check_header(search->arena, header, package, err) < 0)
         return kiln_error_at(err, &at);
-    if (lengths[0] == strlen("@package") && memcmp(words[0], "@package", lengths[0]) == 0) {
-        file->package = kiln_arena_strndup(search->arena, words[1], lengths[1]);
+    if (strcmp(header, "@package") == 0) {
+        file->package = kiln_own_path(search->arena, package);
         if (file->package == NULL)
-            return kiln_error_nomem(err, lengths[1]);
-        file->package = kiln_own_path(search->arena, file->package);
+            return kiln_error_nomem(err, 1);
     }
     return KILN_OK;
 }
 
-/* "# @package NAME" in the lines above everything else. */
+/* Reads "# @package NAME" in the lines before the content. */
 static KilnStatus read_header(KilnSearch *search, KilnConfigFile *file, const char *text,
                               size_t size, KilnError *err)
 {
@@ -159,7 +149,7 @@ KilnStatus kiln_config_file_parse(KilnSearch *search, KilnConfigFile *file, cons
         status = kiln_yaml_read(&maker, text, size, component, &file->content, err);
     if (status < 0)
         return status;
-    /* An empty file, or one with comments only, says nothing: an empty mapping. */
+    /* A file without content is an empty mapping. */
     if (file->content == NULL ||
         (file->content->kind == KILN_NODE_SCALAR && file->content->scalar == KILN_SCALAR_NULL))
         file->content = kiln_node_new(&maker, KILN_NODE_MAP);
@@ -173,7 +163,7 @@ KilnStatus kiln_config_file_parse(KilnSearch *search, KilnConfigFile *file, cons
     return take_defaults(file, err);
 }
 
-/* A file of a size that a config can have. */
+/* Refuses broken links and files that are too large. */
 static KilnStatus check_size(const char *path, KilnError *err)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* One config file: its header, its defaults list, its content. */
+/* Reads one config file: its header, its defaults list, its content. */
 #ifndef KILN_CONFIG_DEFAULTS_CONFIG_FILE_H
 #define KILN_CONFIG_DEFAULTS_CONFIG_FILE_H
 
@@ -7,7 +7,7 @@
 /* Read the file at file->source into `file`. */
 KILN_NODISCARD KilnStatus kiln_config_file_load(KilnSearch *search, KilnConfigFile *file,
                                                 KilnError *err);
-/* The same from text; `component`: options that a component yields, not a file. */
+/* The same from text; `component`: the text has options of a component and is not a file. */
 KILN_NODISCARD KilnStatus kiln_config_file_parse(KilnSearch *search, KilnConfigFile *file,
                                                  const char *text, size_t size, bool component,
                                                  KilnError *err);

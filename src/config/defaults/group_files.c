@@ -1,4 +1,4 @@
-/* Walks over the groups of the search path and reads what they hold. */
+/* Visits the files of all groups in the search path, and reads them. */
 #include "config/defaults/group_files.h"
 
 #include <stdlib.h>
@@ -76,7 +76,7 @@ KilnStatus kiln_search_walk(KilnSearch *search, KilnGroupFileVisit *visit, void 
 KilnStatus kiln_group_files(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                             KilnGroupFileVisit *visit, void *ctx, KilnError *err)
 {
-    KilnConfig config = { 0 }; /* hooks look for the arena in it */
+    KilnConfig config = { 0 }; /* hooks use its arena */
     KilnSearch *search = &config.search;
 
     config.arena = &config.storage;

@@ -1,4 +1,4 @@
-/* All config files that a request could choose from, one after the other. */
+/* Visits all config files that a request can select. */
 #ifndef KILN_CONFIG_DEFAULTS_GROUP_FILES_H
 #define KILN_CONFIG_DEFAULTS_GROUP_FILES_H
 

@@ -10,7 +10,7 @@ typedef struct KilnConfigFile {
     const char *path;         /* "model/resnet", as the defaults list names it */
     const char *source;       /* "conf/model/resnet.yaml", for origins */
     const char *package;      /* of its "# @package" header; NULL: none */
-    KilnConfigNode *content;  /* mapping or list, defaults list taken out */
+    KilnConfigNode *content;  /* mapping or list, without the defaults list */
     KilnConfigNode *defaults; /* the defaults list; NULL: none */
     KilnOrigin defaults_origin;
     bool unreadable; /* the error was reported when it was read */
@@ -19,7 +19,7 @@ typedef struct KilnConfigFile {
 
 typedef struct KilnSearchFolder {
     const char *path;
-    const char *provider; /* who named it: "--config-dir"; static */
+    const char *provider; /* where it was set: "--config-dir"; static */
     struct KilnSearchFolder *next;
 } KilnSearchFolder;
 
@@ -31,21 +31,19 @@ typedef struct KilnSearch {
     KilnConfigFile *files;         /* those read already */
 } KilnSearch;
 
-/* Append a folder; KILN_E_IO when it is none. `what` (static) says who named it
- * ("--config-dir"). */
+/* Append a folder; KILN_E_IO when it does not exist. `what` (static) is where it was set:
+ * "--config-dir". */
 KILN_NODISCARD KilnStatus kiln_search_add(KilnSearch *search, const char *path, const char *what,
                                           KilnError *err);
 /* Append the plugins' folders, which the hooks name. */
 KILN_NODISCARD KilnStatus kiln_search_add_plugins(KilnSearch *search, KilnError *err);
-/* The file of a config path ("model/resnet"); *ret is NULL with KILN_OK when there
- * is none. One that can't be read comes back `unreadable`, and the first time with
- * the error as status. */
+/* The file of a config path ("model/resnet"); *ret is NULL with KILN_OK when there is none. A file
+ * that cannot be read is returned as `unreadable`, the first time with the error as status. */
 KILN_NODISCARD KilnStatus kiln_search_file(KilnSearch *search, const char *path,
                                            KilnConfigFile **ret, KilnError *err);
 /* A file inside the program by its path below conf/, "model/resnet.yaml"; NULL: none. */
 const KilnShippedFile *kiln_shipped_find(const char *name);
-/* Is there a folder, or options without a file? `own`: in the user's folders
- * only, not in what ships or is registered. */
+/* Is there such a group? `own`: in the user's folders, not shipped with kiln or registered. */
 bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own);
 /* Options of a group (`groups` false) or groups below it, in byte order and
  * once; NULL-terminated, in the arena; NULL when memory is out. */
