@@ -86,7 +86,7 @@ def main():
         same, changing = inside_us("-", SHIPPED)
         row("the same inside one process", f"{same:.0f} us", "-")
         tab = [f"{BUILD}/kiln", "complete", "fish"]
-        row("a Tab behind `train optimizer.`", f"{process_ms(tab + ['train optimizer.'], 51):.2f} ms", "10 ms")
+        row("a Tab after `train optimizer.`", f"{process_ms(tab + ['train optimizer.'], 51):.2f} ms", "10 ms")
         line = f"train --config-path {folder} g1=two g2=two g3.width=5 g4."
         row("a Tab in the 12 groups", f"{process_ms(tab + [line], 51):.2f} ms", "10 ms")
 

@@ -97,12 +97,12 @@ class Case(unittest.TestCase):
 
     def refused(self, *args, says, status=1, program="train", **options):
         """The program must refuse this, with all these texts in its message, and
-        leave nothing behind."""
+        leave no files."""
         before = sorted(os.listdir(self.dir))
         _, err = self.run_kiln(*args, program=program, status=status, **options)
         for text in says:
             self.assertIn(text, err)
-        self.assertEqual(sorted(os.listdir(self.dir)), before, "something was left behind")
+        self.assertEqual(sorted(os.listdir(self.dir)), before, "files were left over")
         return err
 
     def run_folder(self):
@@ -139,7 +139,7 @@ class Braked(Case):
         os.replace(self.path("next_pace"), self.path("pace"))
 
     def hold(self, after):
-        """No batch comes behind `after` training batches, until the test lets go."""
+        """Hold the run after `after` training batches, until the test releases it."""
         self.brake(10**9, after)
 
     def let_go(self):

@@ -40,7 +40,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 }
 
 /* A refusal says why. */
-static inline void fuzz_told(KilnStatus status, const KilnError *err)
+static inline void fuzz_check_message(KilnStatus status, const KilnError *err)
 {
     fuzz_require(status >= 0 || err->text[0] != '\0', "refused without a word",
                  kiln_status_name(status));

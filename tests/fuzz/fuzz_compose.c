@@ -17,13 +17,13 @@ static void print(const KilnConfig *config)
     KilnError err = { 0 };
     KilnStatus status = kiln_config_yaml(config, NULL, false, &plain, &err);
 
-    fuzz_told(status, &err);
+    fuzz_check_message(status, &err);
     if (status >= 0) {
         status = kiln_yaml_read(&maker, plain, strlen(plain), false, &again, &err);
         fuzz_require(status >= 0 || status == KILN_E_RANGE, err.text, plain);
     }
     status = kiln_config_yaml(config, NULL, true, &resolved, &err);
-    fuzz_told(status, &err);
+    fuzz_check_message(status, &err);
     if (status >= 0 && plain != NULL && strchr(plain, '$') == NULL)
         fuzz_require(strcmp(plain, resolved) == 0, "resolving changed it", plain);
     kiln_arena_release(&arena);
@@ -40,13 +40,14 @@ static void explain(const KilnConfig *config)
         char *text = NULL;
         KilnError err = { 0 };
 
-        fuzz_told(kiln_config_explain(config, root->entries[i].key, &text, &err), &err);
+        fuzz_check_message(kiln_config_explain(config, root->entries[i].key, &text, &err), &err);
         free(text);
         text = NULL;
         if (value->count > 0 && value->entries[0].key != NULL)
-            fuzz_told(kiln_config_explain(config, kiln_node_path(config, value->entries[0].value),
-                                          &text, &err),
-                      &err);
+            fuzz_check_message(kiln_config_explain(config,
+                                                   kiln_node_path(config, value->entries[0].value),
+                                                   &text, &err),
+                               &err);
         free(text);
     }
 }

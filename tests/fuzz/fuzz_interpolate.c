@@ -11,7 +11,7 @@ static void resolve_all(const KilnConfig *config, const KilnConfigNode *node, in
     KilnError err = { 0 };
     KilnStatus status = kiln_config_resolve(config, node, &value, &err);
 
-    fuzz_told(status, &err);
+    fuzz_check_message(status, &err);
     fuzz_require(status < 0 || value != NULL, "resolved to nothing", "");
     kiln_interpolation_target(config, node);
     for (size_t i = 0; node->kind != KILN_NODE_SCALAR && i < node->count && depth < 100; i++)
@@ -24,7 +24,7 @@ static void write_all(KilnConfig *config, bool resolve)
     KilnYamlWriter writer = { .text = &text, .config = config, .resolve = resolve };
     KilnError err = { 0 };
 
-    fuzz_told(kiln_write_node(&writer, config->root, &err), &err);
+    fuzz_check_message(kiln_write_node(&writer, config->root, &err), &err);
     kiln_text_release(&text);
 }
 

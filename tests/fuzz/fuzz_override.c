@@ -15,7 +15,7 @@ static void write_value(KilnArena *arena, const KilnConfigNode *value)
     KilnError err = { 0 };
     KilnStatus status = kiln_write_node(&writer, value, &err);
 
-    fuzz_told(status, &err);
+    fuzz_check_message(status, &err);
     if (status >= 0 && !text.failed) {
         status = kiln_yaml_read(&maker, text.data, text.length, false, &again, &err);
         fuzz_require(status >= 0, err.text, text.data);
@@ -31,7 +31,7 @@ static void parse(const char *text, size_t number)
     KilnError err = { 0 };
     KilnStatus status = kiln_override_parse(&arena, text, number, &override, &err);
 
-    fuzz_told(status, &err);
+    fuzz_check_message(status, &err);
     if (status >= 0) {
         fuzz_require(override.key != NULL && *override.key != '\0', "no key", text);
         fuzz_require(override.value != NULL || override.kind == KILN_OVERRIDE_DELETE, "no value",

@@ -22,7 +22,7 @@ static void write_and_read(KilnArena *arena, const KilnConfigNode *node)
     KilnError err = { 0 };
     KilnStatus status = kiln_write_node(&writer, node, &err);
 
-    fuzz_told(status, &err);
+    fuzz_check_message(status, &err);
     if (status >= 0 && !text.failed) {
         status = read_text(arena, text.data, text.length, &again, &err);
         /* Aliases are written out, so what was within the limits may not be any more. */
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     KilnError err = { 0 };
     KilnStatus status = read_text(&arena, text, size, &node, &err);
 
-    fuzz_told(status, &err);
+    fuzz_check_message(status, &err);
     if (status >= 0 && node != NULL)
         write_and_read(&arena, node);
     kiln_arena_release(&arena);

@@ -1,4 +1,4 @@
-"""Composes random config trees with the real Hydra and with kiln, and tells where they differ.
+"""Composes random config trees with the real Hydra and with kiln, and reports where they differ.
 
     PEER/bin/python tests/peers/hydra_diff.py [--rounds N] [--seed S] [--kind KIND] [--kiln PROGRAM]
 

@@ -1,4 +1,4 @@
-/* A callback that makes a run last as long as a test needs it, however fast the machine is. While
+/* A callback that slows a run down as long as a test needs it, however fast the machine is. While
  * there is a file `file`, which says "MILLISECONDS AFTER", each batch of any loop waits so long
  * once AFTER training batches are done; it waits no longer when the file goes. A batch that
  * waits makes the file `report`. */

@@ -1,5 +1,5 @@
-/* Things that break in the middle of a run, for the tests of what is left of it then: a datamodule
- * whose samples fail, wait, end their thread or take all memory, and a logger that fails. */
+/* Components that fail in the middle of a run: a datamodule whose samples fail, wait, end their thread
+ * or fill memory, and a logger that fails. */
 #include "kiln.h"
 
 #include <errno.h>

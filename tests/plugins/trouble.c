@@ -1,5 +1,4 @@
-/* A callback that makes trouble, for the tests of sweeps: it crashes, hangs, takes
- * memory or fails. */
+/* A callback for tests of sweeps that crashes, hangs, fills memory or fails. */
 #include "kiln.h"
 
 #include <signal.h>

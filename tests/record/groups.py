@@ -19,7 +19,7 @@ def float_text(value):
 
 
 def run(group, y, **leaves):
-    """y and its weighed sum's gradients."""
+    """y and its weighted sum's gradients."""
     dy = torch.randn_like(y)
     keep(group + ".y", y)
     keep(group + ".dy", dy)

@@ -98,8 +98,8 @@ pair("focal", lambda x, t: sigmoid_focal(4 * x, t), target=(torch.rand(4, 6) > 0
 # PyTorch has no function for these two: their formulas.
 def focal_classes(x, labels, weight):
     ce = F.cross_entropy(4 * x, labels, reduction="none", ignore_index=2)
-    weighed = F.cross_entropy(4 * x, labels, weight, reduction="none", ignore_index=2)
-    return (weighed * (1 - torch.exp(-ce)) ** 1.5).sum() / (labels != 2).sum()
+    weighted = F.cross_entropy(4 * x, labels, weight, reduction="none", ignore_index=2)
+    return (weighted * (1 - torch.exp(-ce)) ** 1.5).sum() / (labels != 2).sum()
 
 
 def dice(x, t):

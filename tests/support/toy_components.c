@@ -21,8 +21,8 @@ const KilnField toy_all_fields[] = {
 };
 
 static const KilnField toy_pad_fields[] = {
-    KILN_FIELD_I64(ToyPad, left, "1", 0, 9, "zeros in front"),
-    KILN_FIELD_I64_OPT(ToyPad, right, "null", 0, 9, "zeros behind"),
+    KILN_FIELD_I64(ToyPad, left, "1", 0, 9, "zeros before"),
+    KILN_FIELD_I64_OPT(ToyPad, right, "null", 0, 9, "zeros after"),
     KILN_FIELD_END,
 };
 

@@ -51,7 +51,7 @@ class Printing(Case):
         self.assertIn("lr: 0.5", out)
         self.assertNotIn("callback/progress_bar", out)
 
-    def test_explain_tells_the_history(self):
+    def test_explain_shows_the_history(self):
         out, _ = self.run_kiln("--explain", "optimizer.lr", "lr=0.3")
         self.assertIn("0.3", out)
         self.assertIn("argument 1 `lr=0.3`", out)
@@ -136,7 +136,7 @@ class Refusing(Case):
         self.refused("+a=${b}", "+b=${a}", "lr=${a}", says=["a"])
         self.refused("lr=${nothing}", says=["nothing", "argument 1"])
 
-    def test_wrong_keys_and_wrong_values_are_told_together(self):
+    def test_wrong_keys_and_wrong_values_are_reported_together(self):
         err = self.refused("lr=fast", "optimzer.lr=1", "trainer.max_epochs=x", says=[
             "optimizer.lr: expected a number", "no key 'optimzer'; did you mean 'optimizer'?",
             "trainer.max_epochs: expected an integer", "train: 3 errors"])

@@ -83,7 +83,7 @@ class Explain(Case):
         self.refused("--explain", "width", says=["did you mean 'net.width'?"])
         self.refused("--explain", "tags.7", says=["tags.7"])
 
-    def test_cycle_is_told(self):
+    def test_cycle_is_reported(self):
         out = self.explain("--explain", "a", "+a=${b}", "+b=${a}")
         self.assertIn("a cycle of interpolations", out)
         self.assertIn("argument 2 `+b=${a}`", out)
@@ -134,7 +134,7 @@ class Origins(Case):
 
 
 def cut(line):
-    """A line without its comment; values of these tests have none behind the last '  # '."""
+    """A line without its comment; values of these tests have none after the last '  # '."""
     head, mark, _ = line.rpartition("  # ")
     return head.rstrip(" ") + "\n" if mark else line
 

@@ -52,7 +52,7 @@ BUILD(build_nll)
 
 static const Case cases_nll[] = {
     { "nll", build_nll, "gL", .shape = { SHAPE(5, 3), SHAPE(5) }, .arg = { 3 } },
-    { "nll, weighed", build_nll, "gLp", .shape = { SHAPE(7, 3), SHAPE(7), SHAPE(3) },
+    { "nll, weighted", build_nll, "gLp", .shape = { SHAPE(7, 3), SHAPE(7), SHAPE(3) },
       .arg = { 3, 0, KILN_REDUCTION_MEAN, 2 }, .skips = true },
     { "nll, unreduced", build_nll, "gLp", .shape = { SHAPE(2, 3, 4), SHAPE(2, 3), SHAPE(4) },
       .arg = { 4, 0, KILN_REDUCTION_NONE }, .skips = true },
@@ -77,10 +77,10 @@ static const Case cases_cross_entropy[] = {
       .arg = { 11 } },
     { "cross_entropy, small, smoothed", build_cross_entropy, "gL",
       .shape = { SHAPE(5, 3), SHAPE(5) }, .arg = { 3, 2 } },
-    { "cross_entropy, weighed", build_cross_entropy, "gLp",
+    { "cross_entropy, weighted", build_cross_entropy, "gLp",
       .shape = { SHAPE(5, 3), SHAPE(5), SHAPE(3) }, .arg = { 3, 0, KILN_REDUCTION_SUM },
       .skips = true },
-    { "cross_entropy, weighed, smoothed, ignoring", build_cross_entropy, "gLp",
+    { "cross_entropy, weighted, smoothed, ignoring", build_cross_entropy, "gLp",
       .shape = { SHAPE(4, 3, 4), SHAPE(4, 3), SHAPE(4) }, .arg = { 4, 3, KILN_REDUCTION_MEAN, 1 },
       .skips = true },
     { "cross_entropy, all ignored", build_cross_entropy, "gL", .shape = { SHAPE(5, 3), SHAPE(5) },
@@ -108,7 +108,7 @@ BUILD(build_cross_entropy_soft)
 
 static const Case cases_cross_entropy_soft[] = {
     { "cross_entropy_soft", build_cross_entropy_soft, "gf", .shape = { SHAPE(5, 3), SHAPE(5, 3) } },
-    { "cross_entropy_soft, weighed, smoothed", build_cross_entropy_soft, "gfp",
+    { "cross_entropy_soft, weighted, smoothed", build_cross_entropy_soft, "gfp",
       .shape = { SHAPE(5, 2, 3), SHAPE(5, 2, 3), SHAPE(3) }, .arg = { 0, 2, KILN_REDUCTION_NONE } },
     { "cross_entropy_soft, large", build_cross_entropy_soft, "gfp",
       .shape = { SHAPE(129, 1001), SHAPE(129, 1001), SHAPE(1001) },

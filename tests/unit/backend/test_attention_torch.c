@@ -1,5 +1,5 @@
-/* Attention and rotary positions on both backends against values and gradients that
- * PyTorch computed once (tests/record/attention.py). */
+/* Attention and rotary positions of both backends against values and gradients recorded from
+ * PyTorch (tests/record/attention.py). */
 #include "tests/support/cmocka.h"
 #include "tests/support/torch_groups.h"
 

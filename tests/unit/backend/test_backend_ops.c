@@ -1,5 +1,5 @@
-/* The CPU backend beyond single operations (those are in test_ops.c): layouts that
- * several share, the choice of algorithms, masks, NaN, threads. */
+/* The CPU backend beyond single operations (those are in test_ops.c): shared layouts, selection
+ * of algorithms, masks, NaN, threads. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* Networks whose parameters, gradients, statistics and optimizer state are bf16 in
- * memory, against PyTorch's recorded curves (tests/record/bf16.py). */
+/* Networks with parameters, gradients, statistics and optimizer state stored as bf16, against
+ * PyTorch's recorded curves (tests/record/bf16.py). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,7 +296,7 @@ static void test_store(void **unused)
             assert_int_equal(((uint16_t *)kiln_param_data(b))[i],
                              kiln_bf16_of(((float *)kiln_param_data(a))[i]));
     }
-    /* The second lies behind the 45 elements of the first, in half as many bytes. */
+    /* The second follows the 45 elements of the first, of 2 bytes each. */
     assert_int_equal((char *)kiln_param_data(kiln_params_at(wide, 1)) -
                          (char *)kiln_param_data(kiln_params_at(wide, 0)),
                      45 * 4);

@@ -1,5 +1,5 @@
-/* Elementwise operations and reductions on both backends against values and gradients
- * that PyTorch computed once (tests/record/elementwise.py). */
+/* Elementwise operations and reductions of both backends against values and gradients recorded
+ * from PyTorch (tests/record/elementwise.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

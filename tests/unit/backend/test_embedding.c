@@ -1,5 +1,5 @@
-/* Embedding layers, and that their gradient touches only the rows that it must: what
- * lies in other rows stays, right or wrong, and is wiped as soon as it may be wrong. */
+/* Embedding layers: their gradient writes only the sparse rows of the batch. Other rows keep
+ * their contents, and are cleared as soon as they may be wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void check_steps(bool bags)
     net_release(&net);
 }
 
-static void test_touched_rows(void **unused)
+static void test_sparse_rows(void **unused)
 {
     (void)unused;
     check_steps(false);
@@ -127,8 +127,8 @@ static void test_shared_weight(void **unused)
 }
 
 /* Two bags whose rows count as their factors say. */
-static void weighed_step(Net *net, const int32_t index[5], float factors[5], float grad[5],
-                         float ret[2 * WIDTH])
+static void weighted_step(Net *net, const int32_t index[5], float factors[5], float grad[5],
+                          float ret[2 * WIDTH])
 {
     static const int32_t starts[] = { 0, 3 };
     KilnError err = { 0 };
@@ -152,7 +152,7 @@ static float weight_at(const Net *net, int64_t row, int64_t d)
     return ((const float *)kiln_param_data(net->layer.weight))[row * WIDTH + d];
 }
 
-static void test_weighed_bags(void **unused)
+static void test_weighted_bags(void **unused)
 {
     static const int32_t index[] = { 5, 9, 5, PADDING, 100 }, other[] = { 9, 9, 0, 0, 9 };
     float factors[] = { 0.5f, 2.0f, 0.25f, 8.0f, -1.0f }, grad[5], y[2 * WIDTH];
@@ -160,7 +160,7 @@ static void test_weighed_bags(void **unused)
 
     (void)unused;
     net_init(&net, PADDING);
-    weighed_step(&net, index, factors, grad, y);
+    weighted_step(&net, index, factors, grad, y);
     for (int d = 0; d < WIDTH; d++) {
         assert_float_equal(y[d], 0.75f * weight_at(&net, 5, d) + 2.0f * weight_at(&net, 9, d),
                            1e-6);
@@ -178,7 +178,7 @@ static void test_weighed_bags(void **unused)
         assert_float_equal(grad[i], sum, 1e-5);
     }
     *row_of(&net, 50) = 7.0f;
-    weighed_step(&net, other, factors, grad, y);
+    weighted_step(&net, other, factors, grad, y);
     expect_row(&net, 5, 0.0);
     expect_row(&net, 9, 1.5);
     expect_row(&net, 0, 8.25);
@@ -222,9 +222,9 @@ static void test_padding_and_init(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_touched_rows),
+        cmocka_unit_test(test_sparse_rows),
         cmocka_unit_test(test_shared_weight),
-        cmocka_unit_test(test_weighed_bags),
+        cmocka_unit_test(test_weighted_bags),
         cmocka_unit_test(test_padding_and_init),
     };
 

@@ -1,5 +1,5 @@
-/* Convolutions, pooling and normalization on both backends against values that
- * PyTorch computed once (tests/record/images_ops.py). */
+/* Convolutions, pooling and normalization of both backends against values recorded from PyTorch
+ * (tests/record/images_ops.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Losses, moving and picking by index on both backends against values and gradients
- * that PyTorch computed once (tests/record/losses.py). */
+/* Losses, moving and indexing of both backends against values and gradients recorded from
+ * PyTorch (tests/record/losses.py). */
 #include "tests/support/cmocka.h"
 #include "tests/support/torch_groups.h"
 

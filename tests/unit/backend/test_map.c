@@ -1,5 +1,5 @@
-/* Maps on the CPU backend: every code on extreme values against the reference, types,
- * epilogues piece by piece; and that fusion makes maps that compute the same. */
+/* Maps on the CPU backend: each code on extreme values against the reference, types, epilogues
+ * by pieces; and fused maps compute the same. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -203,7 +203,7 @@ static size_t chain(KilnTensor *x, KilnTensor *row, KilnTensor **outputs)
     return 1;
 }
 
-/* A value in between is asked for too. */
+/* An intermediate value is an output too. */
 static size_t two_results(KilnTensor *x, KilnTensor *row, KilnTensor **outputs)
 {
     outputs[0] = kiln_sigmoid(kiln_mul(x, row));

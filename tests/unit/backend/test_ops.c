@@ -1,7 +1,6 @@
-/* Every operation over its samples (tests/support/ops): the CPU backend against the
- * plain C reference, values and gradients, over shapes that are awkward for
- * vectors, blocks and threads; and the gradients against finite differences in
- * f64. */
+/* Every operation's samples (tests/support/ops): values and gradients of the CPU backend
+ * against the reference, in shapes that are awkward for vectors, blocks and threads; and
+ * gradients against finite differences in f64. */
 #include <stdlib.h>
 
 #include "graph/gradcheck.h"
@@ -45,9 +44,9 @@ typedef struct Differences {
     Bytes weights;
 } Differences;
 
-/* The weighed output of a case of the variables. The other leaves are made anew,
- * for the operation may have updated them. */
-static KilnTensor *weighed_case(KilnGraph *graph, KilnTensor *const *x, void *ctx)
+/* The weighted output of a case of the variables. The other leaves are rebuilt, because the
+ * operation may have updated them. */
+static KilnTensor *weighted_case(KilnGraph *graph, KilnTensor *const *x, void *ctx)
 {
     Differences *d = ctx;
     KilnTensor *leaf[MAX_LEAVES] = { NULL };
@@ -79,7 +78,7 @@ static void check_gradient(KilnBackend *backend, const Case *c)
             d.leaf[i] = case_leaf(c, i, KILN_F64);
             variables[n++] = (KilnGradVariable) { c->shape[i], d.leaf[i].data };
         }
-    if (kiln_gradcheck(backend, weighed_case, &d, variables, n, 1e-5, &worst, &err) < 0)
+    if (kiln_gradcheck(backend, weighted_case, &d, variables, n, 1e-5, &worst, &err) < 0)
         fail_msg("%s: %s", c->name, err.text);
     if (!(worst.error < 1e-7))
         fail_msg("%s: gradient of variable %zu, element %lld: %.10g, differences say %.10g",

@@ -1,4 +1,4 @@
-/* Every operation's samples in mixed precision against f32, and on variables of bf16. */
+/* Every operation's samples in mixed precision against f32, and with variables stored as bf16. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +20,14 @@ static KilnTensor *through_product(KilnTensor *x, const float *one)
                         *shape);
 }
 
-static bool narrows(char kind)
+static bool rounds_to_bf16(char kind)
 {
     return leaf_wants_grad(kind) || kind == LEAF_FLOAT || kind == LEAF_POSITIVE;
 }
 
 /* A case whose float inputs come from products and whose output goes into one.
  * The inputs are numbers that bf16 has, so that only the operation rounds. */
-static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
+static void run_bf16(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
 {
     static const float one = 1.0f;
     KilnTensor *leaf[MAX_LEAVES] = { NULL }, *y;
@@ -43,12 +43,12 @@ static void run_narrow(KilnBackend *backend, KilnPrecision precision, const Case
         Bytes *bytes = &result->leaf[i];
 
         *bytes = case_leaf(c, i, KILN_F32);
-        for (size_t k = 0; k < bytes->size / sizeof(float) && narrows(c->leaves[i]); k++)
+        for (size_t k = 0; k < bytes->size / sizeof(float) && rounds_to_bf16(c->leaves[i]); k++)
             ((float *)bytes->data)[k] = kiln_bf16_to(kiln_bf16_of(((float *)bytes->data)[k]));
         if (leaf_wants_grad(c->leaves[i]))
             result->grad[i] = bytes_new(KILN_F32, &c->shape[i]);
         leaf[i] = leaf_tensor(graph, c, i, bytes, result->grad[i].data);
-        if (narrows(c->leaves[i]))
+        if (rounds_to_bf16(c->leaves[i]))
             leaf[i] = through_product(leaf[i], &one);
     }
     y = c->build(leaf, c->arg);
@@ -100,8 +100,8 @@ static void check_run_repeats(const Result *want, KilnBackend *backend, const ch
 {
     Result a, b;
 
-    run_narrow(backend, KILN_BF16_MIXED, c, &a);
-    run_narrow(backend, KILN_BF16_MIXED, c, &b);
+    run_bf16(backend, KILN_BF16_MIXED, c, &a);
+    run_bf16(backend, KILN_BF16_MIXED, c, &b);
     compare(c, how, want, &a);
     if (!same_result(&a, &b))
         fail_msg("%s, %s: two runs differ", c->name, how);
@@ -126,12 +126,12 @@ static void test_bf16(void **unused)
                 continue;
             /* The logarithm of the base magnifies the rounding of an exponent. */
             c.tolerance = op_samples[i].op == &kiln_op_power ? 5e-2 : 2e-2;
-            run_narrow(ref, KILN_PRECISION_32, &c, &want);
+            run_bf16(ref, KILN_PRECISION_32, &c, &want);
             if (!is_large(&c)) /* those are for blocks and threads, which it has not */
-                check_run(&want, run_narrow, ref, KILN_BF16_MIXED, "reference, bf16", &c);
-            check_run(&want, run_narrow, one, KILN_BF16_MIXED, "cpu, bf16, 1 thread", &c);
+                check_run(&want, run_bf16, ref, KILN_BF16_MIXED, "reference, bf16", &c);
+            check_run(&want, run_bf16, one, KILN_BF16_MIXED, "cpu, bf16, 1 thread", &c);
             check_run_repeats(&want, three, "cpu, bf16, 3 threads", &c);
-            check_run(&want, run_narrow, without, KILN_BF16_MIXED, "cpu without bf16", &c);
+            check_run(&want, run_bf16, without, KILN_BF16_MIXED, "cpu without bf16", &c);
             result_free(&want);
         }
     kiln_backend_free(without);
@@ -192,7 +192,7 @@ static void test_sums_over_a_batch(void **unused)
 
 /* ---- Variables of bf16 ------------------------------------------------------------- */
 
-static void narrow_bytes(Bytes *bytes, const KilnShape *shape)
+static void bytes_to_bf16(Bytes *bytes, const KilnShape *shape)
 {
     Bytes narrow = bytes_new(KILN_BF16, shape);
 
@@ -201,7 +201,7 @@ static void narrow_bytes(Bytes *bytes, const KilnShape *shape)
     *bytes = narrow;
 }
 
-static void widen_bytes(Bytes *bytes, const KilnShape *shape)
+static void bytes_from_bf16(Bytes *bytes, const KilnShape *shape)
 {
     Bytes wide = bytes_new(KILN_F32, shape);
 
@@ -213,7 +213,7 @@ static void widen_bytes(Bytes *bytes, const KilnShape *shape)
 /* Floats that are variables, or can be: a gradient that an optimizer takes, say. */
 static bool is_kept(char kind)
 {
-    return (narrows(kind) && kind != LEAF_POSITIVE) || kind == LEAF_VARIABLE;
+    return (rounds_to_bf16(kind) && kind != LEAF_POSITIVE) || kind == LEAF_VARIABLE;
 }
 
 /* A case on variables of bf16 with gradients of bf16, which are widened afterwards. */
@@ -232,7 +232,7 @@ static void run_kept(KilnBackend *backend, KilnPrecision precision, const Case *
 
         result->leaf[i] = case_leaf(c, i, KILN_F32);
         if (is_kept(c->leaves[i])) {
-            narrow_bytes(&result->leaf[i], &c->shape[i]);
+            bytes_to_bf16(&result->leaf[i], &c->shape[i]);
             if (grad)
                 result->grad[i] = bytes_new(KILN_BF16, &c->shape[i]);
             leaf[i] = kiln_graph_variable(graph, KILN_BF16, c->shape[i], result->leaf[i].data, grad,
@@ -247,9 +247,9 @@ static void run_kept(KilnBackend *backend, KilnPrecision precision, const Case *
     run_recorded(graph, c, y, result);
     for (int i = 0; c->leaves[i] != '\0'; i++) {
         if (result->leaf[i].dtype == KILN_BF16)
-            widen_bytes(&result->leaf[i], &c->shape[i]);
+            bytes_from_bf16(&result->leaf[i], &c->shape[i]);
         if (result->grad[i].data != NULL)
-            widen_bytes(&result->grad[i], &c->shape[i]);
+            bytes_from_bf16(&result->grad[i], &c->shape[i]);
     }
     kiln_graph_free(graph);
     free(weights.block);

@@ -1,5 +1,4 @@
-/* Every operation's samples with leaves that are not aligned, and with NaN and
- * infinities in them. */
+/* Every operation's samples with unaligned leaves, and with NaN and infinities in them. */
 #include <math.h>
 #include <stdio.h>
 

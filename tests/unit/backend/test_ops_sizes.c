@@ -1,6 +1,6 @@
-/* Every operation's samples in other sizes: one row, one channel, primes, nothing,
- * and more elements than there may be. What fits must give on the CPU backend what it
- * gives on the reference; what does not must be refused with a message. */
+/* Every operation's samples in other sizes: one row, one channel, primes, empty, and too many
+ * elements. Sizes that fit give the reference's results on the CPU backend; others are rejected
+ * with a message. */
 #include <stdio.h>
 #include <string.h>
 

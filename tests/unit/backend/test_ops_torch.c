@@ -1,5 +1,4 @@
-/* Operations on both backends against values that PyTorch computed once
- * (tests/record/ops.py). */
+/* Operations of both backends against values recorded from PyTorch (tests/record/ops.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

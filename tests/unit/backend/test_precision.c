@@ -1,5 +1,5 @@
-/* Mixed precision over whole steps: what becomes bf16, and that training goes the
- * way of f32. Single operations in bf16 are test_ops.c's. */
+/* Mixed precision over whole steps: which tensors are bf16, and that training follows f32.
+ * Single operations in bf16 are in test_ops_bf16.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

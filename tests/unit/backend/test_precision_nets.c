@@ -1,4 +1,4 @@
-/* Networks in bf16: fifty steps of a small ResNet and a small GPT go the way of f32. */
+/* Networks in bf16: fifty steps of a small ResNet and a small GPT follow f32. */
 #include <math.h>
 #include <stdlib.h>
 

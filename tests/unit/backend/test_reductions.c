@@ -1,6 +1,5 @@
-/* Reductions whose results are joined from parts, where parts are infinite, empty (of -inf
- * alone), far apart or not a number: the CPU backend against the reference. And counts of
- * reductions over values in blocked layouts. */
+/* Reductions joined from parts that are infinite, empty, far apart or NaN: the CPU backend
+ * against the reference. And counts of reductions over blocked layouts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* Processors and memory that a process may use, read from trees of files as the
- * kernel has them in /proc and /sys. */
+/* Processors and memory available to a process, from copies of /proc and /sys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -182,7 +181,7 @@ static void test_quota_of_version_2(void **state)
                         "the control group gives the time of 2.5 processors, of 8 cores");
 }
 
-/* In a container the group is the mount's root, whatever path the kernel tells. */
+/* In a container the group is the mount's root, whatever path the kernel reports. */
 static void test_quota_of_version_1(void **state)
 {
     const Tree *tree = *state;

@@ -1,4 +1,4 @@
-/* What a user has allowed. */
+/* Trusted plugins and folders: what a user has allowed. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <setjmp.h>
 #include <stdarg.h>

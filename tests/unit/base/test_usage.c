@@ -1,4 +1,4 @@
-/* What a process uses, from files of the kernel that are written here. */
+/* Resource usage of a process, from files of /proc that the test writes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The datamodule digits: what it draws, that it repeats itself, its input. */
+/* The datamodule digits: its images, that they repeat, its input. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -144,7 +144,7 @@ static void test_more_folders(void **unused)
     built_free(&built);
 }
 
-/* Loaded anew: files that came are there, and what a run must keep is checked. */
+/* Reloading finds new files, and checks what must not change during a run. */
 static void test_reload(void **unused)
 {
     Built built;
@@ -320,7 +320,7 @@ static void test_on_error(void **unused)
     /* The headers are read at setup unless the size is given: found at once, */
     assert_int_equal(open_folder("", &fit, &built, &err), KILN_E_FORMAT);
     assert_non_null(strstr(err.text, "train/cat/004.png: not a PNG image"));
-    /* or when the sample is asked for; */
+    /* or when the sample is read; */
     folder_or_fail("size: [6, 8]", &built);
     KilnDataset train = open_split(&built, KILN_TRAIN);
     assert_int_equal(get_sample(&train, 4, 0, image, &label, &err), KILN_E_FORMAT);

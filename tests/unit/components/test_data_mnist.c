@@ -1,4 +1,4 @@
-/* The datamodule mnist, and reading idx files. */
+/* The datamodule mnist, and its reader of idx files. */
 #include <libdeflate.h>
 #include <math.h>
 #include <stdio.h>

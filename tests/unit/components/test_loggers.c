@@ -1,5 +1,5 @@
-/* metrics.csv and metrics.jsonl: rows that come in parts, columns that come late, going on
- * where a checkpoint was, damaged files. */
+/* metrics.csv and metrics.jsonl: partial rows, late columns, resuming at a checkpoint, damaged
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static int remove_dir(void **unused)
     return kiln_path_remove(dir, NULL) < 0;
 }
 
-/* A logger without a config, in a run that goes on from `state` at `step` (-1: a new run). */
+/* A logger without a config, in a run that resumes from `state` at `step` (-1: a new run). */
 static KilnInstance logger_new(const KilnComponent *component, const KilnState *state, int64_t step)
 {
     static const KilnHparam hparams[] = {
@@ -111,7 +111,7 @@ static void expect_file(KilnInstance *self, const char *name, const char *want)
 
 #define MOMENT "phase,epoch,step,batch,samples,wall_time"
 
-/* Whoever goes on and is killed before it logs anything leaves all rows to the next. */
+/* A run that resumes and is killed before it logs anything leaves all rows to the next. */
 static void test_killed_again(void **unused)
 {
     KilnInstance self = logger_new(&kiln_logger_csv, NULL, -1);
@@ -182,8 +182,8 @@ static void test_names_are_quoted(void **unused)
     logger_free(&self);
 }
 
-/* The file after a kill and a resume is that of a run without: rows behind the checkpoint go,
- * and so do the columns that came there first, for they may come in another order now. */
+/* A kill and a resume leave the file of an undisturbed run: rows after the checkpoint are removed,
+ * and columns that they introduced, because these may now come in another order. */
 static void test_goes_on(void **unused)
 {
     KilnInstance self = logger_new(&kiln_logger_csv, NULL, -1);

@@ -1,4 +1,4 @@
-/* The learning rate finder: Lightning's rates (tests/record/callbacks.py), smoothing, where it
+/* The learning rate finder: Lightning's rates (tests/record/callbacks.py), smoothing, when it
  * stops, what it suggests. */
 #include <setjmp.h>
 #include <stdarg.h>

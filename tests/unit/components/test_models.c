@@ -1,5 +1,5 @@
-/* Networks against torchvision and PyTorch: names and shapes of the state dict,
- * logits, loss, gradients and running statistics; and what they refuse. */
+/* Networks against torchvision and PyTorch: names and shapes of the state dict, logits, loss,
+ * gradients and running statistics; and the options they reject. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

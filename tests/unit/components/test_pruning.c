@@ -106,7 +106,7 @@ static int64_t count_pruned(const Net *net, int64_t from, int64_t to)
     return n;
 }
 
-/* As many as asked for, the same whenever they are drawn, others in the next round. */
+/* The requested number, the same in every draw, different in the next round. */
 static void test_random_pruning(void **unused)
 {
     int64_t dim = 0;

@@ -1,4 +1,4 @@
-/* Samplers: which samples an epoch has, in which order, however many threads load them. */
+/* Samplers: the samples of an epoch and their order, for any number of loader threads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

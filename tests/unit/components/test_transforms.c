@@ -1,4 +1,4 @@
-/* The transforms. */
+/* The built-in transforms. */
 #include <math.h>
 #include <string.h>
 

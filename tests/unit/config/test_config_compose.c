@@ -1,4 +1,4 @@
-/* Composing: defaults lists, packages, overrides, errors told together. */
+/* Composing: defaults lists, packages, overrides, several errors at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,7 +150,7 @@ static void test_errors(void **unused)
     check(cases, KILN_COUNT(cases), false);
 }
 
-/* What is missing because a file could not be had is not told again. */
+/* Keys that are missing because a file is not available are not reported again. */
 static void test_no_followers(void **unused)
 {
     Tree tree = tree_make(files);

@@ -1,4 +1,4 @@
-/* !append, !remove, !replace and !delete in files: what they do, and what they tell. */
+/* !append, !remove, !replace and !delete in files: their effect and their messages. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Collections of errors: order, limits; and the excerpts that are drawn for them. */
+/* Error collections: order and limits; and the source snippets in messages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

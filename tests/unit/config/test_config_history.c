@@ -1,4 +1,4 @@
-/* Where values come from: explain, origins, bottom layers, choices. */
+/* Where values were set: explain, origins, defaults layers, group overrides. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +108,7 @@ static void test_explain(void **unused)
     (void)unused;
     if (tree_compose(&tree, &hooks, overrides, &config, &messages) < 0)
         fail_msg("%s", messages);
-    assert_int_equal(layers, 1); /* scalars over scalars need no new bottom */
+    assert_int_equal(layers, 1); /* scalars over scalars need no new layer */
     for (size_t i = 0; i < KILN_COUNT(cases); i++) {
         assert_int_equal(kiln_config_explain(config, cases[i].key, &text, &err), KILN_OK);
         assert_string_equal(without_dir(&tree, text), cases[i].want);
@@ -217,7 +217,7 @@ static void test_explain_dropped(void **unused)
     tree_remove(&tree);
 }
 
-static void test_bottom(void **unused)
+static void test_defaults_layers(void **unused)
 {
     Tree tree = tree_make(files);
     const char *const overrides[] = { "+net.new={a:1}", "net._target_=x", "~net.depth", NULL };
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(test_explain),
         cmocka_unit_test(test_changed_target),
         cmocka_unit_test(test_explain_dropped),
-        cmocka_unit_test(test_bottom),
+        cmocka_unit_test(test_defaults_layers),
         cmocka_unit_test(test_options_without_files),
         cmocka_unit_test(test_run_files),
         cmocka_unit_test(test_used_twice),

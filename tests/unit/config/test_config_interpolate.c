@@ -1,4 +1,4 @@
-/* Interpolation, resolvers, and the parts of a config as text. */
+/* Interpolation and resolvers, and parts of a config as text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

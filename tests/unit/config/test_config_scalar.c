@@ -62,7 +62,7 @@ static void test_yaml(void **unused)
         { "1e-3", KILN_SCALAR_FLOAT, NULL },
         { "1.", KILN_SCALAR_FLOAT, NULL },
         { ".5", KILN_SCALAR_FLOAT, NULL },
-        { "-.5", KILN_SCALAR_STR, NULL }, /* YAML 1.1 has no sign in front of a dot */
+        { "-.5", KILN_SCALAR_STR, NULL }, /* YAML 1.1 has no sign before a dot */
         { ".5e3", KILN_SCALAR_STR, NULL },
         { ".5e+3", KILN_SCALAR_FLOAT, NULL },
         { "+1.5", KILN_SCALAR_FLOAT, "1.5" },

@@ -1,4 +1,4 @@
-/* Arguments of a sweep taken apart into axes. Expected values are those of Hydra 1.3. */
+/* Splits sweep arguments into axes. Expected values are those of Hydra 1.3. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,7 +230,7 @@ static void test_arguments(void **unused)
     /* The option of a group may be what is swept, and keys below it too. */
     check("must", (const char *[]) { "net=tiny,large", "net.depth=3", NULL },
           "net=tiny|net=large; net.depth=3");
-    /* All that is wrong is told, each by its number. */
+    /* All errors are reported, each with the number of its argument. */
     check_says("config", (const char *[]) { "lr=1,", "wd=2", "x=range(a)", NULL },
                "argument 3 `x=range(a)`");
 }

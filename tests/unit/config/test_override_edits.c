@@ -1,4 +1,4 @@
-/* Arguments that change lists, replace mappings, count from the end, or are plain text. */
+/* Overrides that edit lists, replace mappings, count from the end, or are plain text. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The cache on disk: entries, damage, several processes at once, a disk that is full. */
+/* The cache on disk: entries, damage, several processes at once, a full disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Event files: the framing, its checksums and the messages, read back by hand; going on at a
- * position. The real TensorBoard reads them in tests/peers. */
+/* Event files: framing, checksums and messages, read back by hand; resuming at a position.
+ * TensorBoard itself reads them in tests/peers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,7 +203,7 @@ static void test_scalars(void **unused)
     kiln_events_close(events);
 }
 
-/* What stands behind the position of a checkpoint goes; what is not there is begun anew. */
+/* Everything after the position of a checkpoint is removed; a missing file is started again. */
 static void test_goes_on(void **unused)
 {
     KilnEvents *events = open_events(0);

@@ -1,6 +1,6 @@
-/* Allocations of training steps: none after the first two, and when any one of them
- * fails an error, no crash and no leak. kiln's own calls of malloc, calloc and realloc
- * are counted (the linker sends them here), those of the libraries are theirs. */
+/* Allocations of training steps: none after the first two steps; a failed allocation is an
+ * error without a crash or leak. Counts and fails kiln's own calls of malloc, calloc and
+ * realloc (the linker redirects them), not those of libraries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* detect_anomaly: the first NaN or infinity of a step is told by its layer and
- * operation, and what it was made from. */
+/* detect_anomaly: reports the first NaN or infinity of a step with its layer, operation and
+ * inputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* A gradient that a variable wants is recorded, or backward is an error: of every operation,
- * for every float input. */
+/* Backward of every operation: it records each gradient that a float input requires, or is an
+ * error. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

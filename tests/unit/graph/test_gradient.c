@@ -1,5 +1,5 @@
-/* Gradients of a whole network against finite differences, in f64 on the
- * reference backend, and the check itself. Single operations are in test_ops.c. */
+/* The gradient check itself, and gradients of a whole network against finite differences, in
+ * f64 on the reference backend. Single operations are in test_ops.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

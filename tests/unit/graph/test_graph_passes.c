@@ -1,5 +1,5 @@
-/* Joining elementwise operations to products: the same values with fewer calls, and
- * what must not be joined. */
+/* Fusing elementwise operations into products: the same values with fewer calls, and what must
+ * not be fused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

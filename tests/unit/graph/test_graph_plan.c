@@ -1,5 +1,5 @@
-/* Planning and execution, on a mock backend: reuse of plans, dead code,
- * liveness, work in place, aliases, layouts, the order of updates. */
+/* Planning and execution on a mock backend: plan reuse, dead code, liveness, in-place work,
+ * aliases, layouts, order of updates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static void test_reuse(void **unused)
     kiln_graph_free(graph);
 }
 
-/* What is asked for, and what has a place, decides the plan too. */
+/* The requested outputs and their destinations are part of the plan key. */
 /* The reshaped values of `v` before `w` is written, where w's bytes are those of v from
  * `offset` on; -1: others. Equal steps but for that. */
 static void check_overlap(KilnGraph *graph, int offset, size_t plans)
@@ -178,7 +178,7 @@ static void test_dead_code(void **unused)
     assert_int_equal(mock.n, 1);
     assert_ptr_equal(mock.log[0], &kiln_op_scale);
     assert_null(kiln_tensor_data(unused_product));
-    /* The same step asked for something else. */
+    /* The same step with another output. */
     run_one(graph, unused_product);
     assert_true(value(unused_product, 2) == 9);
     assert_null(kiln_tensor_data(y));
@@ -219,7 +219,7 @@ static void test_in_place(void **unused)
     assert_int_equal(kiln_graph_bytes(graph), LARGE * 4);
     assert_true(value(y, 3) == 1024 && data[3] == 1);
 
-    /* Not over what is asked for, nor over what is read later. */
+    /* Not over outputs, nor over what is read later. */
     kiln_graph_begin(graph);
     KilnTensor *a = kiln_scale(input(graph, LARGE, data), 2.0);
     KilnTensor *b = kiln_scale(a, 3.0);
@@ -314,7 +314,7 @@ static void test_layouts(void **unused)
     run(graph, (KilnTensor *[]) { f, a }, 2);
     assert_true(value(f, 0) == 0 && value(f, 1) == 10 && value(f, 3) == 20);
     assert_true(value(a, 0) == 0 && value(a, 3) == 4);
-    /* x; a is asked for and therefore plain, so c is converted for d; d, b. */
+    /* x; a is an output and therefore plain, so c is converted for d; d, b. */
     assert_int_equal(mock_runs(&mock, NULL), 4);
     kiln_graph_free(graph);
 }

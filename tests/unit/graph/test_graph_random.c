@@ -1,6 +1,5 @@
-/* Random steps through the planner, on the mock backend, against the same
- * steps computed at once: whatever is shared, converted or left out, the
- * results must not change. */
+/* Random steps through the planner, on the mock backend, against the same steps computed at
+ * once: sharing, converting and removing must not change results. */
 #include <stdio.h>
 #include <string.h>
 

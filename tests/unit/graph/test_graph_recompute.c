@@ -1,4 +1,4 @@
-/* Recomputing blocks: the same bytes, less memory; and how blocks are named. */
+/* Recomputing blocks: identical bytes with less memory; names of blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Recording: shapes that come out, messages when they don't fit, poison. Runs
- * nothing, so it needs no kernels. */
+/* Recording: result shapes, messages for shapes that do not fit, poison. Runs nothing, so it
+ * needs no kernels. */
 #include <stdio.h>
 #include <string.h>
 

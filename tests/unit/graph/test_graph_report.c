@@ -1,5 +1,5 @@
-/* Reports on plans: FLOPs as PyTorch counts them, which calls feed which, phases,
- * and pieces of the block. */
+/* Reports on plans: FLOPs as PyTorch counts them, which calls feed which, phases, and pieces of
+ * the block. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
-/* Fifty steps of training against PyTorch's (tests/record/curves.py): an MLP, a
- * ResNet-18, a GPT and an LSTM, in f32 and with bf16 inside; and each pass over their steps
- * left out. */
+/* Fifty training steps against PyTorch's (tests/record/curves.py): an MLP, a ResNet-18, a GPT
+ * and an LSTM, in f32 and in mixed bf16, and without each graph pass. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

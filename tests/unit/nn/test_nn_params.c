@@ -1,4 +1,4 @@
-/* The parameter store: names, places, initial values, leaves, comparison. */
+/* The parameter store: names, order, initial values, leaves, comparison. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

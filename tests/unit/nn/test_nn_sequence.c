@@ -1,6 +1,5 @@
-/* Recurrent layers, attention and transformers against PyTorch
- * (tests/record/sequence.py): outputs and gradients; and the initial values'
- * distributions. */
+/* Recurrent layers, attention and transformers against PyTorch (tests/record/sequence.py):
+ * outputs, gradients and the distributions of initial values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,10 +277,10 @@ static void check_layer(const LayerCase *c)
     KilnTensor *loss = NULL;
     for (; n_outputs < MOST_OUTPUTS && out[n_outputs] != NULL; n_outputs++) {
         KilnTensor *y = out[n_outputs];
-        KilnTensor *weighed = kiln_sum(
+        KilnTensor *weighted = kiln_sum(
             kiln_mul(y, leaf(&net, 700 + (uint32_t)n_outputs, *kiln_tensor_shape(y), NULL)));
 
-        loss = loss == NULL ? weighed : kiln_add(loss, weighed);
+        loss = loss == NULL ? weighted : kiln_add(loss, weighted);
     }
     kiln_graph_backward(net.graph, loss);
     if (kiln_graph_run(net.graph, out, n_outputs, &err) < 0)

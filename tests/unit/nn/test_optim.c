@@ -1,5 +1,4 @@
-/* Optimizers and schedulers against PyTorch's recorded curves, and the options
- * that they refuse. */
+/* Optimizers and schedulers against PyTorch's recorded curves, and the options they reject. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Charts: how many curves of which colour stand in the picture, ticks, odd values. */
+/* Charts: the curves and their colours in the picture, ticks, unusual values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

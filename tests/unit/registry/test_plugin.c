@@ -1,4 +1,4 @@
-/* Plugins: the example, and everything that must be refused without a crash. */
+/* Plugins: the example works, and faulty ones are rejected without a crash. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

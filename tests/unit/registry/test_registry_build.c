@@ -1,4 +1,4 @@
-/* Building components from a tree, and taking them down. */
+/* Building components from a config tree, and freeing them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static KilnStatus counted_init(KilnInstance *self, KilnError *err)
     for (int i = 0; i < 24; i++)
         assert_int_equal(state[i], 0);
     snprintf(order + strlen(order), sizeof(order) - strlen(order), "%s ", kiln_instance_path(self));
-    return opts->fail ? kiln_error_set(err, KILN_E_RANGE, "told to fail") : KILN_OK;
+    return opts->fail ? kiln_error_set(err, KILN_E_RANGE, "asked to fail") : KILN_OK;
 }
 
 static void counted_release(KilnInstance *self)
@@ -185,9 +185,9 @@ static void test_failure_releases_everything(void **unused)
         const char *yaml, *want;
         int started;
     } cases[] = {
-        { "a: {_target_: counted, fail: true, inner: counted}\n", "a: told to fail", 2 },
+        { "a: {_target_: counted, fail: true, inner: counted}\n", "a: asked to fail", 2 },
         { "a: {_target_: counted, inner: {_target_: counted, fail: true}}\n",
-          "a.inner: told to fail", 1 },
+          "a.inner: asked to fail", 1 },
         { "a: {_target_: counted, inner: {_target_: net, depth: 19}}\n",
           "a.inner: depth 19 is none of 18, 34, 50", 0 },
         { "a: {_target_: counted, inner: {_target_: wide}}\n",

@@ -1,4 +1,4 @@
-/* Checking whole trees: what is found, what is said, in which order. */
+/* Checking whole config trees: the errors, their messages and their order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,7 +227,7 @@ static void test_a_component_checks_across_options(void **unused)
     free(text);
 }
 
-/* A wrong value is told where it was written, and through which references it came. */
+/* A wrong value is reported where it was written, with the references that lead to it. */
 static void test_through_references(void **unused)
 {
     static const Case cases[] = {
@@ -379,7 +379,7 @@ static void test_shared_nodes_are_checked_once(void **unused)
     free(text);
 }
 
-static void test_a_broken_reference_is_told_where_it_stands(void **unused)
+static void test_a_broken_reference_is_reported_at_its_line(void **unused)
 {
     char *text = check("task: {_target_: toy}\nmodel: {_target_: net}\nlr: ${learning_rate}\n",
                        NULL);
@@ -406,7 +406,7 @@ int main(void)
         cmocka_unit_test(test_hidden_sections),
         cmocka_unit_test(test_all_in_file_order),
         cmocka_unit_test(test_shared_nodes_are_checked_once),
-        cmocka_unit_test(test_a_broken_reference_is_told_where_it_stands),
+        cmocka_unit_test(test_a_broken_reference_is_reported_at_its_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

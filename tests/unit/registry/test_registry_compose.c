@@ -1,4 +1,4 @@
-/* What options tables put below a composed tree. */
+/* The defaults layer: options tables below a composed tree. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -216,7 +216,7 @@ static void test_components_in_structs(void **unused)
     kiln_config_free(config);
 }
 
-static void test_an_unknown_target_is_told_before_what_follows(void **unused)
+static void test_an_unknown_target_is_reported_before_what_follows(void **unused)
 {
     const char *overrides[] = { "model._target_=model/netx", "model.width=5", NULL };
     KilnConfig *config = NULL;
@@ -328,7 +328,7 @@ int main(void)
         cmocka_unit_test(test_a_removed_nested_option_falls_back),
         cmocka_unit_test(test_nested_defaults_go),
         cmocka_unit_test(test_components_in_structs),
-        cmocka_unit_test(test_an_unknown_target_is_told_before_what_follows),
+        cmocka_unit_test(test_an_unknown_target_is_reported_before_what_follows),
         cmocka_unit_test(test_components_are_group_options),
         cmocka_unit_test(test_a_foreign_tree_stays_as_it_is),
         cmocka_unit_test(test_without_registry),

@@ -1,6 +1,5 @@
-/* Random trees, most of them nonsense: composing, checking and building end in
- * an error or a component, never in a crash; and what passes the check can be
- * built. */
+/* Random config trees, mostly invalid: composing, checking and building give an error or a
+ * component, never a crash; and what passes the check can be built. */
 #include <string.h>
 
 #include "tests/support/cmocka.h"

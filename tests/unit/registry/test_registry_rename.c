@@ -132,7 +132,7 @@ static void test_both_names(void **unused)
 }
 
 /* What is only referred to is not known to be a table's when names are moved. */
-static void test_behind_a_reference(void **unused)
+static void test_through_a_reference(void **unused)
 {
     Result result = compose(ROOT "window: \"${w}\"}}\nw: {size: 3}\n", NULL, NULL);
 
@@ -163,7 +163,7 @@ int main(void)
         cmocka_unit_test(test_accepted),
         cmocka_unit_test(test_one_warning_for_one_place),
         cmocka_unit_test(test_both_names),
-        cmocka_unit_test(test_behind_a_reference),
+        cmocka_unit_test(test_through_a_reference),
         cmocka_unit_test(test_the_key_keeps_its_history),
     };
 

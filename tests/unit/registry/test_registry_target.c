@@ -1,4 +1,4 @@
-/* Finding components by kind and name, and by what _target_ says. */
+/* Looking up components by kind and name, and by _target_. */
 #include <string.h>
 
 #include "registry/builtin.h"

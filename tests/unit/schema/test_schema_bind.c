@@ -1,4 +1,4 @@
-/* From checked trees to options structs and back to nothing. */
+/* Loading checked config trees into options structs, and freeing them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -131,7 +131,7 @@ static void test_note(void **unused)
                 "                               note of m.name\n");
 }
 
-/* However narrow, no word is lost and no line is longer than its longest word asks. */
+/* In any width, no word is lost and no line is longer than its longest word requires. */
 static void test_wraps_without_cutting(void **unused)
 {
     static const char words[] = "one two three|four|five six, seven eight";

@@ -1,4 +1,4 @@
-/* JSON Schema of options tables: each type, shape and mark in a row. */
+/* JSON Schema of options tables: one table row for each type, shape and flag. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The journal of a sweep: torn and foreign lines, owning it, and jobs read back. */
+/* The journal of a sweep: torn and foreign lines, its owner, jobs read back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static KilnJournal *open_journal(void)
     return journal;
 }
 
-/* The jobs that the journal tells of. */
+/* The jobs in the journal. */
 static KilnReplay replay(KilnJobs *jobs, size_t *skipped, KilnStatus want)
 {
     KilnJournal *journal = open_journal();

@@ -1,5 +1,5 @@
-/* Safetensors: a file by the reference package, round trips, damaged and
- * hostile files, a disk that is full. */
+/* Safetensors: a file of the reference package, round trips, damaged and malicious files, a
+ * full disk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Flight records: the ring, what is there after a process ends anywhere, damaged files. */
+/* Flight records: the ring buffer, its contents after a process ends at any point, damaged
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Checkpoints: exact resume from every step, atomic saving, damaged folders,
- * other models, which are kept, and how they are found. */
+/* Checkpoints: exact resume from every step, atomic saves, damaged folders, other models, which
+ * ones are kept, and lookup. */
 #define _XOPEN_SOURCE 700 /* utimes */
 #include <jansson.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* Which checkpoints model_checkpoint keeps, when early_stopping stops and what ema averages,
- * against what Lightning's callbacks did with the same options and metrics
+/* The checkpoints of model_checkpoint, the stop of early_stopping and the averages of ema,
+ * against Lightning's callbacks with the same options and metrics
  * (tests/record/lightning_callbacks.py). */
 #include <dirent.h>
 #include <jansson.h>
@@ -22,7 +22,7 @@ static struct Script {
     size_t n, validations;
     int64_t fail_at;  /* on_train_batch_end fails at this step; 0: never */
     json_t *listings; /* of checkpoints/, one an epoch */
-    /* With `shares`: the sum of the weights behind each step, with these shares; then how far the
+    /* With `shares`: the sum of the weights after each step, with these shares; then how far the
      * average of the weights is from it at the end. */
     const json_t *shares;
     int64_t seen; /* steps */
@@ -62,7 +62,7 @@ static json_t *listing(const char *run)
     return list;
 }
 
-/* At the end, behind epoch 3 and step 28, where m is 0.2 and nothing was logged as "never". */
+/* At the end, after epoch 3 and step 28, where m is 0.2 and nothing was logged as "never". */
 static void check_formats(const KilnTrainer *trainer)
 {
     static const struct {
@@ -96,7 +96,7 @@ static void check_formats(const KilnTrainer *trainer)
 
 /* ---- Averages of the weights ---- */
 
-/* All trained values, one behind the other, are at most as many as script.sum has. */
+/* All trained values together are at most as many as script.sum has. */
 static void add_weights(KilnTrainer *trainer)
 {
     const int64_t step = kiln_trainer_global_step(trainer);

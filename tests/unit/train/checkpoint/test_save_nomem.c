@@ -1,6 +1,6 @@
-/* Allocations of saving: when any one of them fails, or all from there on, the run ends with an
- * error or as if nothing had been, and what it leaves goes on to the same bytes. kiln's own calls
- * of malloc, calloc and realloc are counted (the linker sends them here), and those of jansson. */
+/* Allocations of a save: if one fails, or all after it, the run ends with an error or continues
+ * unharmed, and its folder resumes to identical bytes. Counts kiln's own calls of malloc,
+ * calloc and realloc (the linker redirects them) and those of jansson. */
 #include <jansson.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Checkpoints by their owners: who keeps which, what is tidied up, what components put into them,
- * and what comes back. */
+/* Checkpoints by owner: which ones an owner keeps and prunes, what components save in them, and
+ * what they load. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static const KilnField saver_fields[] = {
     KILN_FIELD_I64(SaverOpts, keep, "1", 0, 8, "folders"),
     KILN_FIELD_I64(SaverOpts, shape, "3", 1, 3, "of the sums"),
     KILN_FIELD_BOOL(SaverOpts, weights_only, "false", "without the rest"),
-    KILN_FIELD_BOOL(SaverOpts, tidies, "true", "tidy up"),
+    KILN_FIELD_BOOL(SaverOpts, tidies, "true", "prune"),
     KILN_FIELD_BOOL(SaverOpts, at_epoch_end, "false", "instead of at steps"),
     KILN_FIELD_END,
 };
@@ -185,7 +185,7 @@ static const KilnCallbackOps saver_ops = {
 static const KilnComponent saver_component = {
     .kind = KILN_KIND_CALLBACK,
     .name = "test_saver",
-    .summary = "Save as told",
+    .summary = "Save at fixed steps",
     KILN_FIELDS(saver_fields),
     .opts_size = sizeof(SaverOpts),
     .state_size = sizeof(SaverState),
@@ -309,7 +309,7 @@ static void test_weights_alone(void **unused)
     assert_false(exists("on"));
 }
 
-static void test_strays_are_tidied_by_their_owner(void **unused)
+static void test_owners_prune_leftover_checkpoints(void **unused)
 {
     const char *options = ONE("every:5,keep:1");
     char overrides[512], from[256], to[256];
@@ -332,7 +332,7 @@ static void test_strays_are_tidied_by_their_owner(void **unused)
     snprintf(overrides, sizeof(overrides), "%s ckpt_path=%s/run", options, work);
     fit_well("run", overrides, "finished");
     assert_string_equal(folders("run"), "epoch=002-step=15 last mine");
-    /* Whoever does not tidy up keeps what it had; 15 was held by `last` alone. */
+    /* An owner that does not prune keeps its checkpoints; 15 was held by `last` alone. */
     fit_well("lax", ONE("every:1,keep:8"), "finished");
     snprintf(overrides, sizeof(overrides),
              "%s trainer.max_steps=11 ckpt_path=%s/lax/checkpoints/epoch=001-step=10",
@@ -365,7 +365,7 @@ int main(void)
         RUN_TEST(test_two_owners_of_one_folder),
         RUN_TEST(test_state_comes_back),
         RUN_TEST(test_weights_alone),
-        RUN_TEST(test_strays_are_tidied_by_their_owner),
+        RUN_TEST(test_owners_prune_leftover_checkpoints),
         RUN_TEST(test_damaged_files_of_components),
     };
 

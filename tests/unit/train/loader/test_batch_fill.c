@@ -1,5 +1,4 @@
-/* What the loader makes of samples in a batch: transforms of batches, and samples of
- * different lengths. */
+/* How the loader fills batches: batch transforms, and samples of different lengths. */
 #include <math.h>
 #include <string.h>
 
@@ -345,7 +344,7 @@ static KilnLoaderSpec text_spec(int workers, size_t n_buckets, bool by_length)
     };
 }
 
-/* What is in a batch is what the data set has, and padding behind it. */
+/* A batch has the samples of the data set, followed by padding. */
 static void check_texts(const KilnBatch *batch)
 {
     const int32_t *tokens = batch->data[0];

@@ -1,4 +1,4 @@
-/* Telling that data loading is the bottleneck: the line, and that its number is right. */
+/* The report that data loading is the bottleneck: its line and its number. */
 #include <stdio.h>
 #include <string.h>
 

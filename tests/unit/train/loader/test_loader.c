@@ -1,4 +1,4 @@
-/* The loader: order, bytes, workers, resume, samples left out, errors. */
+/* The loader: order, bytes, workers, resume, skipped samples, errors. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The order of all hooks, as Lightning 2.6 has it but for what docs/lightning.md tells: a trace of
- * a plain callback (C), the module (M), one that monitors (W) and one that saves (K). */
+/* The order of all hooks, as in Lightning 2.6 except for what docs/lightning.md lists: a trace
+ * of a plain callback (C), the module (M), one that monitors (W) and one that saves (K). */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,14 +10,13 @@
 
 /* ---- The trace -------------------------------------------------------------------------- */
 
-/* "fit_start" when all four were called, one behind the other in this order; "fit_start:CK" when
- * only these. */
+/* "fit_start" if all four were called in this order; "fit_start:CK" if only these. */
 static struct Trace {
     char text[8192];
     char hook[32], who[8];
-    int64_t fail_at; /* C fails in on_train_batch_end behind this batch; 0: never */
-    int64_t stop_at; /* it has the run interrupted there */
-    int64_t skip_at; /* in front of this batch of the first epoch it leaves out the rest; 0: no */
+    int64_t fail_at; /* C fails in on_train_batch_end after this batch; 0: never */
+    int64_t stop_at; /* C interrupts the run there */
+    int64_t skip_at; /* C skips the rest of the first epoch before this batch; 0: no */
     KilnError why;   /* of on_exception */
 } trace;
 
@@ -43,7 +42,7 @@ static void note(const char *who, const char *hook)
     strncat(trace.who, who, sizeof(trace.who) - strlen(trace.who) - 1);
 }
 
-/* What C does in front of a batch. */
+/* C before a batch. */
 static void disturb(const char *who, const char *hook, KilnTrainer *trainer)
 {
     if (strcmp(who, "C") == 0 && strcmp(hook, "on_train_batch_start") == 0 && trace.skip_at > 0 &&
@@ -132,7 +131,7 @@ static const char *short_name(const char *hook)
         .on_exception = who##_exception, .rank = rank_                                             \
     };
 
-/* What a recording hook is told fits its place. */
+/* Checks that the arguments of a recording hook fit its position. */
 static void check(const KilnRecording *at, const char *hook)
 {
     const bool gradients = strcmp(hook, "before_zero_grad") != 0 &&
@@ -254,7 +253,7 @@ static void test_two_epochs(void **unused)
                  "train_epoch_end train_end fit_end teardown");
 }
 
-/* The rest of the first epoch is left out in front of its fourth batch: no end of that batch, no
+/* The rest of the first epoch is skipped before its fourth batch: no end of that batch, no
  * validation, the epoch ends, and what waited for its group makes a step. */
 static void test_skip_epoch(void **unused)
 {
@@ -279,7 +278,7 @@ static void test_skip_epoch(void **unused)
                  "train_end fit_end teardown");
 }
 
-/* An interrupt behind batch 3, where validation is due; then what is left, with that validation
+/* An interrupt after batch 3, where validation is due; then what is left, with that validation
  * first, and neither a sanity check nor a second start of the epoch. */
 static void test_interrupt_and_resume(void **unused)
 {

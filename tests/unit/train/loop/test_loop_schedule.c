@@ -1,5 +1,5 @@
-/* Whose turn it is in the training loop, with the numbers that Lightning 2.6 shows for 7 training
- * batches and 3 of validation. */
+/* When the training loop validates, logs and ends, with Lightning 2.6's numbers for 7 training
+ * and 3 validation batches. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +107,7 @@ static void test_runs(void **unused)
         { SHARE(1.0), &one, &two, NULL, 9, -1, 1, 2, "v7 v14 end b14 s14" },
         { SHARE(1.0), &one, NULL, &five, 9, -1, 1, 2, "v7 end b7 s7" },
         { SHARE(1.0), &one, &one, &five, 9, -1, 1, 9, "v7 v9 end b9 s9" },
-        /* with the last batch of an epoch, behind which validation is not due */
+        /* with the last batch of an epoch, after which validation is not due */
         { SHARE(1.0), &two, NULL, NULL, 9, -1, 1, 7, "v7 end b7 s7" },
         { COUNT(5), &one, NULL, NULL, 9, -1, 1, 14, "v5 v12 v14 end b14 s14" },
         { COUNT(9), NULL, NULL, NULL, 9, -1, 1, 7, "v7 end b7 s7" },
@@ -213,7 +213,7 @@ static void test_limits(void **unused)
     }
 }
 
-/* After an interval of time; not twice at one place, nor in front of an epoch. */
+/* After a time interval; not twice at one position, nor before an epoch. */
 static void test_time(void **unused)
 {
     KilnTrainerOptions options = defaults();

@@ -1,5 +1,5 @@
-/* Whole runs: the run folder, stopping, failing, testing and
- * predicting. Checkpoints are in test_checkpoint.c. */
+/* Whole runs: the run folder, stopping, failing, testing and predicting. Checkpoints are in
+ * test_checkpoint.c. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

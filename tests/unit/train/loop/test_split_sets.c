@@ -1,4 +1,4 @@
-/* Several sets of samples in a split, and data that is loaded anew while a run trains. */
+/* Several data sets in a split, and data that is reloaded during a run. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -245,7 +245,7 @@ static void test_names_refused(void **unused)
     assert_non_null(strstr(err.text, "1 to 8 are possible"));
 }
 
-/* ---- Loading anew ------------------------------------------------------------------------- */
+/* ---- Reloading ---------------------------------------------------------------------------- */
 
 #define RELOADS                                                                                    \
     SETS "trainer.reload_dataloaders_every_n_epochs=2 trainer.max_epochs=4 test=false "            \
@@ -261,7 +261,7 @@ static void test_reload(void **unused)
     json_decref(summary);
 }
 
-/* From each batch on, a run that goes on sees the data that it would have seen. */
+/* A run that resumes at any batch sees the same data. */
 static void test_reload_and_resume(void **unused)
 {
     char on[512];

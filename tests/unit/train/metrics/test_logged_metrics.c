@@ -1,4 +1,4 @@
-/* Metrics: names, means, bests, what loggers get, and the way through a checkpoint. */
+/* Logged metrics: names, means, best values, what loggers receive, and saving in checkpoints. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

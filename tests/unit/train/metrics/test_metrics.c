@@ -1,6 +1,5 @@
-/* Metrics against values that scikit-learn, torchmetrics, sacrebleu and seqeval gave
- * (tests/record/metrics.py), built by name through the registry and fed through the
- * public header alone; the same bytes for any batch size. */
+/* Metrics against scikit-learn, torchmetrics, sacrebleu and seqeval (tests/record/metrics.py),
+ * through the registry and the public header alone; identical bytes for any batch size. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Optimizers, schedules with state, clipping and averaged weights in whole runs:
- * what a run that was cut and resumed ends with, and what a run refuses. */
+/* Optimizers, stateful schedules, clipping and averaged weights in whole runs: results of an
+ * interrupted and resumed run, and rejected options. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The live page: what one process tells, another sees whole, whatever happens to the file. */
+/* The live page: what one process publishes, another reads whole, whatever happens to the file. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <fcntl.h>
 #include <math.h>

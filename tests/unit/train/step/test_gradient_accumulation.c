@@ -1,5 +1,5 @@
-/* Which batches make an optimizer step, and of what: accumulated gradients against PyTorch's,
- * batches that a module leaves out, gradients that wait at the end of an epoch. */
+/* Which batches form an optimizer step: accumulated gradients against PyTorch's, batches that a
+ * module skips, gradients pending at the end of an epoch. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -255,7 +255,7 @@ static KilnStatus picky_batch_end(KilnInstance *self, KilnTrainer *trainer, Kiln
     return KILN_OK;
 }
 
-/* In front of the first batch it knows of none. */
+/* Before the first batch there is none. */
 static KilnStatus picky_setup(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
                               KilnError *err)
 {

@@ -1,5 +1,4 @@
-/* Modules that drive their own steps: what is updated, by which optimizer, with which plans; and
- * that a run of them goes on exactly. */
+/* Manual optimization: which optimizer updates what, with which plans; and exact resume. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
