@@ -1,4 +1,4 @@
-/* Reference of in-place updates other than optimizers: running averages, counters, limits; and of
+/* Reference of in-place updates except optimizers: running averages, counters, limits; and of
  * the gradient norm and the clipping factor. */
 #include "backend/ref/ref.h"
 

@@ -1,4 +1,4 @@
-/* In-place updates other than optimizers: running averages, counters and limits; also the
+/* In-place updates except optimizers: running averages, counters and limits; also the
  * gradient norm and the clipping factor. In-place operations have no output, and none has a
  * gradient. Optimizers are in graph/ops/optimizers.c; kernels in backend/cpu/kernels/updates.c. */
 #include "graph/op_check.h"

@@ -1,4 +1,4 @@
-/* In-place updates other than optimizers, and gradient clipping by norm. */
+/* In-place updates except optimizers, and gradient clipping by norm. */
 #ifndef KILN_GRAPH_OPS_UPDATES_H
 #define KILN_GRAPH_OPS_UPDATES_H
 

@@ -1,4 +1,4 @@
-/* Kernels of in-place updates other than optimizers: running averages, counters, limits; and of the
+/* Kernels of in-place updates except optimizers: running averages, counters, limits; and of the
  * gradient norm and the clipping factor. Optimizers: backend/cpu/kernels/optimizers.c. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels/update_tiles.h"
