@@ -16,7 +16,7 @@ static const KilnCallbackOps *callback_ops(const KilnInstance *callback)
     return kiln_instance_component(callback)->ops.callback;
 }
 
-/* Insertion keeps the order of the config within a rank. */
+/* Insertion sort is stable: within a rank, the order of the config remains. */
 static void sort_callbacks(KilnTrainer *trainer)
 {
     for (size_t i = 1; i < trainer->n_callbacks; i++) {

@@ -5,7 +5,7 @@
 #include "kiln/trainer.h"
 #include "train/loader/loader.h"
 
-/* What a hook asked to leave out. */
+/* What a hook requested to skip. */
 typedef enum KilnSkipScope { KILN_SKIP_NOTHING, KILN_SKIP_BATCH, KILN_SKIP_EPOCH } KilnSkipScope;
 
 /* The current training batch. */

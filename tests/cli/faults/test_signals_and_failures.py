@@ -238,7 +238,7 @@ class SignalsAndFailures(Braked):
             self.assertEqual(summary["status"], "interrupted")
             self.assertEqual(summary["signal"], number.name)
             self.assertIn(number.name, summary["reason"])
-            self.assertRegex(out, "(?m)^go on +train resume=run$")
+            self.assertRegex(out, "(?m)^resume +train resume=run$")
             self.assertEqual(self.state()["step"], summary["steps"])
 
     def test_within_a_group_of_batches(self):

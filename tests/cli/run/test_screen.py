@@ -209,7 +209,7 @@ class OnATerminal(Braked):
         text = terminal.close(143)
         self.assertNotIn("━", text)
         self.assertIn("interrupted by SIGTERM", text)
-        command = re.search(r"(?m)^go on +(train .*)$", text).group(1)
+        command = re.search(r"(?m)^resume +(train .*)$", text).group(1)
         os.rename(self.path("run"), self.path("moved"))
         os.rename(self.path("moved"), self.path("run"))
         out = subprocess.run(["sh", "-c", command + " trainer.max_epochs=2"], cwd=self.dir, text=True,
