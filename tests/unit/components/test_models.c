@@ -403,10 +403,10 @@ static void test_vision_refuses_data(void **unused)
           "needs a feature \"label\"" },
         { { .n_features = 2, .features = { flat, label }, .n_classes = 10 },
           KILN_E_SHAPE,
-          "yields f32 [784]" },
+          "has f32 [784]" },
         { { .n_features = 2, .features = { image, label }, .n_classes = 1 },
           KILN_E_SHAPE,
-          "needs at least 2, but the data has 1" },
+          "needs at least 2 classes, but the data has 1" },
     };
     static const char *const overrides[] = {
         "++model._target_=model/linear",
