@@ -91,7 +91,7 @@ class LrFinder(Runs):
         out, _ = self.train("other", *BY_HAND, *self.FINDER, "optimizer.lr=0.1", "callbacks.lr_finder.attr_name=optimizer.lr")
         self.assertIn("callbacks.lr_finder: optimizer.lr=", out)
         out, _ = self.train("few", *BY_HAND, *self.FINDER, "callbacks.lr_finder.num_training_steps=9")
-        self.assertIn("num_training_steps=9 are too few", out)
+        self.assertIn("num_training_steps=9 is too small", out)
         out, _ = self.train("late", *BY_HAND, *self.FINDER, "callbacks.lr_finder.min_lr=5")
         self.assertIn("the loss does not fall from min_lr=5 on", out)
         out, _ = self.train("early", *BY_HAND, *self.FINDER, "callbacks.lr_finder.max_lr=0.05")
@@ -149,7 +149,7 @@ class BatchSizeFinder(Runs):
                 out, _ = self.train(f"{mode}{mib}", *wide, *self.FINDER, f"callbacks.batch_size_finder.mode={mode}",
                                     "callbacks.batch_size_finder.margin=0", "callbacks.batch_size_finder.max_val=20000",
                                     "callbacks.batch_size_finder.steps_per_trial=1", preexec_fn=limit)
-                found = re.search(r"batch_size=(\d+); the largest is (\d+) \((\d+) of the (\d+) MiB", out)
+                found = re.search(r"batch_size=(\d+); the largest is (\d+) \((\d+) of (\d+) MiB", out)
                 sizes[mode, mib] = size = int(found.group(1))
                 self.assertLessEqual(int(found.group(3)), int(found.group(4)))
                 self.assertIn(f"batch_size: {size}", read(self.path(f"{mode}{mib}/.kiln/config.yaml"), "r"))
@@ -162,7 +162,7 @@ class BatchSizeFinder(Runs):
 
     def test_nothing_fits(self):
         self.refused(*BY_HAND, *self.FINDER, "callbacks.batch_size_finder.init_val=9000", says=["init_val", "at most max_val"])
-        self.refused(*BY_HAND, *self.FINDER, "callbacks.batch_size_finder.batch_arg_name=lr", says=["batch_arg_name=lr", "the same memory"])
+        self.refused(*BY_HAND, *self.FINDER, "callbacks.batch_size_finder.batch_arg_name=lr", says=["batch_arg_name=lr", "does not change the memory"])
 
     def test_command(self):
         out, _ = self.run_kiln("tune", "batch_size", *BY_HAND, "callbacks.batch_size_finder.max_val=64", program="kiln")
@@ -255,7 +255,7 @@ class Finetuning(Runs):
     def test_mistakes(self):
         self.refused(*TINY, self.phases("{first: {params: ['layer.*']}}"), says=["layer.*", "matches no trained parameter", "layers.0"])
         self.refused(*TINY, self.phases("{all: {params: ['*']}}"), says=["freeze all parameters in epoch 0"])
-        self.refused(*TINY, self.phases("{}"), says=["names nothing to freeze"])
+        self.refused(*TINY, self.phases("{}"), says=["nothing to freeze"])
 
 
 class Weights(Runs):
