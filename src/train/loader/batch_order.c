@@ -45,7 +45,7 @@ static KilnStatus check_memory(const KilnLoaderSpec *spec, const KilnSampling *s
         return KILN_OK;
     return kiln_error_set(
         err, KILN_E_NOMEM,
-        "sampler %s needs %s of memory for %s samples, but %s are available; use fewer training "
+        "sampler %s needs %s of memory for %s samples, and %s are available; use fewer training "
         "samples, or sampler shuffle",
         kiln_instance_name(spec->sampler), kiln_bytes_text((double)needed, need),
         kiln_commas_text(spec->dataset.count, count),

@@ -1,4 +1,4 @@
-/* What a run tells its live page: where it is, batch by batch, and some times a second how fast. */
+/* Publishes a run on its live page: the position batch by batch, rates a few times a second. */
 #include "train/report/live_status.h"
 
 #include <math.h>
