@@ -161,7 +161,7 @@ static void test_reload(void **unused)
     assert_int_equal(open_split(&built, KILN_VAL).count, 3);
     put_png("data/train/bird/new.png", 6, 8, 50);
     assert_int_equal(data_ops(&built)->reload(built.instance, 4, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "classes changed"));
+    assert_non_null(strstr(err.text, "class folders changed"));
     built_free(&built);
     put_small_set();
     folder_or_fail("", &built);
@@ -256,7 +256,7 @@ static void test_errors(void **unused)
           "",
           "val: the class \"bees\" is not among the 2 classes of the training set; is it "
           "\"bee\"?" },
-        { { "train/a/1.png", "train/b/1.png", NULL }, "val_fraction: 0.9", "too few to be split" },
+        { { "train/a/1.png", "train/b/1.png", NULL }, "val_fraction: 0.9", "too few to split" },
         { { "train/a/1.png", "train/a/wide.png", "train/b/1.png", NULL },
           "",
           "a/wide.png is 6 x 9 but " },
@@ -265,7 +265,7 @@ static void test_errors(void **unused)
           "an image of 6 x 8 with padding 0 is smaller than the window of 32 x 32" },
         { { "train/a/1.png", "train/b/1.png", NULL },
           "transforms: [{ _target_: transform/normalize, mean: [0, 0], std: [1, 1] }]",
-          "mean and std are for 2 channels, the images have 3" },
+          "mean and std have 2 channels, but the images have 3" },
         { { "train/a/1.png", "train/b/1.png", NULL },
           "transforms: [{ _target_: transform/normalize, mean: [0, 0], std: [1, 1, 1] }]",
           "mean has 2 numbers and std 3" },
