@@ -296,6 +296,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/share/doc/kiln/docs $(addprefix $(DESTDIR)$(PREFIX)/share/doc/kiln/,$(EXAMPLES))
 	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/kiln/
 	install -m 644 docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kiln/docs/
+	install -D -m 644 bench/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/bench/README.md
+	install -D -m 644 tests/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/tests/README.md
 	for dir in $(EXAMPLES); do \
 		install -m 644 $$dir/* $(DESTDIR)$(PREFIX)/share/doc/kiln/$$dir/ || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
