@@ -55,7 +55,7 @@ static void slice_run(KilnCall *call)
         kiln_ref_set(y, i, kiln_ref_get(x, through(call->attrs, &y->shape, &x->shape, i)));
 }
 
-static void place_run(KilnCall *call)
+static void pad_run(KilnCall *call)
 {
     const KilnWindowAttrs *attrs = call->attrs;
     const KilnArg *x = &call->inputs[0];
@@ -202,8 +202,8 @@ static void cumsum_run(KilnCall *call)
         double sum = 0.0;
 
         for (int64_t k = 0; k < n; k++) {
-            const int64_t place = attrs->reverse != 0 ? n - 1 - k : k;
-            const int64_t i = (line / inner * n + place) * inner + line % inner;
+            const int64_t position = attrs->reverse != 0 ? n - 1 - k : k;
+            const int64_t i = (line / inner * n + position) * inner + line % inner;
 
             sum += kiln_ref_get(&call->inputs[0], i);
             kiln_ref_set(&call->outputs[0], i, sum);
@@ -213,7 +213,7 @@ static void cumsum_run(KilnCall *call)
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_slice, .run = slice_run },
-    { .op = &kiln_op_place, .run = place_run },
+    { .op = &kiln_op_pad, .run = pad_run },
     { .op = &kiln_op_concat, .run = concat_run },
     { .op = &kiln_op_split, .run = split_run },
     { .op = &kiln_op_triangle, .run = triangle_run, .in_place = 1 },

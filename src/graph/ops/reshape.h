@@ -8,7 +8,7 @@
     X(reshape)                                                                                     \
     X(permute)                                                                                     \
     X(slice)                                                                                       \
-    X(place)                                                                                       \
+    X(pad)                                                                                         \
     X(concat)                                                                                      \
     X(split)                                                                                       \
     X(triangle)
@@ -19,7 +19,7 @@ enum { KILN_MAX_PIECES = 8 };
 /* reshape             x -> y (same bytes)                 KilnShapeAttrs
  * permute             x -> y                              KilnPermuteAttrs
  * slice               x -> y;  y[i] = x[start + i*step]             KilnWindowAttrs
- * place               x -> y;  y[start + i*step] = x[i], else value KilnWindowAttrs
+ * pad                 x -> y;  y[start + i*step] = x[i], else value KilnWindowAttrs
  * concat              up to 8 inputs -> y                 KilnConcatAttrs
  * split               x -> up to 8 outputs                KilnSplitAttrs
  * triangle            x [..., R, C] -> y; value where column - row is above (upper:

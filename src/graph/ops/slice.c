@@ -1,5 +1,5 @@
-/* Operations that cut and join tensors: slice, place, concat, split, triangle, and those composed
- * of them. */
+/* Operations that cut and join tensors: slice, pad, concat, split, triangle, and those
+ * composed of them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static KilnWindowAttrs whole_window(const KilnShape *shape)
     return attrs;
 }
 
-/* ---- slice, place -------------------------------------------------------------- */
+/* ---- slice, pad -------------------------------------------------------------- */
 
 /* Checks that the window, `count` elements from start by step, lies within the axis. */
 static KilnStatus check_window(const KilnWindowAttrs *attrs, int axis, int64_t count, int64_t size,
@@ -63,10 +63,10 @@ static void gradient_slice(KilnNode *node, KilnTensor *const *dy, KilnTensor **d
     KilnWindowAttrs attrs = *(const KilnWindowAttrs *)node->attrs;
 
     kiln_shape_store(&attrs.shape, &node->inputs[0]->shape);
-    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_place, dy, 1, &attrs);
+    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_pad, dy, 1, &attrs);
 }
 
-static KilnStatus infer_place(KilnNode *node, KilnError *err)
+static KilnStatus infer_pad(KilnNode *node, KilnError *err)
 {
     const KilnWindowAttrs *attrs = node->attrs;
     const KilnTensor *x = node->inputs[0];
@@ -79,7 +79,7 @@ static KilnStatus infer_place(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
-static void gradient_place(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+static void gradient_pad(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     KilnWindowAttrs attrs = *(const KilnWindowAttrs *)node->attrs;
 
@@ -100,13 +100,13 @@ const KilnOp kiln_op_slice = {
     .bf16_outputs = 1,
 };
 
-const KilnOp kiln_op_place = {
-    .name = "place",
+const KilnOp kiln_op_pad = {
+    .name = "pad",
     .n_inputs = 1,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnWindowAttrs),
-    .infer = infer_place,
-    .gradient = gradient_place,
+    .infer = infer_pad,
+    .gradient = gradient_pad,
     .autocast = KILN_AUTOCAST_FOLLOW,
     .bf16_inputs = 1,
     .bf16_outputs = 1,
@@ -203,7 +203,7 @@ KilnTensor *kiln_pad(KilnTensor *x, const int64_t *before, const int64_t *after,
                                      before[axis], after[axis], axis);
         attrs.start[axis] = before[axis];
     }
-    return kiln_graph_record(x->graph, &kiln_op_place, &x, 1, &attrs);
+    return kiln_graph_record(x->graph, &kiln_op_pad, &x, 1, &attrs);
 }
 
 /* ---- concat -------------------------------------------------------------------- */

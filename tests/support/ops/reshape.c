@@ -103,13 +103,13 @@ BUILD(build_pad_labels)
     return kiln_pad(leaf[0], before, after, -100.0);
 }
 
-static const Case cases_place[] = {
+static const Case cases_pad[] = {
     { "pad", build_pad, "g", .shape = { SHAPE(2, 3, 4) }, .arg = { 0, 1, 2, 1, 0, 3 } },
     { "pad, large", build_pad, "g", .shape = { SHAPE(3, 101, 211) }, .arg = { 0, 1, 1, 0, 1, 1 } },
     { "pad, i32", build_pad_labels, "l", .shape = { SHAPE(7) }, .arg = { 2, 5 } },
     { "pad, u8", build_pad_labels, "m", .shape = { SHAPE(7) }, .arg = { 2, 0 } },
 };
-SAMPLES(place)
+SAMPLES(pad)
 
 BUILD(build_concat)
 {

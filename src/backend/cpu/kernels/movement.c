@@ -1,5 +1,5 @@
-/* Kernels that only move bytes, of any element type: reshape, permute, slice, place, concat, split,
- * broadcast of a row. */
+/* Kernels that only move bytes, of any element type: reshape, permute, slice, pad,
+ * concat, split, broadcast of a row. */
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
@@ -103,7 +103,7 @@ static void element_of(KilnDType dtype, double value, char ret[8])
     }
 }
 
-static void place_run(KilnCall *call)
+static void pad_run(KilnCall *call)
 {
     const KilnWindowAttrs *attrs = call->attrs;
     const KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
@@ -135,9 +135,9 @@ static void copy_piece(int threads, const KilnArg *part, const KilnArg *whole, i
 
     kiln_plain_steps(&part->shape, part_step);
     kiln_plain_steps(&whole->shape, whole_step);
-    char *place = (char *)whole->data + from * whole_step[axis] * (int64_t)copy.size;
-    copy.from = out ? place : part->data;
-    copy.to = out ? part->data : place;
+    char *start = (char *)whole->data + from * whole_step[axis] * (int64_t)copy.size;
+    copy.from = out ? start : part->data;
+    copy.to = out ? part->data : start;
     kiln_strided_copy(threads, copy);
 }
 
@@ -206,7 +206,7 @@ static const KilnKernel kernels[] = {
       .bf16_outputs = 1 },
     { .op = &kiln_op_permute, .run = permute_run, .bf16_inputs = 1, .bf16_outputs = 1 },
     { .op = &kiln_op_slice, .run = slice_run, .bf16_inputs = 1, .bf16_outputs = 1 },
-    { .op = &kiln_op_place, .run = place_run, .bf16_inputs = 1, .bf16_outputs = 1 },
+    { .op = &kiln_op_pad, .run = pad_run, .bf16_inputs = 1, .bf16_outputs = 1 },
     { .op = &kiln_op_concat, .run = concat_run, .bf16_inputs = ALL_PIECES, .bf16_outputs = 1 },
     { .op = &kiln_op_split, .run = split_run, .bf16_inputs = 1, .bf16_outputs = ALL_PIECES },
     { .op = &kiln_op_triangle, .run = triangle_run, .in_place = 1 },
