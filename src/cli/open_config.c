@@ -1,9 +1,13 @@
 /* Loads plugins, composes and checks the config of a command. */
 #include "cli/open_config.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/crash.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
+#include "registry/registry.h"
 #include "kiln/run.h"
 #include "registry/plugin_trust.h"
 
@@ -40,15 +44,11 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
     };
 }
 
-KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
-                                        bool check, const char *run, KilnConfig **ret)
+/* Check a config, print `errors`, and hand over what was composed with `status`. */
+static KilnStatus finish(const KilnArgs *args, const KilnComposeRequest *request, bool check,
+                         const char *run, KilnStatus status, KilnConfig *config, KilnErrors *errors,
+                         KilnConfig **ret)
 {
-    KilnErrors *errors = NULL;
-    KilnConfig *config = NULL;
-    KilnStatus status = kiln_errors_new(&errors);
-
-    if (status >= 0)
-        status = kiln_compose(request, &config, errors);
     if (status >= 0 && check)
         status = kiln_config_check(config, request->registry, errors);
     if (status >= 0 && check && run != NULL)
@@ -62,6 +62,59 @@ KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeR
     }
     *ret = config;
     return KILN_OK;
+}
+
+KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
+                                        bool check, const char *run, KilnConfig **ret)
+{
+    KilnErrors *errors = NULL;
+    KilnConfig *config = NULL;
+    KilnStatus status = kiln_errors_new(&errors);
+
+    if (status >= 0)
+        status = kiln_compose(request, &config, errors);
+    return finish(args, request, check, run, status, config, errors, ret);
+}
+
+static bool is_multirun(const KilnConfig *config)
+{
+    char *mode = NULL;
+    const bool multirun = kiln_config_text(config, "kiln.mode", &mode, NULL) >= 0 &&
+                          strcmp(mode, "MULTIRUN") == 0;
+
+    free(mode);
+    return multirun;
+}
+
+/* The same for arguments with several values, which no single run can have. */
+static bool sweep_is_multirun(const KilnComposeRequest *request)
+{
+    KilnSweepArguments arguments;
+    KilnConfig *config = NULL;
+    const bool multirun = kiln_compose_sweep(request, &config, &arguments, NULL) >= 0 &&
+                          is_multirun(config);
+
+    kiln_config_free(config);
+    return multirun;
+}
+
+KilnStatus kiln_command_compose_single(const KilnArgs *args, const KilnRegistry *registry,
+                                       KilnConfig **ret)
+{
+    KilnComposeRequest request = kiln_command_request(args, registry);
+    KilnErrors *errors = NULL;
+    KilnConfig *config = NULL;
+    KilnStatus status = kiln_errors_new(&errors);
+
+    if (status >= 0)
+        status = kiln_compose(&request, &config, errors);
+    if (errors != NULL && (status >= 0 ? is_multirun(config) : sweep_is_multirun(&request))) {
+        kiln_errors_free(errors);
+        kiln_config_free(config);
+        *ret = NULL;
+        return KILN_OK;
+    }
+    return finish(args, &request, true, NULL, status, config, errors, ret);
 }
 
 KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,

@@ -14,8 +14,12 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
 /* Compose that config and, with `check`, check it. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry,
                                                bool check, KilnConfig **ret);
-/* The same for any request. `run` is the run folder that the config comes from, whose outputs are
- * checked too (cli/untrusted.h); NULL: the user's own config. */
+/* Compose and check the config of a single run; *ret is NULL if it sets `kiln.mode: MULTIRUN`. */
+KILN_NODISCARD KilnStatus kiln_command_compose_single(const KilnArgs *args,
+                                                      const KilnRegistry *registry,
+                                                      KilnConfig **ret);
+/* The same as kiln_command_compose for any request. `run` is the run folder that the config comes
+ * from, whose outputs are checked too (cli/untrusted.h); NULL: the user's own config. */
 KILN_NODISCARD KilnStatus kiln_command_compose_request(const KilnArgs *args,
                                                        const KilnComposeRequest *request,
                                                        bool check, const char *run,

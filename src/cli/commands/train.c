@@ -113,7 +113,8 @@ static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *reg
     return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status() : 0;
 }
 
-static int train(const KilnArgs *args, const KilnRegistry *registry)
+/* *ret_multirun: the config asks for a sweep instead. */
+static int train(const KilnArgs *args, const KilnRegistry *registry, bool *ret_multirun)
 {
     bool show = args->cfg != NULL || args->explain[0] != NULL;
     KilnConfig *config = NULL;
@@ -123,7 +124,11 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
 
     KilnStatus status = args->run != NULL
                             ? kiln_command_compose_resumed(args, registry, !show, &config, &resume)
-                            : kiln_command_compose(args, registry, !show, &config);
+                        : show ? kiln_command_compose(args, registry, false, &config)
+                               : kiln_command_compose_single(args, registry, &config);
+    *ret_multirun = status >= 0 && config == NULL;
+    if (*ret_multirun)
+        return 0;
     if (status >= 0 && show) {
         status = args->cfg != NULL ? print_config(args, config, &err)
                                    : print_explanations(args, config, &err);
@@ -139,22 +144,6 @@ static int train(const KilnArgs *args, const KilnRegistry *registry)
     free(resume);
     kiln_config_free(config);
     return exit_status;
-}
-
-/* Whether the config sets `kiln.mode: MULTIRUN`. Its errors are reported later. */
-static bool mode_is_multirun(const KilnArgs *args, const KilnRegistry *registry)
-{
-    KilnComposeRequest request = kiln_command_request(args, registry);
-    KilnSweepArguments arguments;
-    KilnConfig *config = NULL;
-    char *mode = NULL;
-    bool multirun = kiln_compose_sweep(&request, &config, &arguments, NULL) >= 0 &&
-                    kiln_config_text(config, "kiln.mode", &mode, NULL) >= 0 &&
-                    strcmp(mode, "MULTIRUN") == 0;
-
-    free(mode);
-    kiln_config_free(config);
-    return multirun;
 }
 
 int kiln_command_train(KilnArgs *args)
@@ -182,13 +171,10 @@ int kiln_command_train(KilnArgs *args)
         status = kiln_command_registry(args, &registry);
     if (status < 0)
         return kiln_screen_exit_status(status);
-    if (runs && args->run == NULL && mode_is_multirun(args, registry)) {
-        kiln_registry_free(registry);
-        return kiln_command_sweep(args);
-    }
+    bool multirun = false;
     int exit_status = args->help           ? kiln_command_train_help(args, registry)
                       : args->info != NULL ? kiln_command_info(args, registry)
-                                           : train(args, registry);
+                                           : train(args, registry, &multirun);
     kiln_registry_free(registry);
-    return exit_status;
+    return multirun ? kiln_command_sweep(args) : exit_status;
 }
