@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "config/composed.h"
 #include "config/provenance/origin.h"
-#include "kiln/array.h"
 
 enum { MAX_ERRORS = 1000 }; /* more than anybody reads */
 
@@ -18,18 +18,18 @@ typedef struct Rank {
 } Rank;
 
 typedef struct Message {
-    char *text;
-    char *source; /* of the origin; NULL: none or out of memory */
-    int line, column;
+    const char *text;
+    KilnOrigin origin;
     bool warning;
     Rank rank; /* set while sorting */
 } Message;
 
 struct KilnErrors {
+    KilnArena arena; /* holds everything in here */
     Message *messages;
     size_t count, capacity;
     size_t left_out, left_out_failures;
-    char **files; /* sources in the order in which they were read */
+    const char **files; /* sources in the order in which they were read */
     size_t n_files, files_capacity;
 };
 
@@ -47,14 +47,7 @@ void kiln_errors_free(KilnErrors *errors)
 {
     if (errors == NULL)
         return;
-    for (size_t i = 0; i < errors->count; i++) {
-        free(errors->messages[i].text);
-        free(errors->messages[i].source);
-    }
-    for (size_t i = 0; i < errors->n_files; i++)
-        free(errors->files[i]);
-    free(errors->messages);
-    free(errors->files);
+    kiln_arena_release(&errors->arena);
     free(errors);
 }
 
@@ -75,11 +68,7 @@ const char *kiln_errors_text(const KilnErrors *errors, size_t i)
 
 KilnOrigin kiln_errors_origin(const KilnErrors *errors, size_t i)
 {
-    const Message *message = &errors->messages[i];
-
-    if (i >= errors->count)
-        return (KilnOrigin) { 0 };
-    return (KilnOrigin) { message->source, message->line, message->column };
+    return i < errors->count ? errors->messages[i].origin : (KilnOrigin) { 0 };
 }
 
 bool kiln_errors_is_warning(const KilnErrors *errors, size_t i)
@@ -100,7 +89,7 @@ size_t kiln_errors_failures(const KilnErrors *errors)
 
 static void add(KilnErrors *errors, const char *text, const KilnOrigin *origin, bool warning)
 {
-    Message message = { .line = origin->line, .column = origin->column, .warning = warning };
+    Message message = { .origin = *origin, .warning = warning };
 
     if (errors == NULL)
         return;
@@ -113,11 +102,12 @@ static void add(KilnErrors *errors, const char *text, const KilnOrigin *origin, 
         errors->left_out_failures += !warning;
         return;
     }
-    if (!KILN_RESERVE(errors->messages, errors->capacity, errors->count + 1) ||
-        (message.text = kiln_strdup(text)) == NULL)
+    if (!KILN_ARENA_RESERVE(&errors->arena, errors->messages, errors->capacity,
+                            errors->count + 1) ||
+        (message.text = kiln_arena_strdup(&errors->arena, text)) == NULL)
         return;
     if (origin->source != NULL)
-        message.source = kiln_strdup(origin->source);
+        message.origin.source = kiln_arena_strdup(&errors->arena, origin->source);
     errors->messages[errors->count++] = message;
 }
 
@@ -165,9 +155,10 @@ static void add_file(KilnErrors *errors, const char *source)
         if (strcmp(errors->files[i], source) == 0)
             return;
     /* Without memory the order is not the best. */
-    if (!KILN_RESERVE(errors->files, errors->files_capacity, errors->n_files + 1))
+    if (!KILN_ARENA_RESERVE(&errors->arena, errors->files, errors->files_capacity,
+                            errors->n_files + 1))
         return;
-    errors->files[errors->n_files] = kiln_strdup(source);
+    errors->files[errors->n_files] = kiln_arena_strdup(&errors->arena, source);
     if (errors->files[errors->n_files] != NULL)
         errors->n_files++;
 }
@@ -178,11 +169,8 @@ void kiln_errors_append(KilnErrors *errors, const KilnErrors *from)
         return;
     for (size_t i = 0; i < from->n_files; i++)
         add_file(errors, from->files[i]);
-    for (size_t i = 0; i < from->count; i++) {
-        KilnOrigin origin = kiln_errors_origin(from, i);
-
-        add(errors, from->messages[i].text, &origin, from->messages[i].warning);
-    }
+    for (size_t i = 0; i < from->count; i++)
+        add(errors, from->messages[i].text, &from->messages[i].origin, from->messages[i].warning);
     errors->left_out += from->left_out;
     errors->left_out_failures += from->left_out_failures;
 }
@@ -191,13 +179,14 @@ void kiln_errors_append(KilnErrors *errors, const KilnErrors *from)
 
 static Rank rank_of(const KilnErrors *errors, const Message *message)
 {
+    const char *source = message->origin.source;
     size_t n = 0;
 
-    if (message->source == NULL)
+    if (source == NULL)
         return (Rank) { NO_ORIGIN, 0 };
-    if (kiln_origin_argument(message->source, &n) != NULL)
+    if (kiln_origin_argument(source, &n) != NULL)
         return (Rank) { IN_ARGUMENT, n };
-    while (n < errors->n_files && strcmp(errors->files[n], message->source) != 0)
+    while (n < errors->n_files && strcmp(errors->files[n], source) != 0)
         n++;
     return (Rank) { n < errors->n_files ? IN_FILE : IN_DEFAULTS, n };
 }
@@ -208,7 +197,9 @@ static bool is_before(const Message *a, const Message *b)
         return a->rank.kind < b->rank.kind;
     if (a->rank.number != b->rank.number)
         return a->rank.number < b->rank.number;
-    return a->line != b->line ? a->line < b->line : a->column < b->column;
+    if (a->origin.line != b->origin.line)
+        return a->origin.line < b->origin.line;
+    return a->origin.column < b->origin.column;
 }
 
 /* The list of files grows at its front: the last one was read first. */
@@ -230,8 +221,8 @@ void kiln_errors_sort(KilnErrors *errors, const KilnConfig *config)
     for (size_t i = 0; i < errors->count; i++) {
         Message *message = &errors->messages[i];
 
-        if (message->line > 0 && kiln_origin_argument(message->source, NULL) == NULL)
-            add_file(errors, message->source); /* one that no composition read */
+        if (message->origin.line > 0 && kiln_origin_argument(message->origin.source, NULL) == NULL)
+            add_file(errors, message->origin.source); /* one that no composition read */
         message->rank = rank_of(errors, message);
     }
     for (size_t i = 1; i < errors->count; i++) {

@@ -1,30 +1,21 @@
 /* Collects origins for a YAML text and writes them at the ends of its lines. */
 #include "config/provenance/origin_comments.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/utf8.h"
 #include "config/provenance/error_origin.h"
-#include "kiln/array.h"
 
 enum { MAX_WIDTH = 60 }; /* longer lines do not move the column of the comments */
 
 typedef struct KilnOriginComment {
     size_t offset;
-    char *text;
+    const char *text;
 } KilnOriginComment;
 
-void kiln_origin_comments_release(KilnOriginComments *comments)
-{
-    for (size_t i = 0; i < comments->count; i++)
-        free(comments->list[i].text);
-    free(comments->list);
-    *comments = (KilnOriginComments) { 0 };
-}
-
 /* Without line breaks, and characters that YAML refuses. */
-static char *clean(const char *text)
+static const char *clean(const char *text, KilnArena *arena)
 {
     KilnText clean = { 0 };
     size_t n = strlen(text);
@@ -39,7 +30,7 @@ static char *clean(const char *text)
         else
             kiln_text_append_n(&clean, text + at, more);
     }
-    return kiln_text_take(&clean);
+    return kiln_text_to_arena(&clean, arena);
 }
 
 void kiln_origin_comments_add(KilnOriginComments *comments, const KilnConfig *config,
@@ -47,17 +38,16 @@ void kiln_origin_comments_add(KilnOriginComments *comments, const KilnConfig *co
                               size_t offset)
 {
     static const char from[] = "from ";
+    KilnArena *arena = kiln_config_arena(config);
     char where[1024] = "";
 
-    if (!KILN_RESERVE(comments->list, comments->capacity, comments->count + 1)) {
-        comments->failed = true;
-        return;
-    }
     kiln_node_where(config, written, value, where, sizeof(where));
-    char *text = clean(where + (kiln_starts_with(where, from) ? sizeof(from) - 1 : 0));
-    comments->failed |= text == NULL;
-    if (text != NULL)
+    const char *text = clean(where + (kiln_starts_with(where, from) ? sizeof(from) - 1 : 0), arena);
+    if (text != NULL &&
+        KILN_ARENA_RESERVE(arena, comments->list, comments->capacity, comments->count + 1))
         comments->list[comments->count++] = (KilnOriginComment) { offset, text };
+    else
+        comments->failed = true;
 }
 
 /* Columns of the line that ends at `end`. */

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "config/tree/node.h"
 
-/* Ready for use when zeroed. */
+/* Ready for use when zeroed; everything in it lives in the config's arena. */
 typedef struct KilnOriginComments {
     struct KilnOriginComment *list;
     size_t count, capacity;
@@ -20,6 +20,5 @@ void kiln_origin_comments_add(KilnOriginComments *comments, const KilnConfig *co
 /* Append `text` with the comments, aligned as far as possible. */
 void kiln_origin_comments_write(const KilnOriginComments *comments, const KilnText *text,
                                 KilnText *ret);
-void kiln_origin_comments_release(KilnOriginComments *comments);
 
 #endif

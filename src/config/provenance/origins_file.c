@@ -13,31 +13,6 @@
 
 /* ---- Writing --------------------------------------------------------------------------- */
 
-/* A value on one line, in flow style: {a: 1, b: [x]}; its entries from index `first` on. */
-static void write_flow(KilnText *text, const KilnConfigNode *node, size_t first)
-{
-    bool map = node->kind == KILN_NODE_MAP;
-
-    if (node->kind == KILN_NODE_SCALAR) {
-        if (node->scalar == KILN_SCALAR_STR || node->scalar == KILN_SCALAR_INTERPOLATION ||
-            node->scalar == KILN_SCALAR_MISSING)
-            kiln_write_quoted(text, node->text);
-        else
-            kiln_write_scalar(text, node);
-        return;
-    }
-    kiln_text_char(text, map ? '{' : '[');
-    for (size_t i = first; i < node->count; i++) {
-        kiln_text_append(text, i > first ? ", " : "");
-        if (map) {
-            kiln_write_quoted(text, node->entries[i].key);
-            kiln_text_append(text, ": ");
-        }
-        write_flow(text, node->entries[i].value, 0);
-    }
-    kiln_text_char(text, map ? '}' : ']');
-}
-
 static void write_field(KilnText *text, const char *name, const char *value)
 {
     if (value == NULL)
@@ -55,10 +30,10 @@ static void write_change(const KilnValueChange *change, const KilnValueChange *o
 
     if (value != NULL && value->shared && older != NULL && value->replaced == older->value) {
         kiln_text_append(text, "  - {more: ");
-        write_flow(text, value, older->value->count);
+        kiln_write_flow(text, value, older->value->count);
     } else if (value != NULL) {
         kiln_text_append(text, "  - {value: ");
-        write_flow(text, value, 0);
+        kiln_write_flow(text, value, 0);
     } else {
         kiln_text_append(text, "  - {removed: true");
     }

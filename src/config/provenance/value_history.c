@@ -98,10 +98,8 @@ static const char *origin_text(const Collector *collector, const KilnOrigin *ori
     KilnText text = { 0 };
 
     kiln_origin_write(&text, origin);
-    const char *copy = kiln_arena_strdup(collector->histories->arena,
-                                         text.data != NULL ? text.data : "");
-    collector->histories->failed |= copy == NULL || text.failed;
-    kiln_text_release(&text);
+    const char *copy = kiln_text_to_arena(&text, collector->histories->arena);
+    collector->histories->failed |= copy == NULL;
     return copy != NULL ? copy : "";
 }
 

@@ -68,8 +68,7 @@ const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)
     const char *path;
 
     append_path(node, &text);
-    path = kiln_arena_strdup(config->arena, text.data != NULL ? text.data : "");
-    kiln_text_release(&text);
+    path = kiln_text_to_arena(&text, config->arena);
     return path != NULL ? path : "";
 }
 

@@ -131,7 +131,6 @@ KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, 
         return kiln_text_finish(&text, status, ret, err);
     if (status >= 0)
         kiln_origin_comments_write(&comments, &text, &commented);
-    kiln_origin_comments_release(&comments);
     kiln_text_release(&text);
     return kiln_text_finish(&commented, status, ret, err);
 }

@@ -167,6 +167,12 @@ void kiln_write_scalar(KilnText *text, const KilnConfigNode *node)
 static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
                               const Level *level, bool in_list, KilnError *err);
 
+static bool is_string(const KilnConfigNode *scalar)
+{
+    return scalar->scalar == KILN_SCALAR_STR || scalar->scalar == KILN_SCALAR_INTERPOLATION ||
+           scalar->scalar == KILN_SCALAR_MISSING;
+}
+
 static void indent(KilnText *text, int n)
 {
     kiln_text_printf(text, "%*s", n, "");
@@ -196,23 +202,33 @@ static bool fits_line(const KilnConfigNode *list)
     for (size_t i = 0; i < list->count; i++) {
         const KilnConfigNode *item = list->entries[i].value;
 
-        if (item->kind != KILN_NODE_SCALAR ||
-            (item->scalar != KILN_SCALAR_INT && item->scalar != KILN_SCALAR_FLOAT &&
-             item->scalar != KILN_SCALAR_BOOL && item->scalar != KILN_SCALAR_NULL))
+        if (item->kind != KILN_NODE_SCALAR || is_string(item))
             return false;
     }
     return list->count <= MAX_LINE_ITEMS;
 }
 
-static void write_line(KilnText *text, const KilnConfigNode *list)
+void kiln_write_flow(KilnText *text, const KilnConfigNode *node, size_t first)
 {
-    kiln_text_char(text, '[');
-    for (size_t i = 0; i < list->count; i++) {
-        if (i > 0)
-            kiln_text_append(text, ", ");
-        kiln_write_scalar(text, list->entries[i].value);
+    bool map = node->kind == KILN_NODE_MAP;
+
+    if (node->kind == KILN_NODE_SCALAR) {
+        if (is_string(node))
+            kiln_write_quoted(text, node->text);
+        else
+            kiln_write_scalar(text, node);
+        return;
     }
-    kiln_text_char(text, ']');
+    kiln_text_char(text, map ? '{' : '[');
+    for (size_t i = first; i < node->count; i++) {
+        kiln_text_append(text, i > first ? ", " : "");
+        if (map) {
+            kiln_write_quoted(text, node->entries[i].key);
+            kiln_text_append(text, ": ");
+        }
+        kiln_write_flow(text, node->entries[i].value, 0);
+    }
+    kiln_text_char(text, map ? '}' : ']');
 }
 
 static KilnStatus write_map(KilnYamlWriter *writer, const KilnConfigNode *map, const Level *level,
@@ -288,16 +304,6 @@ static bool fits_key_line(const KilnConfigNode *node)
            (node->kind == KILN_NODE_LIST && fits_line(node));
 }
 
-static void write_on_key_line(KilnText *text, const KilnConfigNode *node)
-{
-    if (node->kind == KILN_NODE_SCALAR)
-        kiln_write_scalar(text, node);
-    else if (node->kind == KILN_NODE_LIST)
-        write_line(text, node);
-    else
-        kiln_text_append(text, "{}");
-}
-
 /* After "key:" or "-": a scalar on the same line, a container on the next ones. */
 static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
                               const Level *level, bool in_list, KilnError *err)
@@ -318,7 +324,10 @@ static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node
     if (fits_key_line(node)) {
         if (level != NULL)
             kiln_text_char(writer->text, ' ');
-        write_on_key_line(writer->text, node);
+        if (node->kind == KILN_NODE_SCALAR)
+            kiln_write_scalar(writer->text, node);
+        else
+            kiln_write_flow(writer->text, node, 0);
         if (writer->comments != NULL)
             kiln_origin_comments_add(writer->comments, writer->config, written, node,
                                      writer->text->length);

@@ -21,6 +21,9 @@ KILN_NODISCARD KilnStatus kiln_write_node(KilnYamlWriter *writer, const KilnConf
                                           KilnError *err);
 /* A scalar on one line, with quotes where it needs them. */
 void kiln_write_scalar(KilnText *text, const KilnConfigNode *node);
+/* A value on one line, in flow style, with all text in quotes: {'a': 1, 'b': ['x']}; its entries
+ * from index `first` on. */
+void kiln_write_flow(KilnText *text, const KilnConfigNode *node, size_t first);
 /* Text as a YAML string, in quotes; in flow style more text needs them. */
 void kiln_write_quoted(KilnText *text, const char *string);
 /* Text as a YAML string, with quotes where it needs them in block style. */
