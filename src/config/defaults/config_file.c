@@ -150,8 +150,7 @@ KilnStatus kiln_config_file_parse(KilnSearch *search, KilnConfigFile *file, cons
     if (status < 0)
         return status;
     /* A file without content is an empty mapping. */
-    if (file->content == NULL ||
-        (file->content->kind == KILN_NODE_SCALAR && file->content->scalar == KILN_SCALAR_NULL))
+    if (file->content == NULL || kiln_node_is_scalar(file->content, KILN_SCALAR_NULL))
         file->content = kiln_node_new(&maker, KILN_NODE_MAP);
     if (file->content == NULL)
         return kiln_error_nomem(err, sizeof(*file->content));

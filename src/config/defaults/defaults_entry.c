@@ -255,7 +255,7 @@ static KilnDefaultsEntry *read_group(ListReader *reader, const KilnConfigNode *i
     if (value->kind == KILN_NODE_LIST)
         return read_options(reader, entry, value);
     entry->option_origin = value->origin;
-    if (value->kind == KILN_NODE_SCALAR && value->scalar == KILN_SCALAR_NULL)
+    if (kiln_node_is_scalar(value, KILN_SCALAR_NULL))
         return entry;
     if (!is_text(value)) {
         kiln_errors_report(reader->errors, &value->origin, KILN_E_TYPE,

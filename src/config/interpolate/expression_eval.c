@@ -9,16 +9,9 @@
 
 typedef struct Evaluator {
     KilnExprSource source;
-    KilnResolution *resolution;
-    const KilnConfigNode *node;    /* whose text holds the expression */
-    const KilnValueParser *around; /* that text */
+    const KilnValueParser *around; /* the text that holds the expression */
     const KilnConfigNode *missing; /* a reference gave ???, so the result is ??? too */
 } Evaluator;
-
-static bool is_missing(const KilnConfigNode *node)
-{
-    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING;
-}
 
 /* ---- Config values ------------------------------------------------------------------- */
 
@@ -67,10 +60,10 @@ static KilnStatus evaluate_reference(Evaluator *evaluator, KilnExpr *expr)
 
     parser.text = evaluator->source.text;
     parser.at = expr->at;
-    status = kiln_resolve_interpolation(evaluator->resolution, evaluator->node, &parser, &node);
+    status = kiln_resolve_interpolation(&parser, &node);
     if (status < 0)
         return status;
-    if (is_missing(node)) {
+    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING)) {
         evaluator->missing = node;
         return KILN_OK;
     }
@@ -80,8 +73,7 @@ static KilnStatus evaluate_reference(Evaluator *evaluator, KilnExpr *expr)
 /* Text, in which ${...} is resolved as in any text of the config. */
 static KilnStatus evaluate_text(Evaluator *evaluator, KilnExpr *expr)
 {
-    KilnArena *arena = evaluator->resolution->config->arena;
-    KilnMaker maker = { .arena = arena, .origin = evaluator->node->origin };
+    const KilnMaker *maker = &evaluator->around->maker;
     KilnConfigNode *text;
     const KilnConfigNode *node = NULL;
     KilnText buf = { 0 };
@@ -90,17 +82,17 @@ static KilnStatus evaluate_text(Evaluator *evaluator, KilnExpr *expr)
     expr->value = (KilnExprValue) { .type = KILN_SCALAR_STR, .text = expr->name };
     if (strstr(expr->name, "${") == NULL)
         return KILN_OK;
-    text = kiln_node_string(&maker, expr->name);
+    text = kiln_node_string(maker, expr->name);
     if (text == NULL)
         return kiln_error_nomem(evaluator->source.err, sizeof(*text));
-    text->parent = evaluator->node->parent;
-    status = kiln_resolve_node(evaluator->resolution, text, &node);
+    text->parent = evaluator->around->node->parent;
+    status = kiln_resolve_node(evaluator->around->resolution, text, &node);
     if (status < 0)
         return status;
-    if (is_missing(node))
+    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
         evaluator->missing = node;
     kiln_value_text(node, &buf);
-    expr->value.text = kiln_text_to_arena(&buf, arena);
+    expr->value.text = kiln_text_to_arena(&buf, maker->arena);
     return expr->value.text != NULL ? KILN_OK : kiln_error_nomem(evaluator->source.err, 1);
 }
 
@@ -192,9 +184,8 @@ static const char *unquote(char *text)
     return text;
 }
 
-static const char *take_expression(KilnResolution *resolution, KilnValueParser *parser, size_t end)
+static const char *take_expression(KilnValueParser *parser, size_t end)
 {
-    KilnArena *arena = resolution->config->arena;
     size_t start = parser->at + 1; /* after the colon */
     char *text;
 
@@ -203,27 +194,24 @@ static const char *take_expression(KilnResolution *resolution, KilnValueParser *
         start++;
     while (end > start && strchr(" \t\r\n", parser->text[end - 1]) != NULL)
         end--;
-    text = kiln_arena_strndup(arena, parser->text + start, end - start);
+    text = kiln_arena_strndup(parser->maker.arena, parser->text + start, end - start);
     return text != NULL ? unquote(text) : NULL;
 }
 
-KilnStatus kiln_eval_call(KilnResolution *resolution, const KilnConfigNode *node,
-                          KilnValueParser *parser, size_t start, const KilnConfigNode **ret)
+KilnStatus kiln_eval_call(KilnValueParser *parser, size_t start, const KilnConfigNode **ret)
 {
-    KilnMaker maker = { resolution->config->arena, node->origin, node->layer };
-    Evaluator evaluator = { .resolution = resolution, .node = node, .around = parser };
+    Evaluator evaluator = { .around = parser };
     size_t end = kiln_value_skip_interpolation(parser->text, start);
     KilnExpr *expr = NULL;
     KilnConfigNode *result;
 
     if (end == 0)
         return kiln_value_fail(parser, start, "'${' is not closed by '}'");
-    evaluator.source = (KilnExprSource) { take_expression(resolution, parser, end),
-                                          resolution->err };
+    evaluator.source = (KilnExprSource) { take_expression(parser, end), parser->err };
     if (evaluator.source.text == NULL)
-        return kiln_error_nomem(resolution->err, end - start);
-    KilnStatus status = kiln_expression_parse(maker.arena, evaluator.source.text, &expr,
-                                              resolution->err);
+        return kiln_error_nomem(parser->err, end - start);
+    KilnStatus status = kiln_expression_parse(parser->maker.arena, evaluator.source.text, &expr,
+                                              parser->err);
     if (status >= 0)
         status = evaluate(&evaluator, expr);
     if (status < 0)
@@ -232,10 +220,10 @@ KilnStatus kiln_eval_call(KilnResolution *resolution, const KilnConfigNode *node
         *ret = evaluator.missing;
         return KILN_OK;
     }
-    result = value_to_node(&maker, &expr->value);
+    result = value_to_node(&parser->maker, &expr->value);
     if (result == NULL)
-        return kiln_error_nomem(resolution->err, sizeof(*result));
-    result->parent = node->parent;
+        return kiln_error_nomem(parser->err, sizeof(*result));
+    result->parent = parser->node->parent;
     *ret = result;
     return KILN_OK;
 }

@@ -18,27 +18,14 @@ typedef struct KilnActive {
     const struct KilnActive *before;
 } KilnActive;
 
-/* The text that is being resolved. */
-typedef struct TextContext {
-    KilnResolution *resolution;
-    const KilnConfigNode *node;
-} TextContext;
-
-static KilnMaker maker_at(const KilnResolution *resolution, const KilnConfigNode *node)
-{
-    return (KilnMaker) { .arena = resolution->config->arena,
-                         .origin = node->origin,
-                         .layer = node->layer };
-}
-
 static bool is_interpolation(const KilnConfigNode *node)
 {
-    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION;
+    return kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION);
 }
 
 static bool is_missing(const KilnConfigNode *node)
 {
-    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING;
+    return kiln_node_is_scalar(node, KILN_SCALAR_MISSING);
 }
 
 /* ---- Paths ------------------------------------------------------------------- */
@@ -129,17 +116,9 @@ KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, Ki
 
 /* ---- ${...} ------------------------------------------------------------------- */
 
-static KilnStatus interpolate(void *ctx, KilnValueParser *parser, const KilnConfigNode **ret)
-{
-    const TextContext *context = ctx;
-
-    return kiln_resolve_interpolation(context->resolution, context->node, parser, ret);
-}
-
 /* Reads the name before ':' or the path before '}', and resolves nested ${...} in it;
  * *ret_missing is one of those that is missing (???). */
-static KilnStatus read_key(KilnResolution *resolution, const KilnConfigNode *node,
-                           KilnValueParser *parser, KilnText *key,
+static KilnStatus read_key(KilnValueParser *parser, KilnText *key,
                            const KilnConfigNode **ret_missing)
 {
     for (;;) {
@@ -149,7 +128,7 @@ static KilnStatus read_key(KilnResolution *resolution, const KilnConfigNode *nod
             return KILN_OK;
         if (*p == '$' && p[1] == '{') {
             const KilnConfigNode *part = NULL;
-            KilnStatus status = kiln_resolve_interpolation(resolution, node, parser, &part);
+            KilnStatus status = kiln_resolve_interpolation(parser, &part);
 
             if (status < 0)
                 return status;
@@ -177,7 +156,7 @@ static KilnStatus read_key(KilnResolution *resolution, const KilnConfigNode *nod
  * values in place, one by one. */
 static bool is_unescaped(const KilnConfigNode *node)
 {
-    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_STR && !node->quoted &&
+    return kiln_node_is_scalar(node, KILN_SCALAR_STR) && !node->quoted &&
            strstr(node->text, "${") != NULL;
 }
 
@@ -233,16 +212,14 @@ static KilnStatus look_up(KilnResolution *resolution, const KilnConfigNode *node
     return kiln_error_prefix(resolution->err, "${%s}: ", path);
 }
 
-static KilnStatus call(KilnResolution *resolution, const KilnConfigNode *node,
-                       KilnValueParser *parser, const char *name, const KilnConfigNode *missing,
+static KilnStatus call(KilnValueParser *parser, const char *name, const KilnConfigNode *missing,
                        const KilnConfigNode **ret)
 {
-    KilnMaker maker = maker_at(resolution, node);
-    KilnConfigNode *arguments = kiln_node_new(&maker, KILN_NODE_LIST);
+    KilnConfigNode *arguments = kiln_node_new(&parser->maker, KILN_NODE_LIST);
     KilnStatus status;
 
     if (arguments == NULL)
-        return kiln_error_nomem(resolution->err, sizeof(*arguments));
+        return kiln_error_nomem(parser->err, sizeof(*arguments));
     parser->at++; /* the colon */
     status = kiln_value_sequence(parser, '}', true, arguments);
     if (status < 0)
@@ -255,37 +232,31 @@ static KilnStatus call(KilnResolution *resolution, const KilnConfigNode *node,
         *ret = missing;
         return KILN_OK;
     }
-    return kiln_resolver_call(resolution, node, name, arguments, ret);
+    return kiln_resolver_call(parser, name, arguments, ret);
 }
 
-static KilnStatus after_key(KilnResolution *resolution, const KilnConfigNode *node,
-                            KilnValueParser *parser, size_t start, KilnText *key,
+static KilnStatus after_key(KilnValueParser *parser, size_t start, const char *name,
                             const KilnConfigNode *missing, const KilnConfigNode **ret)
 {
-    const char *name;
-
     kiln_value_skip_blanks(parser);
-    if (key->failed)
-        return kiln_error_nomem(resolution->err, 1);
-    if (key->length == 0)
-        return kiln_value_fail(parser, start, "an interpolation without a name");
-    name = kiln_arena_strdup(resolution->config->arena, key->data);
     if (name == NULL)
-        return kiln_error_nomem(resolution->err, key->length);
+        return kiln_error_nomem(parser->err, 1);
+    if (*name == '\0')
+        return kiln_value_fail(parser, start, "an interpolation without a name");
     if (parser->text[parser->at] == ':' && strcmp(name, "eval") == 0)
-        return kiln_eval_call(resolution, node, parser, start, ret);
+        return kiln_eval_call(parser, start, ret);
     if (parser->text[parser->at] == ':')
-        return call(resolution, node, parser, name, missing, ret);
+        return call(parser, name, missing, ret);
     if (parser->text[parser->at] != '}')
         return kiln_value_fail(parser, start, "'${' is not closed by '}'");
     parser->at++;
     *ret = missing;
-    return missing != NULL ? KILN_OK : look_up(resolution, node, name, ret);
+    return missing != NULL ? KILN_OK : look_up(parser->resolution, parser->node, name, ret);
 }
 
-KilnStatus kiln_resolve_interpolation(KilnResolution *resolution, const KilnConfigNode *node,
-                                      KilnValueParser *parser, const KilnConfigNode **ret)
+KilnStatus kiln_resolve_interpolation(KilnValueParser *parser, const KilnConfigNode **ret)
 {
+    KilnResolution *resolution = parser->resolution;
     size_t start = parser->at;
     const KilnConfigNode *missing = NULL;
     KilnText key = { 0 };
@@ -302,10 +273,10 @@ KilnStatus kiln_resolve_interpolation(KilnResolution *resolution, const KilnConf
     resolution->nesting++;
     parser->at += 2;
     kiln_value_skip_blanks(parser);
-    status = read_key(resolution, node, parser, &key, &missing);
+    status = read_key(parser, &key, &missing);
+    const char *name = kiln_text_to_arena(&key, parser->maker.arena);
     if (status >= 0)
-        status = after_key(resolution, node, parser, start, &key, missing, ret);
-    kiln_text_release(&key);
+        status = after_key(parser, start, name, missing, ret);
     resolution->nesting--;
     return status;
 }
@@ -355,8 +326,7 @@ KilnStatus kiln_resolve_text(KilnResolution *resolution, const KilnConfigNode *n
 
 /* Appends text and resolved interpolations. Two backslashes before ${ stand for one, and an odd
  * one makes the ${ plain text. *ret is the value of an interpolation that is the whole text. */
-static KilnStatus resolve_text(KilnResolution *resolution, KilnValueParser *parser, KilnText *text,
-                               const KilnConfigNode *node, const KilnConfigNode **ret,
+static KilnStatus resolve_text(KilnValueParser *parser, KilnText *text, const KilnConfigNode **ret,
                                bool *ret_escaped)
 {
     while (parser->text[parser->at] != '\0') {
@@ -376,19 +346,19 @@ static KilnStatus resolve_text(KilnResolution *resolution, KilnValueParser *pars
             continue;
         }
         whole = parser->at == 0;
-        status = kiln_resolve_interpolation(resolution, node, parser, &part);
+        status = kiln_resolve_interpolation(parser, &part);
         if (status < 0)
             return status;
         if (is_missing(part) || (whole && parser->text[parser->at] == '\0')) {
             *ret = part;
             return KILN_OK;
         }
-        status = kiln_resolve_text(resolution, part, text);
+        status = kiln_resolve_text(parser->resolution, part, text);
         if (status < 0)
             return status;
         if (text->length > KILN_INTERPOLATION_BYTES)
             return kiln_error_set(
-                resolution->err, KILN_E_RANGE,
+                parser->err, KILN_E_RANGE,
                 "the text becomes longer than 1 MiB; put data into a file of its own");
     }
     return KILN_OK;
@@ -397,16 +367,15 @@ static KilnStatus resolve_text(KilnResolution *resolution, KilnValueParser *pars
 static KilnStatus resolve_scalar(KilnResolution *resolution, const KilnConfigNode *node,
                                  const KilnConfigNode **ret)
 {
-    TextContext context = { resolution, node };
-    KilnValueParser parser = { .maker = maker_at(resolution, node),
+    KilnValueParser parser = { .maker = { resolution->config->arena, node->origin, node->layer },
                                .text = node->text,
                                .err = resolution->err,
-                               .interpolate = interpolate,
-                               .ctx = &context };
+                               .resolution = resolution,
+                               .node = node };
     KilnText text = { 0 };
     const KilnConfigNode *whole = NULL;
     bool escaped = false;
-    KilnStatus status = resolve_text(resolution, &parser, &text, node, &whole, &escaped);
+    KilnStatus status = resolve_text(&parser, &text, &whole, &escaped);
 
     if (status >= 0 && whole == NULL) {
         const char *copy = kiln_text_to_arena(&text, parser.maker.arena);

@@ -32,19 +32,16 @@ KILN_NODISCARD KilnStatus kiln_resolve_text(KilnResolution *resolution, const Ki
  * dot) and above, else the path starts at the root. *ret is NULL when there is none. */
 KILN_NODISCARD KilnStatus kiln_resolve_path(KilnResolution *resolution, const KilnConfigNode *base,
                                             const char *path, const KilnConfigNode **ret);
-/* The value of the interpolation ${...} at parser->at, in the text of `node`. */
-KILN_NODISCARD KilnStatus kiln_resolve_interpolation(KilnResolution *resolution,
-                                                     const KilnConfigNode *node,
-                                                     KilnValueParser *parser,
+/* The value of the interpolation ${...} at parser->at, which moves past it. */
+KILN_NODISCARD KilnStatus kiln_resolve_interpolation(KilnValueParser *parser,
                                                      const KilnConfigNode **ret);
 /* Call a resolver (resolvers.c) with a list of resolved arguments. */
-KILN_NODISCARD KilnStatus kiln_resolver_call(KilnResolution *resolution, const KilnConfigNode *node,
-                                             const char *name, const KilnConfigNode *arguments,
+KILN_NODISCARD KilnStatus kiln_resolver_call(const KilnValueParser *parser, const char *name,
+                                             const KilnConfigNode *arguments,
                                              const KilnConfigNode **ret);
 /* The value of ${eval:...} (expression_eval.c). The ${ is at `start`, the colon at parser->at,
  * which moves past the closing brace. */
-KILN_NODISCARD KilnStatus kiln_eval_call(KilnResolution *resolution, const KilnConfigNode *node,
-                                         KilnValueParser *parser, size_t start,
+KILN_NODISCARD KilnStatus kiln_eval_call(KilnValueParser *parser, size_t start,
                                          const KilnConfigNode **ret);
 /* Set "there is no key 'x'; did you mean 'y'?" for a path below `base`. */
 KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, KilnError *err);

@@ -34,7 +34,7 @@ static const KilnConfigNode *argument(const Call *call, size_t i)
 
 static bool is_null(const KilnConfigNode *node)
 {
-    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL;
+    return kiln_node_is_scalar(node, KILN_SCALAR_NULL);
 }
 
 /* Return a new node, below the parent of the text so that relative paths work in it. */
@@ -116,20 +116,12 @@ static KilnStatus run_select(const Call *call, const KilnConfigNode **ret)
     const char *key = NULL;
     KilnStatus status = get_node(call, &key, ret);
 
-    if (status < 0 || (*ret != NULL && !((*ret)->kind == KILN_NODE_SCALAR &&
-                                         (*ret)->scalar == KILN_SCALAR_MISSING)))
+    if (status < 0 || (*ret != NULL && !kiln_node_is_scalar(*ret, KILN_SCALAR_MISSING)))
         return status;
     if (argument(call, 1) == NULL)
         return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
     *ret = argument(call, 1);
     return KILN_OK;
-}
-
-static KilnStatus interpolate(void *ctx, KilnValueParser *parser, const KilnConfigNode **ret)
-{
-    const Call *call = ctx;
-
-    return kiln_resolve_interpolation(call->resolution, call->node, parser, ret);
 }
 
 static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
@@ -142,14 +134,14 @@ static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
         *ret = from;
         return KILN_OK;
     }
-    if (from->kind != KILN_NODE_SCALAR || from->scalar != KILN_SCALAR_STR)
+    if (!kiln_node_is_scalar(from, KILN_SCALAR_STR))
         return kiln_error_set(call->err, KILN_E_TYPE, "oc.decode: expected text or null, got %s",
                               kiln_node_kind_name(from));
     KilnValueParser parser = { .maker = call->maker,
                                .text = from->text,
                                .err = call->err,
-                               .interpolate = interpolate,
-                               .ctx = (void *)call };
+                               .resolution = call->resolution,
+                               .node = call->node };
     kiln_value_skip_blanks(&parser);
     status = kiln_value_element(&parser, &node);
     if (status >= 0 && parser.text[parser.at] != '\0')
@@ -244,8 +236,7 @@ static KilnStatus run_deprecated(const Call *call, const KilnConfigNode **ret)
     const char *key = NULL;
     KilnStatus status;
 
-    if (message != NULL &&
-        (message->kind != KILN_NODE_SCALAR || message->scalar != KILN_SCALAR_STR))
+    if (message != NULL && !kiln_node_is_scalar(message, KILN_SCALAR_STR))
         return kiln_error_set(call->err, KILN_E_TYPE,
                               "oc.deprecated: the message must be text, not %s",
                               kiln_node_kind_name(message));
@@ -375,16 +366,15 @@ static KilnStatus unknown(const Call *call)
     return kiln_text_to_error(&text, KILN_E_KEY, call->err);
 }
 
-KilnStatus kiln_resolver_call(KilnResolution *resolution, const KilnConfigNode *node,
-                              const char *name, const KilnConfigNode *arguments,
-                              const KilnConfigNode **ret)
+KilnStatus kiln_resolver_call(const KilnValueParser *parser, const char *name,
+                              const KilnConfigNode *arguments, const KilnConfigNode **ret)
 {
-    Call call = { .resolution = resolution,
-                  .err = resolution->err,
-                  .node = node,
+    Call call = { .resolution = parser->resolution,
+                  .err = parser->err,
+                  .node = parser->node,
                   .name = name,
                   .arguments = arguments,
-                  .maker = { resolution->config->arena, node->origin, node->layer } };
+                  .maker = parser->maker };
 
     for (size_t i = 0; i < KILN_COUNT(resolvers); i++) {
         const Resolver *resolver = &resolvers[i];

@@ -95,7 +95,7 @@ static void add_node(KilnReads *reads, const KilnConfigNode *node, const char *t
     bool added = false;
 
     for (; node != NULL; added = node->shared, node = node->replaced) {
-        if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION)
+        if (kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION))
             add_text(reads, node->text, top);
         for (size_t i = 0; i < node->count && !added; i++)
             add_node(reads, node->entries[i].value, top);

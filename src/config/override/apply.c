@@ -21,11 +21,6 @@ typedef struct Target {
     KilnError *err;
 } Target;
 
-static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
-{
-    return node->kind == KILN_NODE_SCALAR && node->scalar == type;
-}
-
 /* ---- Keys that are not there ----------------------------------------------------- */
 
 /* The path of the only key called `name` in the tree; NULL when there is none or
@@ -177,7 +172,7 @@ static KilnStatus blocked(const Target *target, const KilnConfigNode *node, cons
 {
     const char *path = kiln_node_path(target->config, node);
 
-    if (is_scalar(node, KILN_SCALAR_INTERPOLATION))
+    if (kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION))
         return kiln_error_set(target->err, KILN_E_KEY,
                               "%s refers to another node (%s): override '%s' there, or replace "
                               "the reference",
@@ -343,8 +338,9 @@ static KilnStatus set(Target *target, bool *ret_add_defaults)
     if (status < 0)
         return status;
     if (entry != NULL && override->kind == KILN_OVERRIDE_ADD &&
-        override->value->kind == KILN_NODE_SCALAR && !is_scalar(entry->value, KILN_SCALAR_NULL) &&
-        !is_scalar(entry->value, KILN_SCALAR_MISSING)) {
+        override->value->kind == KILN_NODE_SCALAR &&
+        !kiln_node_is_scalar(entry->value, KILN_SCALAR_NULL) &&
+        !kiln_node_is_scalar(entry->value, KILN_SCALAR_MISSING)) {
         char where[512] = "";
 
         kiln_node_where(target->config, entry->value, entry->value, where, sizeof(where));
@@ -382,8 +378,9 @@ static KilnStatus change_list(Target *target, KilnEntry *entry)
     const KilnConfigNode *node = entry->value;
 
     if (node->kind == KILN_NODE_MAP ||
-        (node->kind == KILN_NODE_SCALAR && !is_scalar(node, KILN_SCALAR_NULL) &&
-         !is_scalar(node, KILN_SCALAR_MISSING) && !is_scalar(node, KILN_SCALAR_INTERPOLATION)))
+        (node->kind == KILN_NODE_SCALAR && !kiln_node_is_scalar(node, KILN_SCALAR_NULL) &&
+         !kiln_node_is_scalar(node, KILN_SCALAR_MISSING) &&
+         !kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION)))
         return no_list(target, node);
     return override->kind == KILN_OVERRIDE_APPEND
                ? kiln_list_append(target->config, target->parent, entry, override->value,

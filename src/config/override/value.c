@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/interpolate/interpolate.h"
 #include "config/yaml/scalar.h"
 #include "config/sweep/sweep_value.h"
 
@@ -90,7 +91,7 @@ static KilnStatus add_interpolation(KilnValueParser *parser, Piece *piece)
     size_t start = parser->at;
     KilnStatus status;
 
-    if (parser->interpolate == NULL) {
+    if (parser->resolution == NULL) {
         size_t end = kiln_value_skip_interpolation(parser->text, start);
 
         if (end == 0)
@@ -102,10 +103,10 @@ static KilnStatus add_interpolation(KilnValueParser *parser, Piece *piece)
         parser->at = end;
         return KILN_OK;
     }
-    status = parser->interpolate(parser->ctx, parser, &node);
+    status = kiln_resolve_interpolation(parser, &node);
     if (status < 0)
         return status;
-    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
+    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
         piece->missing = node;
     piece->only = piece->text.length == 0 && !piece->mixed ? node : NULL;
     piece->mixed = true;
@@ -182,7 +183,7 @@ static KilnConfigNode *from_pieces(KilnValueParser *parser, const Piece *piece)
 
     if (text == NULL)
         return NULL;
-    if (parser->interpolate != NULL && piece->mixed)
+    if (parser->resolution != NULL && piece->mixed)
         type = KILN_SCALAR_STR;
     else if (piece->escaped || piece->mixed)
         type = kiln_scalar_text(text);
@@ -225,7 +226,7 @@ static KilnStatus read_quoted_text(KilnValueParser *parser, char quote, KilnText
         const char *p = parser->text + parser->at;
         size_t n = strspn(p, "\\");
         bool at_quote = p[n] == quote;
-        bool at_dollar = parser->interpolate != NULL && p[n] == '$' && p[n + 1] == '{';
+        bool at_dollar = parser->resolution != NULL && p[n] == '$' && p[n + 1] == '{';
 
         if (p[n] == '\0')
             return kiln_value_fail(parser, start, "the quote %c is not closed", quote);
@@ -237,11 +238,11 @@ static KilnStatus read_quoted_text(KilnValueParser *parser, char quote, KilnText
         }
         if (at_dollar && n % 2 == 0) {
             const KilnConfigNode *node = NULL;
-            KilnStatus status = parser->interpolate(parser->ctx, parser, &node);
+            KilnStatus status = kiln_resolve_interpolation(parser, &node);
 
             if (status < 0)
                 return status;
-            if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
+            if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
                 *ret_missing = node;
             kiln_value_text(node, text);
             continue;
@@ -269,7 +270,7 @@ static KilnStatus read_quoted(KilnValueParser *parser, KilnConfigNode **ret)
     if (node == NULL)
         return kiln_error_nomem(parser->err, sizeof(*node));
     node->quote = quote;
-    if (parser->interpolate != NULL && node->scalar == KILN_SCALAR_INTERPOLATION)
+    if (parser->resolution != NULL && node->scalar == KILN_SCALAR_INTERPOLATION)
         node->scalar = KILN_SCALAR_STR; /* resolved: a ${ that is left is text */
     kiln_value_skip_blanks(parser);
     c = parser->text[parser->at];

@@ -14,13 +14,12 @@ struct KilnValueParser {
     const char *text;
     size_t at; /* of the next character */
     int depth;
-    bool functions;                  /* int(...), sort(...) and so on are calls */
-    const KilnConfigNode *extension; /* result of extend_list(); NULL: none */
-    KilnSweepValue *sweeps;          /* those found so far: choice(...), int(1,2) */
-    KilnError *err;                  /* filled by every function that fails */
-    /* Returns the value of the ${...} at `at`, and moves `at` past it. NULL: it stays text. */
-    KilnStatus (*interpolate)(void *ctx, KilnValueParser *parser, const KilnConfigNode **ret);
-    void *ctx;
+    bool functions;                    /* int(...), sort(...) and so on are calls */
+    const KilnConfigNode *extension;   /* result of extend_list(); NULL: none */
+    KilnSweepValue *sweeps;            /* those found so far: choice(...), int(1,2) */
+    KilnError *err;                    /* filled by every function that fails */
+    struct KilnResolution *resolution; /* resolves ${...}; NULL: it stays text */
+    const KilnConfigNode *node;        /* whose text it is, for relative paths in ${...} */
 };
 
 /* Parse one element at `at`: text, number, quoted text, [list], {mapping}, call. Stops before a

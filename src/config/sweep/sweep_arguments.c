@@ -197,7 +197,7 @@ static void add_params(Splitter *splitter)
     const KilnConfigNode *params = kiln_node_find(splitter->config->root, "kiln.sweeper.params");
     KilnError err = { 0 };
 
-    if (params == NULL || (params->kind == KILN_NODE_SCALAR && params->scalar == KILN_SCALAR_NULL))
+    if (params == NULL || kiln_node_is_scalar(params, KILN_SCALAR_NULL))
         return;
     if (params->kind != KILN_NODE_MAP) {
         kiln_error_set(&err, KILN_E_TYPE,

@@ -9,11 +9,6 @@
 #include "config/tree/edit.h"
 #include "config/composed.h"
 
-static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
-{
-    return node->kind == KILN_NODE_SCALAR && node->scalar == type;
-}
-
 KilnStatus kiln_merge_fits(const KilnConfig *config, const KilnConfigNode *dest,
                            const KilnConfigNode *src, const char *key, KilnError *err)
 {
@@ -51,7 +46,7 @@ static const KilnConfigNode *plain_target(const KilnConfigNode *map)
 {
     const KilnConfigNode *target = kiln_node_get(map, "_target_");
 
-    return target != NULL && is_scalar(target, KILN_SCALAR_STR) ? target : NULL;
+    return target != NULL && kiln_node_is_scalar(target, KILN_SCALAR_STR) ? target : NULL;
 }
 
 bool kiln_merge_is_retarget(const KilnConfig *config, const KilnConfigNode *map,
@@ -61,7 +56,7 @@ bool kiln_merge_is_retarget(const KilnConfig *config, const KilnConfigNode *map,
     const KilnConfigNode *from = plain_target(map);
 
     return hooks != NULL && hooks->other_component != NULL && from != NULL && to != NULL &&
-           is_scalar(to, KILN_SCALAR_STR) &&
+           kiln_node_is_scalar(to, KILN_SCALAR_STR) &&
            hooks->other_component(hooks->ctx, from->text, to->text);
 }
 
@@ -147,9 +142,10 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
     }
     if (entry == NULL)
         return add_entry(config, dest, from, errors);
-    if (is_scalar(value, KILN_SCALAR_MISSING))
+    if (kiln_node_is_scalar(value, KILN_SCALAR_MISSING))
         return KILN_OK;
-    if (value->kind == KILN_NODE_MAP && is_scalar(entry->value, KILN_SCALAR_INTERPOLATION)) {
+    if (value->kind == KILN_NODE_MAP &&
+        kiln_node_is_scalar(entry->value, KILN_SCALAR_INTERPOLATION)) {
         status = expand_reference(config, entry, dest, &err);
         if (status < 0)
             return kiln_errors_add(errors, &err);

@@ -10,6 +10,11 @@
 #include "config/tree/edit.h"
 #include "config/tree/tree.h"
 
+bool kiln_node_is_scalar(const KilnConfigNode *node, KilnScalar type)
+{
+    return node->kind == KILN_NODE_SCALAR && node->scalar == type;
+}
+
 KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key)
 {
     const KilnEntry *entry = map != NULL && map->kind == KILN_NODE_MAP ? kiln_node_entry(map, key)
