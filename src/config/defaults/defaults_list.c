@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "config/defaults/expand.h"
+#include "config/provenance/error_list.h"
 
 /* Add the entry's file; `has_list`: the file has a defaults list, and _self_ stands for it. */
 static void add_file(KilnExpander *expander, const KilnDefaultsEntry *entry, bool has_list)
@@ -27,10 +28,10 @@ static void add_file(KilnExpander *expander, const KilnDefaultsEntry *entry, boo
         item.key = kiln_defaults_entry_key(expander->arena, entry);
     for (size_t i = 0; item.key != NULL && i < list->count; i++)
         if (list->files[i].key != NULL && strcmp(list->files[i].key, item.key) == 0)
-            kiln_expand_error(expander, &entry->origin, KILN_E_KEY,
-                              "defaults: group '%s' is there twice; to change what is selected "
-                              "write `override /%s`",
-                              item.key, item.key);
+            kiln_errors_report(expander->errors, &entry->origin, KILN_E_KEY,
+                               "defaults: group '%s' is there twice; to change what is selected "
+                               "write `override /%s`",
+                               item.key, item.key);
     list->files[list->count++] = item;
 }
 

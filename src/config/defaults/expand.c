@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "config/interpolate/interpolate.h"
+#include "config/provenance/error_list.h"
 
 /* ---- Selections ------------------------------------------------------------------ */
 
@@ -21,15 +22,15 @@ static void report_second_selection(KilnExpander *expander, const KilnDefaultsEn
     const char *second = other->option != NULL ? other->option : "null";
 
     if (other->added != NULL)
-        kiln_expand_error(expander, other->added, KILN_E_KEY,
-                          "group '%s' is selected already, as '%s'; '%s=%s' changes the "
-                          "selection, '+%s=[%s]' adds to it",
-                          other->key, first, other->key, second, other->key, second);
+        kiln_errors_report(expander->errors, other->added, KILN_E_KEY,
+                           "group '%s' is selected already, as '%s'; '%s=%s' changes the "
+                           "selection, '+%s=[%s]' adds to it",
+                           other->key, first, other->key, second, other->key, second);
     else
-        kiln_expand_error(expander, &entry->option_origin, KILN_E_KEY,
-                          "group '%s' is selected twice, as '%s' and as '%s'; to change the "
-                          "selection write 'override %s: %s'",
-                          other->key, first, second, other->key, second);
+        kiln_errors_report(expander->errors, &entry->option_origin, KILN_E_KEY,
+                           "group '%s' is selected twice, as '%s' and as '%s'; to change the "
+                           "selection write 'override %s: %s'",
+                           other->key, first, second, other->key, second);
 }
 
 static bool same_option(const char *a, const char *b)
@@ -158,18 +159,18 @@ static void collect_overrides(KilnExpander *expander, KilnDefaultsEntry **entrie
         if (entry->kind == KILN_DEFAULTS_SELF)
             continue;
         if (last != NULL && !entry->override && !entry->appended)
-            kiln_expand_error(expander, &entry->origin, KILN_E_SYNTAX,
-                              "defaults: '%s' comes after 'override %s'; move overrides to the "
-                              "end of the list",
-                              entry->name, last->name);
+            kiln_errors_report(expander->errors, &entry->origin, KILN_E_SYNTAX,
+                               "defaults: '%s' comes after 'override %s'; move overrides to the "
+                               "end of the list",
+                               entry->name, last->name);
         if (!entry->override)
             continue;
         last = entry;
         if (parent->interpolated)
-            kiln_expand_error(expander, &entry->origin, KILN_E_SYNTAX,
-                              "defaults: 'override %s' has no effect in a config that an "
-                              "interpolation selects, which is read last",
-                              entry->name);
+            kiln_errors_report(expander->errors, &entry->origin, KILN_E_SYNTAX,
+                               "defaults: 'override %s' has no effect in a config that an "
+                               "interpolation selects, which is read last",
+                               entry->name);
         else if (kiln_group_overrides_add(&expander->overrides, entry, &err) < 0)
             kiln_expand_add_error(expander, NULL, &err);
     }
@@ -195,8 +196,8 @@ static KilnDefaultsEntry **read_entries(KilnExpander *expander, const KilnDefaul
         all[i] = list[i];
         n_others += !list[i]->override;
         if (list[i]->kind == KILN_DEFAULTS_SELF && ++n_self == 2)
-            kiln_expand_error(expander, &list[i]->origin, KILN_E_KEY,
-                              "defaults: _self_ is there twice");
+            kiln_errors_report(expander->errors, &list[i]->origin, KILN_E_KEY,
+                               "defaults: _self_ is there twice");
     }
     if (n_self == 0 && (n_others > 0 || (n == 0 && n_appended > 0))) {
         all[n] = kiln_arena_alloc(expander->arena, sizeof(**all));
@@ -329,17 +330,17 @@ static bool is_endless(KilnExpander *expander, KilnDefaultsEntry *entry, const c
 
         if (other == NULL || strcmp(other, path) != 0)
             continue;
-        kiln_expand_error(expander, &entry->origin, KILN_E_KEY, "defaults: '%s' includes itself",
-                          path);
+        kiln_errors_report(expander->errors, &entry->origin, KILN_E_KEY,
+                           "defaults: '%s' includes itself", path);
         return true;
     }
     if (depth <= KILN_DEFAULTS_LEVELS && expander->n_entries <= KILN_DEFAULTS_ENTRIES)
         return false;
     if (expander->n_entries <= KILN_DEFAULTS_ENTRIES + 1) /* else it is reported already */
-        kiln_expand_error(expander, &entry->origin, KILN_E_RANGE,
-                          "defaults: more than %d levels or %d configs in defaults lists; do they "
-                          "list each other over and over?",
-                          KILN_DEFAULTS_LEVELS, KILN_DEFAULTS_ENTRIES);
+        kiln_errors_report(expander->errors, &entry->origin, KILN_E_RANGE,
+                           "defaults: more than %d levels or %d configs in defaults lists; do they "
+                           "list each other over and over?",
+                           KILN_DEFAULTS_LEVELS, KILN_DEFAULTS_ENTRIES);
     return true;
 }
 

@@ -21,10 +21,7 @@ typedef struct KilnExpander {
 /* Expand an attached entry: read its file and the defaults lists below it. */
 void kiln_expand_entry(KilnExpander *expander, KilnDefaultsEntry *entry, int depth);
 
-/* Add an error at `origin` (NULL: none). */
-void kiln_expand_error(KilnExpander *expander, const KilnOrigin *origin, KilnStatus status,
-                       const char *format, ...) KILN_PRINTF(4, 5);
-/* The same with an error that is filled already. */
+/* Add an error at `origin` (NULL: none), or note that memory is out. */
 void kiln_expand_add_error(KilnExpander *expander, const KilnOrigin *origin, KilnError *err);
 /* Leave the entry out because of an error. Keys below its package may be missing, which is then
  * not reported. */

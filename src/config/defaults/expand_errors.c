@@ -14,18 +14,6 @@ void kiln_expand_add_error(KilnExpander *expander, const KilnOrigin *origin, Kil
     kiln_errors_add(expander->errors, err);
 }
 
-void kiln_expand_error(KilnExpander *expander, const KilnOrigin *origin, KilnStatus status,
-                       const char *format, ...)
-{
-    KilnError err = { 0 };
-    va_list args;
-
-    va_start(args, format);
-    kiln_error_vset(&err, status, format, args);
-    va_end(args);
-    kiln_expand_add_error(expander, origin, &err);
-}
-
 void kiln_expand_leave_out(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
     KilnDefaultsList *list = expander->list;

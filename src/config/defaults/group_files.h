@@ -13,9 +13,9 @@ typedef void KilnGroupFileVisit(void *ctx, const char *group, const char *option
  * has its arena already. */
 KILN_NODISCARD KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *request,
                                               KilnError *err);
-/* Visit every file that a search finds. */
-KILN_NODISCARD KilnStatus kiln_search_walk(KilnSearch *search, KilnGroupFileVisit *visit, void *ctx,
-                                           KilnError *err);
+/* Visit every file of a group ("": the top) and of the groups below it. */
+KILN_NODISCARD KilnStatus kiln_search_walk(KilnSearch *search, const char *group,
+                                           KilnGroupFileVisit *visit, void *ctx, KilnError *err);
 /* The same for a request: every file of every group, groups in byte order, those of `kiln` left
  * out, and files that can't be read. */
 KILN_NODISCARD KilnStatus kiln_group_files(const KilnComposeRequest *request,

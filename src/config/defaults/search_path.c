@@ -53,21 +53,22 @@ KilnStatus kiln_search_add_plugins(KilnSearch *search, KilnError *err)
     return status;
 }
 
-static int compare_shipped(const void *key, const void *file)
+/* File number `i` of those inside the program; NULL at the end. */
+static const KilnShippedFile *shipped_at(size_t i)
 {
-    return strcmp(key, ((const KilnShippedFile *)file)->path);
+    if (i < kiln_shipped_conf_count)
+        return &kiln_shipped_conf[i];
+    i -= kiln_shipped_conf_count;
+    return kiln_builtin_conf[i].path != NULL ? &kiln_builtin_conf[i] : NULL;
 }
 
 const KilnShippedFile *kiln_shipped_find(const char *name)
 {
-    const KilnShippedFile *file = NULL;
+    const KilnShippedFile *file;
 
-    if (kiln_shipped_conf_count > 0)
-        file = bsearch(name, kiln_shipped_conf, kiln_shipped_conf_count, sizeof(*kiln_shipped_conf),
-                       compare_shipped);
-    for (size_t i = 0; file == NULL && kiln_builtin_conf[i].path != NULL; i++)
-        if (strcmp(kiln_builtin_conf[i].path, name) == 0)
-            file = &kiln_builtin_conf[i];
+    for (size_t i = 0; (file = shipped_at(i)) != NULL; i++)
+        if (strcmp(file->path, name) == 0)
+            break;
     return file;
 }
 
@@ -179,15 +180,6 @@ static const char *below(const char *path, const char *group)
     if (n == 0)
         return path;
     return strncmp(path, group, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
-}
-
-/* File number `i` of those inside the program; NULL at the end. */
-static const KilnShippedFile *shipped_at(size_t i)
-{
-    if (i < kiln_shipped_conf_count)
-        return &kiln_shipped_conf[i];
-    i -= kiln_shipped_conf_count;
-    return kiln_builtin_conf[i].path != NULL ? &kiln_builtin_conf[i] : NULL;
 }
 
 static bool is_shipped_group(const char *group)

@@ -409,14 +409,18 @@ static KilnStatus parse(Parser *parser, int precedence, KilnExpr **ret)
     return status;
 }
 
-KilnStatus kiln_expression_parse(KilnArena *arena, const char *text, KilnExpr **ret, KilnError *err)
+KilnStatus kiln_expression_parse(KilnArena *arena, KilnExprSource *source, KilnExpr **ret)
 {
-    Parser parser = { .source = { text, err }, .arena = arena, .text = text };
+    Parser parser = { .source = { source->text, NULL }, .arena = arena, .text = source->text };
     KilnExpr *expr = NULL;
     KilnStatus status;
 
-    if (strlen(text) > KILN_EXPRESSION_BYTES)
-        return kiln_error_set(err, KILN_E_RANGE,
+    if ((*parser.text == '\'' || *parser.text == '"') && parse_text(&parser, &expr) >= 0 &&
+        parser.text[parser.at] == '\0')
+        source->text = expr->name;
+    parser = (Parser) { .source = *source, .arena = arena, .text = source->text };
+    if (strlen(source->text) > KILN_EXPRESSION_BYTES)
+        return kiln_error_set(source->err, KILN_E_RANGE,
                               "longer than %d characters; give parts of it keys of their own",
                               KILN_EXPRESSION_BYTES);
     skip(&parser, 0);

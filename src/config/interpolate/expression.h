@@ -54,9 +54,10 @@ struct KilnExpr {
     KilnExprValue value; /* of a literal; of others when evaluated */
 };
 
-/* The tree of `text`, in the arena. */
-KILN_NODISCARD KilnStatus kiln_expression_parse(KilnArena *arena, const char *text, KilnExpr **ret,
-                                                KilnError *err);
+/* The tree of source->text, in the arena. Quotes around the whole expression do not count:
+ * overrides and YAML often need them; source->text loses them. */
+KILN_NODISCARD KilnStatus kiln_expression_parse(KilnArena *arena, KilnExprSource *source,
+                                                KilnExpr **ret);
 /* Set a message that shows the expression, with a caret under the character `at`. */
 KilnStatus kiln_expression_fail(const KilnExprSource *source, size_t at, KilnStatus status,
                                 const char *format, ...) KILN_PRINTF(4, 5);

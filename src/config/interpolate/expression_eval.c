@@ -155,47 +155,16 @@ static KilnStatus evaluate(Evaluator *evaluator, KilnExpr *expr)
 /* ---- ${eval:...} ------------------------------------------------------------------------------
  */
 
-/* Length of the quoted text that starts the expression; 0: it is not closed. */
-static size_t quoted_length(const char *text)
-{
-    for (size_t i = 1; text[i] != '\0'; i++) {
-        if (text[i] == '\\' && text[i + 1] != '\0')
-            i++;
-        else if (text[i] == text[0])
-            return i + 1;
-    }
-    return 0;
-}
-
-/* Quotes around the whole expression do not count: overrides and YAML often need them. */
-static const char *unquote(char *text)
-{
-    char quote = *text, *to = text;
-    size_t n = strlen(text);
-
-    if ((quote != '\'' && quote != '"') || quoted_length(text) != n)
-        return text;
-    for (size_t i = 1; i + 1 < n; i++) {
-        if (text[i] == '\\' && (text[i + 1] == quote || text[i + 1] == '\\'))
-            i++;
-        *to++ = text[i];
-    }
-    *to = '\0';
-    return text;
-}
-
 static const char *take_expression(KilnValueParser *parser, size_t end)
 {
     size_t start = parser->at + 1; /* after the colon */
-    char *text;
 
     parser->at = end--; /* of the brace */
     while (start < end && strchr(" \t\r\n", parser->text[start]) != NULL)
         start++;
     while (end > start && strchr(" \t\r\n", parser->text[end - 1]) != NULL)
         end--;
-    text = kiln_arena_strndup(parser->maker.arena, parser->text + start, end - start);
-    return text != NULL ? unquote(text) : NULL;
+    return kiln_arena_strndup(parser->maker.arena, parser->text + start, end - start);
 }
 
 KilnStatus kiln_eval_call(KilnValueParser *parser, size_t start, const KilnConfigNode **ret)
@@ -210,8 +179,7 @@ KilnStatus kiln_eval_call(KilnValueParser *parser, size_t start, const KilnConfi
     evaluator.source = (KilnExprSource) { take_expression(parser, end), parser->err };
     if (evaluator.source.text == NULL)
         return kiln_error_nomem(parser->err, end - start);
-    KilnStatus status = kiln_expression_parse(parser->maker.arena, evaluator.source.text, &expr,
-                                              parser->err);
+    KilnStatus status = kiln_expression_parse(parser->maker.arena, &evaluator.source, &expr);
     if (status >= 0)
         status = evaluate(&evaluator, expr);
     if (status < 0)

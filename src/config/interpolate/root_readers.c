@@ -109,26 +109,22 @@ static void add_root(KilnReads *reads, const KilnConfigNode *root)
                  root->entries[i].key != NULL ? root->entries[i].key : "");
 }
 
-static void add_file(KilnReads *reads, const KilnConfigFile *file)
+static void visit_file(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
+    KilnReads *reads = ctx;
     bool global = file->package != NULL ? strcmp(file->package, "_global_") == 0
                                         : strchr(file->path, '/') == NULL;
     const char *top = file->package != NULL ? file->package : file->path;
 
     top = kiln_arena_strndup(reads->files->arena, top, strcspn(top, "/."));
     reads->failed |= top == NULL;
-    if (file->unreadable || file->content == NULL || top == NULL)
+    (void)group, (void)option;
+    if (file->content == NULL || top == NULL)
         return;
     if (global)
         add_root(reads, file->content);
     else
         add_node(reads, file->content, top);
-}
-
-static void visit_file(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
-{
-    (void)group, (void)option;
-    add_file(ctx, file);
 }
 
 static void read_files(KilnReads *reads)
@@ -143,7 +139,7 @@ static void read_files(KilnReads *reads)
     files->search = (KilnSearch) { .arena = files->arena,
                                    .config = files,
                                    .folders = reads->config->search.folders };
-    reads->failed |= kiln_search_walk(&files->search, visit_file, reads, NULL) == KILN_E_NOMEM;
+    reads->failed |= kiln_search_walk(&files->search, "", visit_file, reads, NULL) == KILN_E_NOMEM;
 }
 
 /* ---- Queries --------------------------------------------------------------------- */

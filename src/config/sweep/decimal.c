@@ -46,29 +46,16 @@ int kiln_decimal_compare(const KilnDecimal *a, const KilnDecimal *b)
     return a->negative ? compare_digits(b, a) : compare_digits(a, b);
 }
 
-static void add_digits(unsigned char *sum, const unsigned char *more)
+/* sum = a + sign * b, which is not negative */
+static void add_digits(const unsigned char *a, int sign, const unsigned char *b, unsigned char *sum)
 {
     int carry = 0;
 
     for (int i = DIGITS - 1; i >= 0; i--) {
-        int digit = sum[i] + more[i] + carry;
+        int digit = a[i] + sign * b[i] + carry + 10;
 
-        carry = digit >= 10;
-        sum[i] = (unsigned char)(carry ? digit - 10 : digit);
-    }
-}
-
-/* difference = large - small */
-static void subtract_digits(const unsigned char *large, const unsigned char *small,
-                            unsigned char *difference)
-{
-    int borrow = 0;
-
-    for (int i = DIGITS - 1; i >= 0; i--) {
-        int digit = large[i] - small[i] - borrow;
-
-        borrow = digit < 0;
-        difference[i] = (unsigned char)(borrow ? digit + 10 : digit);
+        carry = digit / 10 - 1;
+        sum[i] = (unsigned char)(digit % 10);
     }
 }
 
@@ -101,11 +88,11 @@ static void round_digits(KilnDecimal *decimal)
 void kiln_decimal_add(KilnDecimal *decimal, const KilnDecimal *more)
 {
     if (decimal->negative == more->negative) {
-        add_digits(decimal->digits, more->digits);
+        add_digits(decimal->digits, 1, more->digits, decimal->digits);
     } else if (compare_digits(decimal, more) >= 0) {
-        subtract_digits(decimal->digits, more->digits, decimal->digits);
+        add_digits(decimal->digits, -1, more->digits, decimal->digits);
     } else {
-        subtract_digits(more->digits, decimal->digits, decimal->digits);
+        add_digits(more->digits, -1, decimal->digits, decimal->digits);
         decimal->negative = more->negative;
     }
     round_digits(decimal);
