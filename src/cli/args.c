@@ -48,8 +48,8 @@ static bool is_key(const char *word)
     return *word != '\0' && strpbrk(word, "=~+") == NULL;
 }
 
-/* Refuse flags that exclude each other. */
-static KilnStatus check_one_of(const KilnArgs *args, KilnError *err)
+/* Refuse flags that exclude each other, and flags without the flag that they need. */
+static KilnStatus check_together(const KilnArgs *args, KilnError *err)
 {
     const struct {
         const char *name;
@@ -80,22 +80,14 @@ static KilnStatus check_one_of(const KilnArgs *args, KilnError *err)
             first = rivals[i][k].name;
         }
     }
-    return KILN_OK;
-}
-
-/* Refuse flags without the flag that they need. */
-static KilnStatus check_companions(const KilnArgs *args, KilnError *err)
-{
-    if (args->resolve && args->cfg == NULL && !args->help)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--resolve goes with --cfg: train --cfg job --resolve");
-    if (args->origins && args->cfg == NULL)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--origins goes with --cfg: train --cfg job --origins");
-    if (args->package != NULL && args->cfg == NULL)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--package goes with --cfg: train --cfg job --package %s",
-                              args->package);
+    const char *of_cfg = args->resolve && !args->help ? "--resolve"
+                         : args->origins              ? "--origins"
+                         : args->package != NULL      ? "--package"
+                                                      : NULL;
+    if (of_cfg != NULL && args->cfg == NULL)
+        return kiln_error_set(err, KILN_E_USAGE, "%s goes with --cfg: train --cfg job %s%s%s",
+                              of_cfg, of_cfg, strcmp(of_cfg, "--package") == 0 ? " " : "",
+                              strcmp(of_cfg, "--package") == 0 ? args->package : "");
     if (args->resume != NULL && !args->multirun)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--resume %s resumes a sweep, with -m: `train -m --resume %s`; a run "
@@ -147,7 +139,7 @@ static KilnStatus parse_flag(int argc, char **argv, int *i, KilnArgs *args, Kiln
 }
 
 KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs *ret,
-                           KilnError *err)
+                           const KilnFlag **ret_waiting, KilnError *err)
 {
     KilnStatus status = KILN_OK;
     KilnArgs args = { .command = command };
@@ -156,48 +148,27 @@ KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs 
     args.words = calloc((size_t)argc + 1, sizeof(*args.words));
     if (args.words == NULL)
         return kiln_error_nomem(err, (size_t)argc * sizeof(*args.words));
-    for (int i = 0; i < argc && status >= 0; i++) {
-        if (is_flag(argv[i]))
+    for (int i = 0; i < argc && (status >= 0 || ret_waiting != NULL); i++) {
+        const KilnFlag *flag = is_flag(argv[i]) ? kiln_flag_find(command, argv[i], &value) : NULL;
+
+        if (ret_waiting != NULL && flag != NULL && lacks_value(flag, value, i + 1 == argc))
+            *ret_waiting = flag;
+        else if (is_flag(argv[i]))
             status = parse_flag(argc, argv, &i, &args, err);
         else if (args.explain[0] != NULL && is_key(argv[i]))
             status = flag_store(kiln_flag_find(command, "--explain", &value), argv[i], &args, err);
         else
             args.words[args.n_words++] = argv[i];
     }
-    if (status >= 0)
-        status = check_one_of(&args, err);
-    if (status >= 0)
-        status = check_companions(&args, err);
-    if (status < 0) {
+    if (ret_waiting != NULL)
+        status = KILN_OK;
+    else if (status >= 0)
+        status = check_together(&args, err);
+    if (status < 0)
         kiln_args_release(&args);
-        return status;
-    }
-    *ret = args;
-    return KILN_OK;
-}
-
-KilnStatus kiln_args_guess(const char *command, int argc, char **argv, KilnArgs *ret,
-                           const KilnFlag **ret_waiting)
-{
-    KilnArgs args = { .command = command };
-    const char *value = NULL;
-
-    *ret_waiting = NULL;
-    args.words = calloc((size_t)argc + 1, sizeof(*args.words));
-    if (args.words == NULL)
-        return KILN_E_NOMEM;
-    for (int i = 0; i < argc; i++) {
-        const KilnFlag *flag = is_flag(argv[i]) ? kiln_flag_find(command, argv[i], &value) : NULL;
-
-        if (!is_flag(argv[i]))
-            args.words[args.n_words++] = argv[i];
-        else if (flag != NULL && lacks_value(flag, value, i + 1 == argc))
-            *ret_waiting = flag;
-        else
-            (void)parse_flag(argc, argv, &i, &args, NULL);
-    }
-    *ret = args;
-    return KILN_OK;
+    else
+        *ret = args;
+    return status;
 }
 
 void kiln_args_release(KilnArgs *args)

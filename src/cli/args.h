@@ -40,13 +40,11 @@ typedef struct KilnArgs {
 } KilnArgs;
 
 /* Parse the arguments of a command. All strings are borrowed; kiln_args_release frees the list of
- * words. KILN_E_USAGE: a flag that the command does not have, or flags that do not go together. */
+ * words. KILN_E_USAGE: a flag that the command does not have, or flags that do not go together.
+ * `ret_waiting` is for an unfinished line (else NULL): errors are skipped, and it is set to the
+ * last flag when its value is still missing. */
 KILN_NODISCARD KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs *ret,
-                                          KilnError *err);
-/* The same for an unfinished line: errors are skipped. *ret_waiting is the last flag when its value
- * is still missing; NULL: none. */
-KILN_NODISCARD KilnStatus kiln_args_guess(const char *command, int argc, char **argv, KilnArgs *ret,
-                                          const KilnFlag **ret_waiting);
+                                          const KilnFlag **ret_waiting, KilnError *err);
 void kiln_args_release(KilnArgs *args);
 /* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
 const char *kiln_args_take(KilnArgs *args, const char *key);

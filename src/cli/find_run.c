@@ -52,16 +52,9 @@ void kiln_runs_visit(const char *dir, KilnRunVisit *visit, void *ctx)
     walk(dir, 0, visit, ctx);
 }
 
-static bool is_link(const char *path)
-{
-    char target[8];
-
-    return readlink(path, target, sizeof(target)) >= 0;
-}
-
 void kiln_run_checkpoints(const char *run, KilnCheckpointVisit *visit, void *ctx)
 {
-    char *folder = kiln_path_join(run, "checkpoints"), **names = NULL;
+    char *folder = kiln_path_join(run, "checkpoints"), **names = NULL, target[8];
     size_t n = 0;
 
     if (folder != NULL && kiln_is_dir(folder) && kiln_dir_list(folder, &names, &n, NULL) < 0)
@@ -71,7 +64,7 @@ void kiln_run_checkpoints(const char *run, KilnCheckpointVisit *visit, void *ctx
         char *file = path != NULL ? kiln_path_join(path, KILN_CHECKPOINT_STATE) : NULL;
         json_t *state = NULL;
 
-        if (file != NULL && !is_link(path) && kiln_is_file(file)) {
+        if (file != NULL && !kiln_link_read(path, target, sizeof(target)) && kiln_is_file(file)) {
             (void)!kiln_json_read(file, &state, NULL);
             visit(ctx, path, state);
         }

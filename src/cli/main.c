@@ -92,7 +92,7 @@ static int run_command(const KilnCommand *command, int argc, char **argv, int sk
 {
     KilnError err = { 0 };
     KilnArgs args;
-    KilnStatus parsed = kiln_args_parse(command->name, argc - skip, argv + skip, &args, &err);
+    KilnStatus parsed = kiln_args_parse(command->name, argc - skip, argv + skip, &args, NULL, &err);
 
     if (parsed < 0)
         return kiln_screen_result(command->name, parsed, &err);

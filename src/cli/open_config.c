@@ -124,3 +124,22 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
 
     return kiln_command_compose_request(args, &request, check, NULL, ret);
 }
+
+int kiln_command_with_config(KilnArgs *args, KilnCommandAction *action, void *ctx)
+{
+    KilnRegistry *registry = NULL;
+    KilnConfig *config = NULL;
+    KilnError err = { 0 };
+    KilnStatus status = kiln_command_registry(args, &registry);
+
+    if (status >= 0)
+        status = kiln_command_compose(args, registry, true, &config);
+    if (status >= 0)
+        status = action(args, registry, config, ctx, &err);
+    const int exit_status = status == KILN_E_INTERRUPTED && kiln_screen_signal_status() != 0
+                                ? kiln_screen_signal_status()
+                                : kiln_screen_result(args->command, status, &err);
+    kiln_config_free(config);
+    kiln_registry_free(registry);
+    return exit_status;
+}

@@ -177,16 +177,13 @@ static bool is_config_of(const char *folder, const char *path, const KilnRegistr
     };
     char *job = NULL, *resolved = NULL;
     KilnConfig *config = NULL;
-    KilnErrors *errors = NULL;
     size_t size;
-    const bool same = kiln_errors_new(&errors) >= 0 &&
-                      kiln_compose(&request, &config, errors) >= 0 &&
+    const bool same = kiln_compose(&request, &config, NULL) >= 0 &&
                       kiln_config_yaml(config, NULL, true, &job, NULL) >= 0 &&
                       kiln_file_read(path, largest, &resolved, &size, NULL) >= 0 &&
                       strcmp(job, resolved) == 0;
 
     kiln_config_free(config);
-    kiln_errors_free(errors);
     free(job);
     free(resolved);
     return same;

@@ -74,10 +74,9 @@ enum { DEEPEST = 16 };
 static bool leads_out(const char *link)
 {
     char target[4096];
-    const ssize_t length = readlink(link, target, sizeof(target) - 1);
 
-    target[length > 0 ? length : 0] = '\0';
-    return length <= 0 || strchr(target, '/') != NULL || strcmp(target, "..") == 0;
+    return !kiln_link_read(link, target, sizeof(target)) || strchr(target, '/') != NULL ||
+           strcmp(target, "..") == 0;
 }
 
 static KilnStatus check_links(const char *path, int depth, KilnError *err)

@@ -229,7 +229,7 @@ static void check_section(KilnCheck *check, const KilnSection *section)
         kiln_check_add(check, &err);
         return;
     }
-    if (node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
+    if (kiln_node_is_null(node))
         node = NULL;
     if (node != NULL && node->kind != KILN_NODE_MAP) {
         kiln_error_set(&err, KILN_E_TYPE, "expected a mapping of options");

@@ -1,24 +1,16 @@
 /* Finds what a group's files configure, and describes it as JSON Schema (schema/json_schema.c). */
 #include "registry/config_schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "config/tree/tree.h"
+#include "schema/bind.h"
 #include "schema/json_schema.h"
 #include "schema/table.h"
-
-static const KilnSection *section_find(const KilnComposeRequest *request, const char *key)
-{
-    const KilnSection *section = request->sections;
-
-    for (; section != NULL && section->key != NULL; section++)
-        if (strcmp(section->key, key) == 0)
-            return section;
-    return NULL;
-}
 
 /* ---- What a group is ------------------------------------------------------------------ */
 
@@ -64,7 +56,7 @@ static KilnStatus unknown_group(const KilnComposeRequest *request, const char *g
 /* The row of the root's table that has the group's name; NULL: none. */
 static const KilnField *root_field(const KilnComposeRequest *request, const char *group)
 {
-    const KilnSection *root = section_find(request, "");
+    const KilnSection *root = kiln_section_find(request->sections, "");
     const KilnField *field = root != NULL ? kiln_table_find(root->fields, group) : NULL;
 
     return field != NULL && field->type == KILN_TYPE_COMPONENT ? field : NULL;
@@ -73,17 +65,12 @@ static const KilnField *root_field(const KilnComposeRequest *request, const char
 /* The section of a folder: "kiln/run" is that of `kiln.run`. */
 static const KilnSection *group_section(const KilnComposeRequest *request, const char *group)
 {
-    const KilnSection *section = request->sections;
+    char key[KILN_PATH_PART];
 
-    for (; section != NULL && section->key != NULL; section++) {
-        size_t i = 0;
-
-        while (group[i] != '\0' && (group[i] == '/' ? '.' : group[i]) == section->key[i])
-            i++;
-        if (i > 0 && group[i] == '\0' && section->key[i] == '\0')
-            return section;
-    }
-    return NULL;
+    snprintf(key, sizeof(key), "%s", group);
+    for (char *slash = key; (slash = strchr(slash, '/')) != NULL;)
+        *slash = '.';
+    return kiln_section_find(request->sections, key);
 }
 
 /* The type of a group by its name. */
@@ -95,7 +82,8 @@ static bool named_type(const KilnComposeRequest *request, const char *group, Kil
     KilnKind kind = kiln_kind_find(name, strlen(name));
 
     if (group[0] == '\0')
-        *ret = (KilnGroupType) { .form = KILN_GROUP_ROOT, .section = section_find(request, "") };
+        *ret = (KilnGroupType) { .form = KILN_GROUP_ROOT,
+                                 .section = kiln_section_find(request->sections, "") };
     else if (field != NULL)
         *ret = (KilnGroupType) { .form = field->shape == KILN_ONE ? KILN_GROUP_COMPONENT
                                                                   : KILN_GROUP_MAP,
@@ -122,7 +110,8 @@ KilnStatus kiln_group_type(const KilnComposeRequest *request, const char *group,
     if (!scan.there)
         return unknown_group(request, group, err);
     *ret = (KilnGroupType) { .form = scan.global ? KILN_GROUP_ROOT : KILN_GROUP_FREE,
-                             .section = scan.global ? section_find(request, "") : NULL };
+                             .section = scan.global ? kiln_section_find(request->sections, "")
+                                                    : NULL };
     return KILN_OK;
 }
 
@@ -267,7 +256,7 @@ static bool put_groups(const KilnComposeRequest *request, KilnJsonSchema *schema
 
 static json_t *root_json(const KilnComposeRequest *request, KilnJsonSchema *schema)
 {
-    const KilnSection *root = section_find(request, "");
+    const KilnSection *root = kiln_section_find(request->sections, "");
     json_t *table = kiln_json_table(schema, root != NULL ? root->fields : NULL, true,
                                     root == NULL || root->open);
     json_t *properties = json_object_get(table, "properties");

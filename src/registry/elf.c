@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static KilnStatus cut_short(KilnError *err)
+static bool read_at(FILE *file, uint64_t at, void *data, size_t size)
 {
-    return kiln_error_set(err, KILN_E_PLUGIN,
-                          "not a shared object that can be loaded: the file is cut short");
+    return at <= INT64_MAX && fseek(file, (long)at, SEEK_SET) == 0 &&
+           fread(data, size, 1, file) == 1;
 }
 
 static KilnStatus check_segments(FILE *file, const Elf64_Ehdr *header, uint64_t size,
@@ -20,20 +20,13 @@ static KilnStatus check_segments(FILE *file, const Elf64_Ehdr *header, uint64_t 
         Elf64_Phdr segment;
         uint64_t at = header->e_phoff + (uint64_t)i * sizeof(segment);
 
-        if (at > size || fseek(file, (long)at, SEEK_SET) != 0 ||
-            fread(&segment, sizeof(segment), 1, file) != 1)
-            return cut_short(err);
-        if (segment.p_type == PT_LOAD &&
-            (segment.p_offset > size || segment.p_filesz > size - segment.p_offset))
-            return cut_short(err);
+        if (!read_at(file, at, &segment, sizeof(segment)) ||
+            (segment.p_type == PT_LOAD &&
+             (segment.p_offset > size || segment.p_filesz > size - segment.p_offset)))
+            return kiln_error_set(err, KILN_E_PLUGIN,
+                                  "not a shared object that can be loaded: the file is cut short");
     }
     return KILN_OK;
-}
-
-static bool read_at(FILE *file, uint64_t at, void *data, size_t size)
-{
-    return at <= INT64_MAX && fseek(file, (long)at, SEEK_SET) == 0 &&
-           fread(data, size, 1, file) == 1;
 }
 
 /* Does the symbol table define a symbol of that name? */

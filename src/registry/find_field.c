@@ -14,9 +14,10 @@ static const KilnField *table_at(const KilnConfig *config, const KilnRegistry *r
     const KilnComponent *component = NULL;
     const KilnConfigNode *node = NULL;
 
-    for (const KilnSection *s = kiln_config_sections(config); s != NULL && s->key != NULL; s++)
-        if (strcmp(s->key, path) == 0)
-            return s->fields;
+    const KilnSection *section = kiln_section_find(kiln_config_sections(config), path);
+
+    if (section != NULL)
+        return section->fields;
     if (registry != NULL && kiln_config_at(config, path, &node, NULL) >= 0 && node != NULL &&
         kiln_node_component(config, registry, node, KILN_KIND_ANY, &component, NULL) >= 0)
         return component->fields;

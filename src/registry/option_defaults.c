@@ -12,6 +12,7 @@
 #include "kiln/array.h"
 #include "registry/registry.h"
 #include "registry/rename.h"
+#include "schema/bind.h"
 #include "schema/table.h"
 
 typedef struct Walk {
@@ -91,10 +92,7 @@ static bool other_component(const KilnConfigNode *have, const KilnConfigNode *va
 
 static void underlay(Walk *walk, KilnConfigNode *map, const char *key, KilnConfigNode *value)
 {
-    KilnStatus status = kiln_node_add_default(walk->config, map, key, value->origin, value,
-                                              &walk->err);
-
-    (void)status; /* is in walk->err */
+    (void)!kiln_node_add_default(walk->config, map, key, value->origin, value, &walk->err);
 }
 
 static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *field,
@@ -380,18 +378,16 @@ static void walk_section(Walk *walk, const KilnSection *section)
         apply_table(walk, map, section, source, section->fields);
 }
 
-bool kiln_option_defaults_is_about(const KilnConfig *config, const KilnSection *sections)
+bool kiln_option_defaults_is_about(const KilnConfig *config)
 {
-    for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
-        if (s->key[0] != '\0')
-            continue;
-        for (size_t i = 0; i < kiln_table_count(s->fields); i++)
-            if (s->fields[i].type == KILN_TYPE_COMPONENT && s->fields[i].value == NULL &&
-                kiln_node_get(kiln_config_root(config), s->fields[i].name) != NULL)
-                return true;
-        return false;
-    }
-    return true;
+    const KilnSection *root = kiln_section_find(kiln_config_sections(config), "");
+
+    for (const KilnField *f = root != NULL ? root->fields : NULL;
+         f != NULL && f->type != KILN_TYPE_END; f++)
+        if (f->type == KILN_TYPE_COMPONENT && f->value == NULL &&
+            kiln_node_get(kiln_config_root(config), f->name) != NULL)
+            return true;
+    return root == NULL;
 }
 
 KilnStatus kiln_option_defaults_apply(KilnOptionDefaults *defaults, KilnConfig *config,
@@ -399,7 +395,7 @@ KilnStatus kiln_option_defaults_apply(KilnOptionDefaults *defaults, KilnConfig *
 {
     const KilnSection *sections = kiln_config_sections(config);
     Walk walk = { .defaults = defaults, .config = config, .errors = errors };
-    bool all = kiln_option_defaults_is_about(config, sections);
+    bool all = kiln_option_defaults_is_about(config);
 
     kiln_errors_free(defaults->unknown);
     defaults->unknown = NULL;

@@ -34,6 +34,6 @@ const KilnField *kiln_option_defaults_renamed(const KilnOptionDefaults *defaults
 void kiln_option_defaults_release(KilnOptionDefaults *defaults);
 /* Has the tree one of the components that the root section requires? Any other tree is no kiln
  * config and is composed as it is. */
-bool kiln_option_defaults_is_about(const KilnConfig *config, const KilnSection *sections);
+bool kiln_option_defaults_is_about(const KilnConfig *config);
 
 #endif

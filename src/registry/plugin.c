@@ -146,27 +146,15 @@ static KilnStatus not_loaded(const char *path, KilnError *err)
                           why);
 }
 
-/* dlopen searches for names without a slash in the system's folders. */
+/* `path` is absolute. */
 static KilnStatus open_library(const char *path, void **ret, KilnError *err)
 {
-    char *local = kiln_path_join(strchr(path, '/') != NULL ? "" : "./", path);
+    KilnStatus status = kiln_is_file(path)
+                            ? kiln_elf_check(path, ENTRY, err)
+                            : kiln_error_set(err, KILN_E_PLUGIN, "there is no such file");
 
-    if (local == NULL)
-        return kiln_error_nomem(err, strlen(path));
-    if (!kiln_is_file(local)) {
-        free(local);
-        return kiln_error_set(err, KILN_E_PLUGIN, "there is no such file");
-    }
-    KilnStatus status = kiln_elf_check(local, ENTRY, err);
-    if (status >= 0) {
-        void *library = dlopen(local, RTLD_NOW | RTLD_LOCAL);
-
-        if (library != NULL)
-            *ret = library;
-        else
-            status = not_loaded(local, err);
-    }
-    free(local);
+    if (status >= 0 && (*ret = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
+        status = not_loaded(path, err);
     return status;
 }
 
@@ -193,10 +181,10 @@ static KilnStatus add_conf(KilnRegistry *registry, const char *path, KilnError *
 }
 
 /* dlopen runs code of the plugin, so a crash in here is reported as the plugin's. */
-static KilnStatus load(KilnRegistry *registry, const char *path, KilnPlugin *plugin, KilnError *err)
+static KilnStatus load(KilnRegistry *registry, KilnPlugin *plugin, KilnError *err)
 {
     kiln_call_enter_component(NULL, plugin->path, "load");
-    KilnStatus status = open_library(path, &plugin->library, err);
+    KilnStatus status = open_library(plugin->path, &plugin->library, err);
 
     if (status >= 0)
         status = register_library(registry, plugin->library, &plugin->components, err);
@@ -217,7 +205,7 @@ KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnErro
                            registry->plugin_count + 1))
         status = kiln_error_nomem(&inner, sizeof(plugin));
     else
-        status = load(registry, path, &plugin, &inner);
+        status = load(registry, &plugin, &inner);
     if (status < 0) {
         if (plugin.library != NULL)
             dlclose(plugin.library);

@@ -63,19 +63,6 @@ static KilnStatus first_of(KilnStatus first, KilnStatus status)
     return first != KILN_OK ? first : status;
 }
 
-static KilnStatus rename_in(const KilnConfig *config, const KilnField *field, KilnConfigNode *node,
-                            KilnErrors *errors)
-{
-    KilnStatus status = KILN_OK;
-
-    if (field->shape == KILN_ONE)
-        return kiln_rename_options(config, node, field->fields, errors);
-    for (size_t i = 0; i < node->count; i++)
-        status = first_of(
-            status, kiln_rename_options(config, node->entries[i].value, field->fields, errors));
-    return status;
-}
-
 KilnStatus kiln_rename_options(const KilnConfig *config, KilnConfigNode *map,
                                const KilnField *fields, KilnErrors *errors)
 {
@@ -92,8 +79,13 @@ KilnStatus kiln_rename_options(const KilnConfig *config, KilnConfigNode *map,
     for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
         KilnConfigNode *node = kiln_node_get(map, f->name);
 
-        if (f->type == KILN_TYPE_STRUCT && f->renamed == NULL && node != NULL)
-            status = first_of(status, rename_in(config, f, node, errors));
+        if (f->type != KILN_TYPE_STRUCT || f->renamed != NULL || node == NULL)
+            continue;
+        if (f->shape == KILN_ONE)
+            status = first_of(status, kiln_rename_options(config, node, f->fields, errors));
+        for (size_t i = 0; f->shape != KILN_ONE && i < node->count; i++)
+            status = first_of(
+                status, kiln_rename_options(config, node->entries[i].value, f->fields, errors));
     }
     return status;
 }

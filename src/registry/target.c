@@ -21,36 +21,23 @@ KilnKind kiln_kind_find(const char *name, size_t length)
     return KILN_KIND_ANY;
 }
 
-/* Names of a kind's components (of all with KILN_KIND_ANY), in order; their number. `names` has
- * room for all. */
-static size_t list_names(const KilnRegistry *registry, KilnKind kind, const char **names)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < registry->count; i++)
-        if (kind == KILN_KIND_ANY || registry->items[i]->kind == kind)
-            names[n++] = registry->items[i]->name;
-    return n;
-}
-
-/* The first kind that has a component of that name; KILN_KIND_ANY: none. */
-static KilnKind kind_with(const KilnRegistry *registry, const char *name)
-{
-    for (size_t i = 0; i < registry->count; i++)
-        if (strcmp(registry->items[i]->name, name) == 0)
-            return registry->items[i]->kind;
-    return KILN_KIND_ANY;
-}
-
 static KilnStatus unknown(const KilnRegistry *registry, KilnKind kind, const char *name,
                           KilnError *err)
 {
     const char **names = calloc(registry->count + 1, sizeof(*names));
-    size_t n = names != NULL ? list_names(registry, kind, names) : 0;
-    const char *near = kiln_nearest(name, names, n);
-    KilnKind other = kind_with(registry, name);
+    KilnKind other = KILN_KIND_ANY; /* the first that has a component of that name */
     KilnText text = { 0 };
+    size_t n = 0;
 
+    for (size_t i = 0; names != NULL && i < registry->count; i++) {
+        const KilnComponent *c = registry->items[i];
+
+        if (kind == KILN_KIND_ANY || c->kind == kind)
+            names[n++] = c->name;
+        if (other == KILN_KIND_ANY && strcmp(c->name, name) == 0)
+            other = c->kind;
+    }
+    const char *near = kiln_nearest(name, names, n);
     kiln_text_printf(&text, "there is no %s \"%.80s\"",
                      kind == KILN_KIND_ANY ? "component" : kiln_kind_name(kind), name);
     if (other != KILN_KIND_ANY)
@@ -68,23 +55,12 @@ static KilnStatus unknown(const KilnRegistry *registry, KilnKind kind, const cha
 static KilnStatus of_kind(const KilnRegistry *registry, KilnKind kind, const char *name,
                           const KilnComponent **ret, KilnError *err)
 {
-    const KilnComponent *found = kiln_registry_find(registry, kind, name);
-
-    if (found == NULL)
-        return unknown(registry, kind, name, err);
-    *ret = found;
-    return KILN_OK;
-}
-
-static KilnStatus of_any_kind(const KilnRegistry *registry, const char *name,
-                              const KilnComponent **ret, KilnError *err)
-{
     const KilnComponent *found = NULL;
 
     for (size_t i = 0; i < registry->count; i++) {
         const KilnComponent *c = registry->items[i];
 
-        if (strcmp(c->name, name) != 0)
+        if (strcmp(c->name, name) != 0 || (kind != KILN_KIND_ANY && c->kind != kind))
             continue;
         if (found != NULL)
             return kiln_error_set(err, KILN_E_KEY,
@@ -94,7 +70,7 @@ static KilnStatus of_any_kind(const KilnRegistry *registry, const char *name,
         found = c;
     }
     if (found == NULL)
-        return unknown(registry, KILN_KIND_ANY, name, err);
+        return unknown(registry, kind, name, err);
     *ret = found;
     return KILN_OK;
 }
@@ -131,8 +107,7 @@ KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target
     const char *slash = strchr(target, '/');
 
     if (slash == NULL)
-        return kind == KILN_KIND_ANY ? of_any_kind(registry, target, ret, err)
-                                     : of_kind(registry, kind, target, ret, err);
+        return of_kind(registry, kind, target, ret, err);
     KilnKind said = kiln_kind_find(target, (size_t)(slash - target));
     if (said == KILN_KIND_ANY)
         return unknown_kind(registry, target, (size_t)(slash - target), err);

@@ -236,7 +236,7 @@ void kiln_unread_keys_check(KilnCheck *check, KilnErrors *errors)
             continue;
         if (s->key[0] != '\0' && !kiln_own_checks(s->key))
             check_section(&search, s);
-        else if (s->key[0] == '\0' && kiln_option_defaults_is_about(check->config, sections) &&
+        else if (s->key[0] == '\0' && kiln_option_defaults_is_about(check->config) &&
                  !kiln_config_is_recorded(check->config))
             check_root(&search, s);
     }

@@ -27,6 +27,8 @@ KILN_NODISCARD KilnStatus kiln_option_value(const KilnConfig *config, KilnArena 
                                             const KilnField *field, const KilnConfigNode **ret,
                                             KilnError *err);
 bool kiln_node_is_null(const KilnConfigNode *node);
+/* The section of exactly that key ("": the root); NULL: none. */
+const KilnSection *kiln_section_find(const KilnSection *sections, const char *key);
 
 /* The error is about the value at `key`, and may start with the key's last name ("root: no such
  * folder"): prefix the value's origin and the whole key. Returns err->status. */

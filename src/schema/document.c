@@ -6,39 +6,29 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/utf8.h"
 #include "schema/bind.h"
 #include "schema/table.h"
 #include "schema/field_value.h"
 
 /* ---- Scalars ------------------------------------------------------------------------ */
 
-/* One character of valid UTF-8 at *p, which moves to the next. */
-static unsigned long next_character(const char **p)
-{
-    const unsigned char *s = (const unsigned char *)*p;
-    int more = s[0] < 0x80 ? 0 : s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : 3;
-    unsigned long c = more == 0 ? s[0] : s[0] & (0x3FU >> more);
-
-    for (int i = 1; i <= more; i++)
-        c = c << 6 | (s[i] & 0x3FU);
-    *p += more + 1;
-    return c;
-}
-
 /* Double-quoted; everything but printable ASCII as an escape, so that neither
  * line folding nor YAML's set of allowed characters matters. */
 static void emit_text(KilnText *text, const char *value)
 {
-    kiln_text_char(text, '"');
-    while (*value != '\0') {
-        unsigned long c = next_character(&value);
+    const char *end = value + strlen(value);
+    uint32_t c;
 
+    kiln_text_char(text, '"');
+    while (value < end) {
+        value += kiln_utf8_next(value, (size_t)(end - value), &c);
         if (c == '"' || c == '\\')
             kiln_text_printf(text, "\\%c", (int)c);
         else if (c >= ' ' && c <= '~')
             kiln_text_char(text, (char)c);
         else
-            kiln_text_printf(text, "\\U%08lx", c);
+            kiln_text_printf(text, "\\U%08x", (unsigned)c);
     }
     kiln_text_char(text, '"');
 }

@@ -48,6 +48,14 @@ bool kiln_node_is_null(const KilnConfigNode *node)
     return node == NULL || (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL);
 }
 
+const KilnSection *kiln_section_find(const KilnSection *sections, const char *key)
+{
+    for (; sections != NULL && sections->key != NULL; sections++)
+        if (strcmp(sections->key, key) == 0)
+            return sections;
+    return NULL;
+}
+
 KilnStatus kiln_config_options(const KilnConfig *config, const char *key, const KilnField *fields,
                                size_t size, void **ret, KilnError *err)
 {

@@ -1,6 +1,7 @@
 /* The config of one job: its overrides, and keys that the sweep sets. */
 #include <string.h>
 
+#include "registry/option_defaults.h"
 #include "registry/registry.h"
 #include "sweep/sweep_state.h"
 
@@ -46,14 +47,6 @@ static bool add_own_keys(const KilnSweep *sweep, KilnArena *arena, size_t number
     return true;
 }
 
-/* Is it a config of a kiln task? Any other is only composed. */
-static bool is_task(KilnConfig *config)
-{
-    const KilnConfigNode *root = kiln_config_root(config);
-
-    return kiln_node_get(root, "task") != NULL || kiln_node_get(root, "datamodule") != NULL;
-}
-
 KilnStatus kiln_sweep_compose_job(const KilnSweep *sweep, const char *const *overrides, size_t n,
                                   size_t number, bool whole, KilnConfig **ret, KilnErrors *errors)
 {
@@ -76,7 +69,7 @@ KilnStatus kiln_sweep_compose_job(const KilnSweep *sweep, const char *const *ove
         if (add_own_keys(sweep, &arena, number, list + n + n_own))
             status = kiln_compose(&request, &config, errors);
     }
-    if (status >= 0 && (whole || is_task(config)))
+    if (status >= 0 && (whole || kiln_option_defaults_is_about(config)))
         status = kiln_config_check(config, request.registry, errors);
     kiln_arena_release(&arena);
     if (status < 0)

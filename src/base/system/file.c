@@ -40,6 +40,14 @@ static char *parent_of(const char *path)
     return kiln_text_take(&text);
 }
 
+bool kiln_link_read(const char *path, char *ret, size_t size)
+{
+    const ssize_t length = readlink(path, ret, size - 1);
+
+    ret[length > 0 ? length : 0] = '\0';
+    return length >= 0;
+}
+
 char *kiln_path_expand(const char *path)
 {
     const char *home = getenv("HOME");

@@ -34,6 +34,8 @@ KILN_NODISCARD KilnStatus kiln_path_remove(const char *path, KilnError *err);
 KILN_NODISCARD KilnStatus kiln_path_sync(const char *path, KilnError *err);
 /* Replace the symbolic link `path` by one to `target`, atomically. */
 KILN_NODISCARD KilnStatus kiln_link_write(const char *target, const char *path, KilnError *err);
+/* The target of a symbolic link, cut at `size`; false and "" when the path is none. */
+bool kiln_link_read(const char *path, char *ret, size_t size);
 /* Names in a folder without . and .., in byte order; owned by the caller (kiln_names_free). */
 KILN_NODISCARD KilnStatus kiln_dir_list(const char *path, char ***ret, size_t *ret_count,
                                         KilnError *err);

@@ -57,12 +57,11 @@ static void put_links(KilnText *text, const char *folder, const char *name)
         return;
     for (size_t i = 0; i < n; i++) {
         char *path = kiln_path_join(folder, names[i]), target[256];
-        ssize_t length = path != NULL ? readlink(path, target, sizeof(target) - 1) : -1;
 
-        free(path);
-        target[length > 0 ? length : 0] = '\0';
-        if (strcmp(target, name) == 0)
+        if (path != NULL && kiln_link_read(path, target, sizeof(target)) &&
+            strcmp(target, name) == 0)
             kiln_text_printf(text, "%s%s", text->length > 0 ? " " : "", names[i]);
+        free(path);
     }
     kiln_names_free(names, n);
 }

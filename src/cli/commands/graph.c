@@ -131,7 +131,7 @@ static KilnStatus show(const KilnArgs *args, const Selection *selection, KilnTra
     return status;
 }
 
-static KilnStatus graph(const KilnArgs *args, const KilnRegistry *registry, KilnConfig *config,
+static KilnStatus graph(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
                         KilnError *err)
 {
     KilnConsole console = kiln_screen_console(stderr);
@@ -140,6 +140,7 @@ static KilnStatus graph(const KilnArgs *args, const KilnRegistry *registry, Kiln
     Selection selection;
     KilnStatus status = read_selection(args, &selection, err);
 
+    (void)ctx;
     if (trainer == NULL)
         return kiln_error_nomem(err, sizeof(*trainer));
     if (status >= 0)
@@ -155,17 +156,5 @@ static KilnStatus graph(const KilnArgs *args, const KilnRegistry *registry, Kiln
 
 int kiln_command_graph(KilnArgs *args)
 {
-    KilnRegistry *registry = NULL;
-    KilnConfig *config = NULL;
-    KilnError err = { 0 };
-    KilnStatus status = kiln_command_registry(args, &registry);
-
-    if (status >= 0)
-        status = kiln_command_compose(args, registry, true, &config);
-    if (status >= 0)
-        status = graph(args, registry, config, &err);
-    const int exit_status = kiln_screen_result(args->command, status, &err);
-    kiln_config_free(config);
-    kiln_registry_free(registry);
-    return exit_status;
+    return kiln_command_with_config(args, graph, NULL);
 }

@@ -167,7 +167,7 @@ static KilnStatus show_component(const Show *show, KilnError *err)
     kiln_selection_options(show->page, show->component->fields, "", NULL);
     append_use(show);
     kiln_page_heading(show->page, "selected by");
-    return kiln_config_users_print(show->page, show->request, show->component, err);
+    return kiln_config_users_print(show->page, show->request, show->component, NULL, err);
 }
 
 /* ---- Groups, sections, files ---------------------------------------------------------------- */
@@ -190,7 +190,7 @@ static KilnStatus show_group(const Show *show, const KilnGroupType *type, KilnEr
         kiln_selection_options(show->page, c->fields, "", NULL);
     }
     kiln_page_heading(show->page, "files");
-    KilnStatus status = kiln_config_users_print_group(show->page, show->request, show->word, err);
+    KilnStatus status = kiln_config_users_print(show->page, show->request, NULL, show->word, err);
     kiln_page_heading(show->page, "more");
     kiln_page_pair(show->page, 36, "kiln show GROUP/NAME", "one of them, with examples");
     return status;
@@ -331,12 +331,9 @@ static KilnStatus show_word(Show *show, KilnError *err)
 static KilnStatus print(const KilnComposeRequest *request, const char *word, KilnError *err)
 {
     KilnPage page = kiln_screen_page();
-    KilnErrors *errors = NULL;
     KilnConfig *config = NULL;
 
-    if (kiln_errors_new(&errors) >= 0 && kiln_compose(request, &config, errors) < 0)
-        config = NULL; /* help works without it */
-    kiln_errors_free(errors);
+    (void)!kiln_compose(request, &config, NULL); /* help works without it */
     Show show = { .page = &page, .request = request, .word = word, .config = config };
     KilnStatus status = show_word(&show, err);
 

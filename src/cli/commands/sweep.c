@@ -131,35 +131,24 @@ static void print_line(void *ctx, const char *line)
     puts(line);
 }
 
-static int plan(const KilnArgs *args, const KilnSweepRequest *request)
+static int plan_or_run(const KilnArgs *args, const KilnSweepRequest *request)
 {
     KilnErrors *errors = NULL;
+    KilnSweepResult result = { 0 };
     size_t left_out = 0;
     KilnStatus status = kiln_errors_new(&errors);
 
     if (status >= 0)
-        status = kiln_sweep_plan(request, print_line, NULL, &left_out, errors);
+        status = args->plan ? kiln_sweep_plan(request, print_line, NULL, &left_out, errors)
+                            : kiln_sweep_run(request, &result, errors);
     kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
     if (left_out > 0)
         fprintf(stderr,
                 "%s: at most %d values of a key were checked, evenly spread; the other %zu are "
                 "checked when the sweep starts\n",
                 args->command, KILN_PLAN_VALUES, left_out);
-    kiln_errors_free(errors);
-    return kiln_screen_exit_status(status);
-}
-
-static int run(const KilnArgs *args, const KilnSweepRequest *request)
-{
-    KilnErrors *errors = NULL;
-    KilnSweepResult result = { 0 };
-    KilnStatus status = kiln_errors_new(&errors);
-
-    if (status >= 0)
-        status = kiln_sweep_run(request, &result, errors);
-    kiln_screen_errors(args->command, errors);
-    kiln_errors_free(errors);
-    if (status < 0)
+    if (status < 0 || args->plan)
         return kiln_screen_exit_status(status);
     if (result.jobs == 0)
         fprintf(stderr, "%s: the sweep has no jobs: a key has no values\n", args->command);
@@ -186,7 +175,7 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
         .body = run_job,
         .ctx = &job,
     };
-    int exit_status = args->plan ? plan(args, &request) : run(args, &request);
+    int exit_status = plan_or_run(args, &request);
     kiln_registry_free(registry);
     return exit_status;
 }

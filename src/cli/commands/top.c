@@ -27,7 +27,7 @@ static KilnStatus show(KilnText *text, const KilnConsole *console, bool json, in
         kiln_top_json(text, runs, n);
     else
         kiln_top_draw(text, runs, n, console, rows);
-    kiln_top_free(runs);
+    free(runs);
     return text->failed ? kiln_error_nomem(err, text->length) : KILN_OK;
 }
 

@@ -74,7 +74,7 @@ static KilnStatus check_shown(const KilnArgs *args, KilnConfig *config,
 {
     KilnErrors *errors = NULL;
 
-    if (!kiln_option_defaults_is_about(config, kiln_config_sections(config)))
+    if (!kiln_option_defaults_is_about(config))
         return KILN_OK;
     KilnStatus status = kiln_errors_new(&errors);
     if (status < 0)

@@ -12,6 +12,7 @@
 #include "config/yaml/output.h"
 #include "config/compose.h"
 #include "kiln/run.h"
+#include "registry/option_defaults.h"
 #include "registry/registry.h"
 #include "schema/table.h"
 
@@ -290,14 +291,6 @@ static void append_options(Help *help)
     }
 }
 
-/* Whether the config is about training, and not a tree of somebody's own. */
-static bool trains(const KilnConfig *config)
-{
-    const KilnConfigNode *root = kiln_config_root(config);
-
-    return kiln_node_get(root, "task") != NULL || kiln_node_get(root, "datamodule") != NULL;
-}
-
 int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
@@ -308,7 +301,7 @@ int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry)
         .page = &page, .args = args, .registry = registry, .config = config, .request = &request
     };
 
-    if (status >= 0 && args->n_words > 0 && trains(config))
+    if (status >= 0 && args->n_words > 0 && kiln_option_defaults_is_about(config))
         append_options(&help);
     else
         append_overview(&help);

@@ -122,9 +122,10 @@ static KilnStatus make_folder(const KilnConfig *config, char **ret, KilnError *e
     return status;
 }
 
-static KilnStatus tune(const KilnArgs *args, const bool wanted[SEARCHES],
-                       const KilnRegistry *registry, KilnConfig *config, KilnError *err)
+static KilnStatus tune(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
+                       KilnError *err)
 {
+    const bool *wanted = ctx;
     KilnConsole console = kiln_screen_console(stdout);
     KilnRunEnv env = { .registry = registry,
                        .console = &console,
@@ -153,25 +154,11 @@ static KilnStatus tune(const KilnArgs *args, const bool wanted[SEARCHES],
 int kiln_command_tune(KilnArgs *args)
 {
     bool wanted[SEARCHES] = { false };
-    KilnRegistry *registry = NULL;
-    KilnConfig *config = NULL;
     KilnError err = { 0 };
-    KilnStatus status = KILN_OK;
 
     take_searches(args, wanted);
-    for (size_t k = SEARCHES; k-- > 0 && status >= 0;)
-        if (wanted[k])
-            status = kiln_args_add(args, searches[k].override, &err);
-    if (status >= 0)
-        status = kiln_command_registry(args, &registry);
-    if (status >= 0)
-        status = kiln_command_compose(args, registry, true, &config);
-    if (status >= 0)
-        status = tune(args, wanted, registry, config, &err);
-    const int exit_status = status == KILN_E_INTERRUPTED
-                                ? kiln_screen_signal_status()
-                                : kiln_screen_result(args->command, status, &err);
-    kiln_config_free(config);
-    kiln_registry_free(registry);
-    return exit_status;
+    for (size_t k = SEARCHES; k-- > 0;)
+        if (wanted[k] && kiln_args_add(args, searches[k].override, &err) < 0)
+            return kiln_screen_result(args->command, err.status, &err);
+    return kiln_command_with_config(args, tune, wanted);
 }

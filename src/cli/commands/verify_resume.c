@@ -172,21 +172,6 @@ static char *end_of_log(const Check *check)
     return end;
 }
 
-static void note_log(Check *check, KilnKillPoint point, const char *what)
-{
-    char *end = end_of_log(check);
-
-    note_failure(check, point, what, end != NULL ? end : "");
-    free(end);
-}
-
-static KilnStatus clear(const Check *check, KilnError *err)
-{
-    KilnStatus status = kiln_path_remove(check->run, err);
-
-    return status >= 0 ? kiln_path_remove(check->log, err) : status;
-}
-
 /* Start a run and kill it at a kill point. Tries again with an earlier target when the run ends
  * first. */
 static End kill_once(Check *check, KilnKillPoint point, KilnRng *rng, KilnError *err)
@@ -194,7 +179,7 @@ static End kill_once(Check *check, KilnKillPoint point, KilnRng *rng, KilnError 
     KilnKillTarget target = kiln_kill_target_draw(point, &check->profile, rng);
 
     for (int i = 0; i < TRIES; i++) {
-        if (clear(check, err) < 0)
+        if (kiln_path_remove(check->run, err) < 0 || kiln_path_remove(check->log, err) < 0)
             return END_FAILED;
         End end = watch(check, start(check, false), &target, NULL);
         if (end != END_WELL)
@@ -252,6 +237,7 @@ static KilnStatus stopped(KilnError *err)
 static KilnStatus try_point(Check *check, KilnKillPoint point, uint64_t number, KilnError *err)
 {
     Verdict *verdict = &check->by[point];
+    char *log = NULL;
     int kills = 1;
     bool equal = false;
     KilnRng rng;
@@ -270,8 +256,9 @@ static KilnStatus try_point(Check *check, KilnKillPoint point, uint64_t number, 
     KilnStatus status = KILN_OK;
     if (end == END_WELL)
         status = judge(check, point, &equal, err);
-    else
-        note_log(check, point, end == END_HUNG ? "the run hangs:" : "the run fails:");
+    else if ((log = end_of_log(check)) != NULL)
+        note_failure(check, point, end == END_HUNG ? "the run hangs:" : "the run fails:", log);
+    free(log);
     verdict->failed += end != END_WELL;
     verdict->equal += equal ? kills : 0;
     verdict->differ += end == END_WELL && !equal ? kills : 0;
@@ -372,14 +359,6 @@ static bool print_table(const Check *check)
 /* ---- Configs that cannot be compared ----------------------------------------------------------
  */
 
-static KilnStatus refuse(const char *option, KilnError *err)
-{
-    return kiln_error_set(err, KILN_E_USAGE,
-                          "%s depends on the clock: two runs of this config differ even without a "
-                          "kill; leave it out",
-                          option);
-}
-
 typedef struct ClockCheck {
     const KilnConfig *config;
     const char *found; /* NULL: nothing depends on the clock */
@@ -399,21 +378,28 @@ static void find_clock(void *ctx, const KilnConfigNode *node, const char *path,
         check->found = "train_time_interval of model_checkpoint";
 }
 
-static KilnStatus check_clocks(const KilnConfig *config, const KilnRegistry *registry,
-                               KilnError *err)
+static KilnStatus check_config(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config,
+                               void *ctx, KilnError *err)
 {
     ClockCheck clocks = { .config = config };
     KilnOptions options = { 0 };
     KilnStatus status = kiln_options_read(config, &options, err);
 
+    (void)args;
+    (void)ctx;
+    if (status < 0)
+        return status;
     kiln_selection_visit(config, registry, find_clock, &clocks);
-    if (status >= 0 && options.trainer->max_time != NULL)
-        status = refuse("trainer.max_time", err);
-    if (status >= 0 && options.trainer->val_check_interval.of == KILN_QUANTITY_DURATION)
-        status = refuse("trainer.val_check_interval as a time", err);
-    if (status >= 0 && clocks.found != NULL)
-        status = refuse(clocks.found, err);
-    if (status >= 0 && !options.trainer->enable_checkpointing)
+    if (options.trainer->val_check_interval.of == KILN_QUANTITY_DURATION)
+        clocks.found = "trainer.val_check_interval as a time";
+    if (options.trainer->max_time != NULL)
+        clocks.found = "trainer.max_time";
+    if (clocks.found != NULL)
+        status = kiln_error_set(err, KILN_E_USAGE,
+                                "%s depends on the clock: two runs of this config differ even "
+                                "without a kill; leave it out",
+                                clocks.found);
+    else if (!options.trainer->enable_checkpointing)
         status = kiln_error_set(err, KILN_E_USAGE,
                                 "trainer.enable_checkpointing=false: there is nothing to resume "
                                 "from");
@@ -423,23 +409,14 @@ static KilnStatus check_clocks(const KilnConfig *config, const KilnRegistry *reg
 
 /* ---- The command -------------------------------------------------------------------- */
 
-static KilnStatus read_count(KilnArgs *args, int64_t *ret, KilnError *err)
-{
-    *ret = KILLS;
-    if (args->count == NULL)
-        return KILN_OK;
-    if (kiln_parse_i64(args->count, ret, NULL) < 0 || *ret < 1)
-        return kiln_error_set(err, KILN_E_USAGE, "-n %s: expected a number of kills", args->count);
-    return KILN_OK;
-}
-
 static KilnStatus prepare(Check *check, KilnArgs *args, KilnError *err)
 {
     const char *tmp = getenv("TMPDIR");
-    KilnStatus status = read_count(args, &check->wanted, err);
 
-    if (status < 0)
-        return status;
+    check->wanted = KILLS;
+    if (args->count != NULL &&
+        (kiln_parse_i64(args->count, &check->wanted, NULL) < 0 || check->wanted < 1))
+        return kiln_error_set(err, KILN_E_USAGE, "-n %s: expected a number of kills", args->count);
     if (args->multirun || kiln_args_take(args, "resume") != NULL)
         return kiln_error_set(err, KILN_E_USAGE,
                               "give the arguments of one run: no -m, no resume=");
@@ -471,35 +448,18 @@ static KilnStatus verify(Check *check, KilnError *err)
     return run_killed(check, err);
 }
 
-/* Check the config here, so that its errors are reported once, as train reports them. */
-static KilnStatus check_config(KilnArgs *args)
-{
-    KilnRegistry *registry = NULL;
-    KilnConfig *config = NULL;
-    KilnError err = { 0 };
-    KilnStatus status = kiln_command_registry(args, &registry);
-
-    if (status >= 0)
-        status = kiln_command_compose(args, registry, true, &config);
-    if (status >= 0)
-        status = check_clocks(config, registry, &err);
-    (void)kiln_screen_result(args->command, status, &err);
-    kiln_config_free(config);
-    kiln_registry_free(registry);
-    return status;
-}
-
 int kiln_command_verify_resume(KilnArgs *args)
 {
     Check check = { .args = args, .console = kiln_screen_console(stderr) };
     KilnError err = { 0 };
     bool good = false;
-    KilnStatus status = check_config(args);
+    /* Checked here, so that errors are reported once, as train reports them. */
+    const int refused = kiln_command_with_config(args, check_config, NULL);
 
-    if (status < 0)
-        return kiln_screen_exit_status(status);
+    if (refused != 0)
+        return refused;
     check.stop = kiln_screen_catch_signals().stop;
-    status = prepare(&check, args, &err);
+    KilnStatus status = prepare(&check, args, &err);
     if (status >= 0)
         status = verify(&check, &err);
     if (status >= 0)

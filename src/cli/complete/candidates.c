@@ -31,12 +31,11 @@ void kiln_candidates_add(KilnCandidates *candidates, bool open, const char *text
 
 const char *kiln_home_path(KilnArena *arena, const char *path)
 {
-    const char *home = getenv("HOME");
+    char *whole = kiln_path_expand(path);
+    const char *copy = whole != NULL ? kiln_arena_strdup(arena, whole) : NULL;
 
-    if (!kiln_starts_with(path, "~/") || home == NULL)
-        return path;
-    const char *whole = kiln_arena_printf(arena, "%s%s", home, path + 1);
-    return whole != NULL ? whole : path;
+    free(whole);
+    return copy != NULL ? copy : path;
 }
 
 /* Add one name of a folder. `shown`: the folder as it is typed, after the text before it. */

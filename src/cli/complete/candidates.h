@@ -28,7 +28,7 @@ void kiln_candidates_paths(KilnCandidates *candidates, const char *before, const
                            const char *end);
 void kiln_candidates_release(KilnCandidates *candidates);
 
-/* `path` with a leading ~/ as the home folder: in the arena, or `path` itself. */
+/* kiln_path_expand into the arena; `path` itself when memory is out. */
 const char *kiln_home_path(KilnArena *arena, const char *path);
 
 #endif

@@ -23,14 +23,9 @@ static bool compose(KilnCompletionContext *context, const char *const *words)
 {
     KilnComposeRequest request = context->request;
     KilnConfig *config = NULL;
-    KilnErrors *errors = NULL;
 
-    if (kiln_errors_new(&errors) < 0)
-        return false;
     request.overrides = words;
-    KilnStatus status = kiln_compose(&request, &config, errors);
-    kiln_errors_free(errors);
-    if (status < 0)
+    if (kiln_compose(&request, &config, NULL) < 0)
         return false;
     kiln_config_free(context->config);
     context->config = config;

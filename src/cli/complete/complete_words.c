@@ -287,8 +287,8 @@ void kiln_complete_words(char **words, size_t count, KilnCandidates *candidates)
         return;
     }
     cursor.command = kiln_command_find(is_kiln ? words[first++] : "train");
-    if (cursor.command == NULL || kiln_args_guess(cursor.command->name, (int)(count - 1 - first),
-                                                  words + first, &cursor.args, &waiting) < 0)
+    if (cursor.command == NULL || kiln_args_parse(cursor.command->name, (int)(count - 1 - first),
+                                                  words + first, &cursor.args, &waiting, NULL) < 0)
         return;
     complete_word(&cursor, waiting);
     kiln_args_release(&cursor.args);

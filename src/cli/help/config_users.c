@@ -8,9 +8,9 @@
 typedef struct Users {
     KilnPage *page;
     const KilnRegistry *registry;
-    const KilnComponent *component; /* wanted; NULL: all files of `group` */
-    const char *group;
-    KilnText direct; /* files that name the component: "model/resnet", a line each */
+    const KilnComponent *component; /* wanted */
+    const char *group; /* all files of this group are wanted; NULL: those of the component */
+    KilnText direct;   /* files that name the component: "model/resnet", a line each */
     bool found;
 } Users;
 
@@ -105,20 +105,6 @@ static void visit_indirect(void *ctx, const char *group, const char *option,
     }
 }
 
-KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
-                                   const KilnComponent *component, KilnError *err)
-{
-    Users users = { .page = page, .registry = request->registry, .component = component };
-    KilnStatus status = kiln_compose_files(request, visit_direct, &users, err);
-
-    if (status >= 0)
-        status = kiln_compose_files(request, visit_indirect, &users, err);
-    if (!users.found)
-        kiln_page_line(page, 2, "no config file");
-    kiln_text_release(&users.direct);
-    return status;
-}
-
 static void visit_member(void *ctx, const char *group, const char *option,
                          const KilnConfigFile *file)
 {
@@ -129,13 +115,20 @@ static void visit_member(void *ctx, const char *group, const char *option,
         append_file(users, group, option, source_of(file));
 }
 
-KilnStatus kiln_config_users_print_group(KilnPage *page, const KilnComposeRequest *request,
-                                         const char *group, KilnError *err)
+KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
+                                   const KilnComponent *component, const char *group,
+                                   KilnError *err)
 {
-    Users users = { .page = page, .group = group };
-    KilnStatus status = kiln_compose_files(request, visit_member, &users, err);
+    Users users = {
+        .page = page, .registry = request->registry, .component = component, .group = group
+    };
+    KilnStatus status = kiln_compose_files(request, group != NULL ? visit_member : visit_direct,
+                                           &users, err);
 
+    if (status >= 0 && group == NULL)
+        status = kiln_compose_files(request, visit_indirect, &users, err);
     if (!users.found)
         kiln_page_line(page, 2, "no config file");
+    kiln_text_release(&users.direct);
     return status;
 }

@@ -6,12 +6,10 @@
 #include "kiln/config.h"
 
 /* The files that name a component, then the files whose defaults lists select one of those:
- * "  model=resnet    conf/model/resnet.yaml". */
+ * "  model=resnet    conf/model/resnet.yaml". With `group` instead (NULL: none) the files in that
+ * group and in the groups below it. */
 KILN_NODISCARD KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
-                                                  const KilnComponent *component, KilnError *err);
-/* The files in a group and in the groups below it. */
-KILN_NODISCARD KilnStatus kiln_config_users_print_group(KilnPage *page,
-                                                        const KilnComposeRequest *request,
-                                                        const char *group, KilnError *err);
+                                                  const KilnComponent *component, const char *group,
+                                                  KilnError *err);
 
 #endif

@@ -78,11 +78,6 @@ KilnStatus kiln_top_collect(KilnTopRun **ret, size_t *ret_count, KilnError *err)
     return KILN_OK;
 }
 
-void kiln_top_free(KilnTopRun *runs)
-{
-    free(runs);
-}
-
 /* ---- Parts of lines ------------------------------------------------------------------------ */
 
 /* A line in the making; text that does not fit its width is left out. */

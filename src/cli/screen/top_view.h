@@ -8,9 +8,8 @@
 /* A live run. */
 typedef struct KilnTopRun KilnTopRun;
 
-/* The runs that are live now, jobs of a sweep together; owned by the caller (kiln_top_free). */
+/* The runs that are live now, jobs of a sweep together; owned by the caller (free). */
 KILN_NODISCARD KilnStatus kiln_top_collect(KilnTopRun **ret, size_t *ret_count, KilnError *err);
-void kiln_top_free(KilnTopRun *runs);
 /* Append two lines for each run: its folder and overrides, and its progress. At most `rows` lines
  * (0: any number). */
 void kiln_top_draw(KilnText *text, const KilnTopRun *runs, size_t n, const KilnConsole *console,

@@ -283,30 +283,22 @@ static int by_weight(const void *a, const void *b)
     return model != 0 ? model : -strcmp(*x, *y);
 }
 
-/* The target of a link; "" when the path is none. */
-static const char *target_of(const char *path, char target[256])
-{
-    const ssize_t n = readlink(path, target, 255);
-
-    target[n > 0 ? n : 0] = '\0';
-    return target;
-}
-
 /* Compare the entry `name` of two folders. What both have is compared from side 0. */
 static KilnStatus compare_entry(const char *where, const char *const folders[2], const char *name,
                                 int side, KilnDifferences *found, KilnError *err)
 {
     char *paths[2] = { kiln_path_join(folders[0], name), kiln_path_join(folders[1], name) };
     char targets[2][256];
+    bool is_link = false;
     KilnText path = { 0 };
     KilnStatus status = KILN_OK;
 
+    for (int i = 0; i < 2; i++)
+        is_link |= paths[i] != NULL && kiln_link_read(paths[i], targets[i], sizeof(targets[i]));
     kiln_text_printf(&path, "%s%s", where, name);
     if (paths[0] == NULL || paths[1] == NULL || path.failed) {
         status = kiln_error_nomem(err, strlen(name));
-    } else if (*target_of(paths[0], targets[0]) != '\0' ||
-               *target_of(paths[1], targets[1]) != '\0') {
-        target_of(paths[1], targets[1]);
+    } else if (is_link) {
         if (strcmp(targets[0], targets[1]) != 0 && (side == 0 || *targets[0] == '\0'))
             kiln_differences_add(found, "%s: points to \"%s\" and \"%s\"", path.data, targets[0],
                                  targets[1]);

@@ -106,8 +106,7 @@ static void locate(const KilnPlan *plan, const KilnPlanCall *made, KilnCallRepor
     }
 }
 
-/* `writers`: per storage the last call so far that wrote it, -1: none. */
-static void fill_row(const KilnPlan *plan, size_t index, int *writers, KilnCallReport *row)
+static void fill_row(const KilnPlan *plan, size_t index, KilnCallReport *row)
 {
     const KilnPlanCall *made = plan->calls[index];
     const KilnCall *call = &made->call;
@@ -127,31 +126,15 @@ static void fill_row(const KilnPlan *plan, size_t index, int *writers, KilnCallR
         .runs = made->runs,
     };
     name_call(made, row->op, sizeof(row->op));
-    for (int i = 0; i < call->n_inputs; i++) {
-        int writer = made->inputs[i] >= 0 ? writers[made->inputs[i]] : -1;
-
-        row->from[row->n_from++] = writer;
-    }
-    for (int i = 0; i < call->n_outputs; i++)
-        if (made->outputs[i] >= 0)
-            writers[made->outputs[i]] = (int)index;
     locate(plan, made, row);
 }
 
 KilnCallReport *kiln_plan_report(const KilnPlan *plan)
 {
     KilnCallReport *rows = calloc(plan->n_calls + 1, sizeof(*rows));
-    int *writers = malloc((plan->n_storages + 1) * sizeof(*writers));
 
-    for (size_t i = 0; writers != NULL && i < plan->n_storages; i++)
-        writers[i] = -1;
-    for (size_t i = 0; rows != NULL && writers != NULL && i < plan->n_calls; i++)
-        fill_row(plan, i, writers, &rows[i]);
-    if (writers == NULL) {
-        free(rows);
-        rows = NULL;
-    }
-    free(writers);
+    for (size_t i = 0; rows != NULL && i < plan->n_calls; i++)
+        fill_row(plan, i, &rows[i]);
     return rows;
 }
 

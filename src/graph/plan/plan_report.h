@@ -21,12 +21,10 @@ typedef struct KilnCallReport {
     bool update;             /* writes variables, as the optimizer does */
     KilnDType dtype;         /* of its first output, or of the variable that an update writes */
     KilnShape shape;
-    bool blocked;              /* its layout is specific to the backend */
-    double flops;              /* as KilnOp's */
-    double seconds;            /* total of all timed runs */
-    int64_t runs;              /* of those */
-    int from[KILN_MAX_INPUTS]; /* calls that produced its inputs; -1: leaf or absent */
-    int n_from;
+    bool blocked;   /* its layout is specific to the backend */
+    double flops;   /* as KilnOp's */
+    double seconds; /* total of all timed runs */
+    int64_t runs;   /* of those */
     /* Memory of the output, and the calls during which it is in use. In place: it shares its
      * input's memory. Not in the block: offset and calls are 0. */
     bool in_block, in_place;
