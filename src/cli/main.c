@@ -79,14 +79,6 @@ static int unknown_command(const char *name)
     return 2;
 }
 
-static int command_help(const KilnCommand *command)
-{
-    KilnPage page = kiln_screen_page();
-
-    kiln_command_help(&page, command);
-    return kiln_screen_print(&page);
-}
-
 /* Run a command; its arguments begin at argv + skip. */
 static int run_command(const KilnCommand *command, int argc, char **argv, int skip)
 {
@@ -105,7 +97,10 @@ static int run_command(const KilnCommand *command, int argc, char **argv, int sk
     if (args.version) {
         status = kiln_command_version(&args);
     } else if (args.help && command->run != kiln_command_train) {
-        status = command_help(command);
+        KilnPage page = kiln_screen_page();
+
+        kiln_command_help(&page, command);
+        status = kiln_screen_print(&page);
     } else {
         status = command->run(&args);
     }

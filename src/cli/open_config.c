@@ -125,14 +125,14 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
     return kiln_command_compose_request(args, &request, check, NULL, ret);
 }
 
-int kiln_command_with_config(KilnArgs *args, KilnCommandAction *action, void *ctx)
+int kiln_command_run(KilnArgs *args, bool compose, KilnCommandAction *action, void *ctx)
 {
     KilnRegistry *registry = NULL;
     KilnConfig *config = NULL;
     KilnError err = { 0 };
     KilnStatus status = kiln_command_registry(args, &registry);
 
-    if (status >= 0)
+    if (status >= 0 && compose)
         status = kiln_command_compose(args, registry, true, &config);
     if (status >= 0)
         status = action(args, registry, config, ctx, &err);

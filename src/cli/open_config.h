@@ -25,11 +25,11 @@ KILN_NODISCARD KilnStatus kiln_command_compose_request(const KilnArgs *args,
                                                        bool check, const char *run,
                                                        KilnConfig **ret);
 
-/* What a command does with its config. `ctx` is its own. */
+/* What a command does; `config` is NULL when it composes none, `ctx` is its own. */
 typedef KilnStatus KilnCommandAction(KilnArgs *args, const KilnRegistry *registry,
                                      KilnConfig *config, void *ctx, KilnError *err);
-/* Compose and check the config that the command line describes, and run the action with it. Returns
- * the exit status of the process. */
-int kiln_command_with_config(KilnArgs *args, KilnCommandAction *action, void *ctx);
+/* Load plugins, with `compose` compose and check the config that the command line describes, and
+ * run the action. Returns the exit status of the process. */
+int kiln_command_run(KilnArgs *args, bool compose, KilnCommandAction *action, void *ctx);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/call.h"
 #include "base/text.h"
 #include "config/provenance/error_origin.h"
-#include "kiln/array.h"
 #include "registry/instance.h"
 #include "registry/registry.h"
 #include "schema/bind.h"
@@ -21,6 +20,7 @@ typedef struct Builder {
     const KilnConfig *config;
     const KilnRegistry *registry;
     size_t built;
+    size_t max_children; /* of the instance whose children are counted */
     int depth;
 } Builder;
 
@@ -29,14 +29,16 @@ static KilnStatus build(Builder *builder, const KilnConfigNode *node, const char
 
 /* ---- Children --------------------------------------------------------------------- */
 
-/* "PARENT.NAME", "PARENT.NAME[I]" or "PARENT.NAME.KEY", in the config's arena. */
+/* "PARENT.NAME", "PARENT.NAME[I]" or "PARENT.NAME.KEY", in the config's arena; `name` and `entry`
+ * NULL: none. */
 static const char *child_path(const Builder *builder, const char *parent, const char *name,
                               const KilnEntry *entry, size_t i)
 {
     KilnText text = { 0 };
 
     kiln_text_append(&text, parent);
-    kiln_key_push(&text, name, 0);
+    if (name != NULL)
+        kiln_key_push(&text, name, 0);
     if (entry != NULL)
         kiln_key_push(&text, entry->key, i);
     return kiln_text_to_arena(&text, kiln_config_arena(builder->config));
@@ -50,29 +52,16 @@ typedef struct Slot {
     const char *path;           /* of the struct */
 } Slot;
 
-typedef struct Slots {
-    Slot *items;
-    size_t count, capacity;
-    size_t max_children; /* in all of them */
-} Slots;
-
-static KilnStatus add_slot(Slots *slots, Slot slot, KilnError *err)
-{
-    if (!KILN_RESERVE(slots->items, slots->capacity, slots->count + 1))
-        return kiln_error_nomem(err, sizeof(slot));
-    slots->items[slots->count++] = slot;
-    if (!kiln_node_is_null(slot.node))
-        slots->max_children += slot.field->shape == KILN_ONE ? 1 : slot.node->count;
-    return KILN_OK;
-}
+static KilnStatus build_slot(Builder *builder, KilnInstance *instance, const Slot *slot,
+                             KilnError *err);
 
 static KilnStatus find_slots(Builder *builder, const KilnField *fields, char *base,
-                             const KilnConfigNode *map, const char *path, Slots *slots,
+                             const KilnConfigNode *map, const char *path, KilnInstance *instance,
                              KilnError *err);
 
 /* The slots in one nested struct, or in each of a list or mapping of them. */
 static KilnStatus find_nested(Builder *builder, const KilnField *field, char *base,
-                              const KilnConfigNode *node, const char *path, Slots *slots,
+                              const KilnConfigNode *node, const char *path, KilnInstance *instance,
                               KilnError *err)
 {
     bool map = field->shape == KILN_MAP;
@@ -85,27 +74,24 @@ static KilnStatus find_nested(Builder *builder, const KilnField *field, char *ba
     if (value == NULL || kiln_node_is_null(node))
         return KILN_OK;
     if (field->shape == KILN_ONE)
-        return find_slots(builder, field->fields, value, node, path, slots, err);
+        return find_slots(builder, field->fields, value, node, path, instance, err);
     for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
         const KilnEntry *entry = &node->entries[i];
         const KilnConfigNode *item = NULL;
-        KilnText text = { 0 };
+        const char *inner = child_path(builder, path, NULL, entry, i);
 
-        kiln_text_append(&text, path);
-        kiln_key_push(&text, entry->key, i);
-        const char *inner = kiln_text_to_arena(&text, kiln_config_arena(builder->config));
         status = inner != NULL ? kiln_config_resolve(builder->config, entry->value, &item, err)
                                : kiln_error_nomem(err, 1);
         if (status == KILN_OK)
             status = find_slots(builder, field->fields,
                                 value + i * stride + (map ? field->value_offset : 0), item, inner,
-                                slots, err);
+                                instance, err);
     }
     return status;
 }
 
 static KilnStatus find_slots(Builder *builder, const KilnField *fields, char *base,
-                             const KilnConfigNode *map, const char *path, Slots *slots,
+                             const KilnConfigNode *map, const char *path, KilnInstance *instance,
                              KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -123,8 +109,8 @@ static KilnStatus find_slots(Builder *builder, const KilnField *fields, char *ba
                      : kiln_error_nomem(err, 1);
         if (status == KILN_OK)
             status = f->type == KILN_TYPE_COMPONENT
-                         ? add_slot(slots, (Slot) { f, node, base, path }, err)
-                         : find_nested(builder, f, base, node, key, slots, err);
+                         ? build_slot(builder, instance, &(Slot) { f, node, base, path }, err)
+                         : find_nested(builder, f, base, node, key, instance, err);
     }
     return status;
 }
@@ -171,6 +157,7 @@ static void set_member(const KilnInstance *instance, const Slot *slot, size_t fi
     memcpy(slot->base + field->count_offset, &count, sizeof(count));
 }
 
+/* Build the children of one slot, or only count them while there is no room for them yet. */
 static KilnStatus build_slot(Builder *builder, KilnInstance *instance, const Slot *slot,
                              KilnError *err)
 {
@@ -179,6 +166,11 @@ static KilnStatus build_slot(Builder *builder, KilnInstance *instance, const Slo
     size_t first = instance->child_count;
     KilnStatus status = KILN_OK;
 
+    if (instance->children == NULL) {
+        if (!kiln_node_is_null(node))
+            builder->max_children += field->shape == KILN_ONE ? 1 : node->count;
+        return KILN_OK;
+    }
     if (field->shape == KILN_ONE)
         status = add_child(builder, instance, slot, NULL, 0, err);
     else if (!kiln_node_is_null(node) &&
@@ -196,19 +188,19 @@ static KilnStatus build_slot(Builder *builder, KilnInstance *instance, const Slo
 static KilnStatus build_children(Builder *builder, KilnInstance *instance,
                                  const KilnConfigNode *map, KilnError *err)
 {
-    Slots slots = { 0 };
-    KilnStatus status = find_slots(builder, instance->component->fields, instance->opts, map,
-                                   instance->path, &slots, err);
+    KilnStatus status = KILN_OK;
 
-    /* One array, in which the lists of options point. */
-    if (status == KILN_OK) {
-        instance->children = calloc(slots.max_children + 1, sizeof(KilnInstance *));
-        if (instance->children == NULL)
-            status = kiln_error_nomem(err, slots.max_children * sizeof(KilnInstance *));
+    builder->max_children = 0;
+    for (int pass = 0; pass < 2 && status == KILN_OK; pass++) {
+        status = find_slots(builder, instance->component->fields, instance->opts, map,
+                            instance->path, instance, err);
+        /* One array, in which the lists of options point. */
+        if (status == KILN_OK && pass == 0) {
+            instance->children = calloc(builder->max_children + 1, sizeof(KilnInstance *));
+            if (instance->children == NULL)
+                status = kiln_error_nomem(err, builder->max_children * sizeof(KilnInstance *));
+        }
     }
-    for (size_t i = 0; i < slots.count && status == KILN_OK; i++)
-        status = build_slot(builder, instance, &slots.items[i], err);
-    free(slots.items);
     return status;
 }
 

@@ -150,22 +150,20 @@ static bool schema_make(const KilnField *fields, size_t size, Schema *ret)
     return !ret->full;
 }
 
-typedef struct Log {
-    char text[512];
-} Log;
+enum { LOG_TEXT = 512 };
 
 static void log_keep(cyaml_log_t level, void *ctx, const char *format, va_list args)
     KILN_PRINTF(3, 0);
 static void log_keep(cyaml_log_t level, void *ctx, const char *format, va_list args)
 {
-    Log *log = ctx;
-    size_t used = strlen(log->text);
+    char *log = ctx;
+    size_t used = strlen(log);
 
     (void)level;
-    vsnprintf(log->text + used, sizeof(log->text) - used, format, args);
+    vsnprintf(log + used, LOG_TEXT - used, format, args);
 }
 
-static cyaml_config_t cyaml_setup(Log *log)
+static cyaml_config_t cyaml_setup(char log[LOG_TEXT])
 {
     return (cyaml_config_t) { .log_ctx = log,
                               .log_fn = log_keep,
@@ -222,8 +220,8 @@ static bool keep_empty(const KilnField *fields, char *base, const char **given)
 static KilnStatus load(const KilnDocument *document, const char *path, const KilnField *fields,
                        size_t size, void **ret, KilnError *err)
 {
-    Log log = { "" };
-    cyaml_config_t setup = cyaml_setup(&log);
+    char log[LOG_TEXT] = "";
+    cyaml_config_t setup = cyaml_setup(log);
     const char *given = document->given.data;
     void *options = NULL;
     Schema schema;
@@ -241,7 +239,7 @@ static KilnStatus load(const KilnDocument *document, const char *path, const Kil
         return kiln_error_nomem(err, size);
     if (code != CYAML_OK)
         return kiln_error_set(err, KILN_E_INTERNAL, "%s: libcyaml: %s: %s", path,
-                              cyaml_strerror(code), log.text);
+                              cyaml_strerror(code), log);
     *ret = options;
     return KILN_OK;
 }
@@ -265,8 +263,8 @@ KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map, const 
 
 void kiln_options_free(const KilnField *fields, size_t size, void *options)
 {
-    Log log = { "" };
-    cyaml_config_t setup = cyaml_setup(&log);
+    char log[LOG_TEXT] = "";
+    cyaml_config_t setup = cyaml_setup(log);
     Schema schema;
 
     if (options != NULL && schema_make(fields, size, &schema))

@@ -114,36 +114,24 @@ static void add_quantity(json_t **any, const KilnField *field)
         kiln_json_add(any, type("boolean"));
 }
 
-/* What one value of a type may be besides its JSON type: text that YAML or kiln reads as such. */
-static const char *written_as(KilnType type)
-{
-    switch (type) {
-    case KILN_TYPE_BOOL: /* words of YAML 1.1 */
-        return "^([Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$";
-    case KILN_TYPE_I64:
-        return "^[-+]?[0-9]+(_[0-9]+)+$";
-    case KILN_TYPE_F64:
-        return "^[-+]?[0-9]+(_[0-9]+)+([.][0-9_]*)?$";
-    case KILN_TYPE_DURATION:
-        return DURATION;
-    case KILN_TYPE_SIZE:
-        return "^[0-9]*[.]?[0-9]+([KMGT]i?B?|kB|B)$";
-    default:
-        return NULL;
-    }
-}
+/* The JSON type of one value, and a pattern of text that YAML or kiln reads as such. */
+static const struct {
+    const char *name, *pattern;
+} json_types[KILN_TYPE_COMPONENT + 1] = {
+    [KILN_TYPE_BOOL] = { "boolean", "^([Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$" }, /* YAML 1.1 */
+    [KILN_TYPE_I64] = { "integer", "^[-+]?[0-9]+(_[0-9]+)+$" },
+    [KILN_TYPE_F64] = { "number", "^[-+]?[0-9]+(_[0-9]+)+([.][0-9_]*)?$" },
+    [KILN_TYPE_DURATION] = { "number", DURATION },
+    [KILN_TYPE_SIZE] = { "integer", "^[0-9]*[.]?[0-9]+([KMGT]i?B?|kB|B)$" },
+};
 
 static json_t *type_json(KilnJsonSchema *schema, const KilnField *field)
 {
+    const char *name = json_types[field->type].name;
+
+    if (name != NULL)
+        return kiln_type_info(field->type)->bounded ? bounded(name, field) : type(name);
     switch (field->type) {
-    case KILN_TYPE_BOOL:
-        return type("boolean");
-    case KILN_TYPE_I64:
-    case KILN_TYPE_SIZE:
-        return bounded("integer", field);
-    case KILN_TYPE_F64:
-    case KILN_TYPE_DURATION:
-        return bounded("number", field);
     case KILN_TYPE_ENUM:
         return choices_json(field);
     case KILN_TYPE_STRUCT:
@@ -164,8 +152,8 @@ static json_t *item_json(KilnJsonSchema *schema, const KilnField *field, bool nu
         add_quantity(&any, field);
     else
         kiln_json_add(&any, type_json(schema, field));
-    if (written_as(field->type) != NULL)
-        kiln_json_add(&any, pattern(written_as(field->type)));
+    if (json_types[field->type].pattern != NULL)
+        kiln_json_add(&any, pattern(json_types[field->type].pattern));
     if (null)
         kiln_json_add(&any, type("null"));
     kiln_json_add(&any, reference(INTERPOLATION));

@@ -194,21 +194,12 @@ static KilnStatus check_default_struct(const KilnField *f, const KilnConfigNode 
     return status;
 }
 
-static KilnStatus check_default_one(const KilnField *f, const KilnConfigNode *node, KilnError *err)
-{
-    KilnValue value;
-
-    if (refers(node) || f->type == KILN_TYPE_COMPONENT)
-        return KILN_OK;
-    return f->type == KILN_TYPE_STRUCT ? check_default_struct(f, node, err)
-                                       : kiln_value_read(f, node, &value, err);
-}
-
 static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *node,
                                       KilnError *err)
 {
     const KilnField item = kiln_field_item(f);
     KilnStatus status = KILN_OK;
+    KilnValue value;
 
     if (refers(node))
         return KILN_OK;
@@ -218,11 +209,12 @@ static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *
         return kiln_error_set(err, KILN_E_TYPE, "expected a list");
     if (f->shape == KILN_MAP && node->kind != KILN_NODE_MAP)
         return kiln_error_set(err, KILN_E_TYPE, "expected a mapping");
-    if (f->shape == KILN_ONE)
-        return check_default_one(f, node, err);
-    for (size_t i = 0; i < node->count && status == KILN_OK; i++)
-        status = check_default_one(&item, node->entries[i].value, err);
-    return status;
+    for (size_t i = 0; f->shape != KILN_ONE && i < node->count && status == KILN_OK; i++)
+        status = check_default_value(&item, node->entries[i].value, err);
+    if (f->shape != KILN_ONE || f->type == KILN_TYPE_COMPONENT)
+        return status;
+    return f->type == KILN_TYPE_STRUCT ? check_default_struct(f, node, err)
+                                       : kiln_value_read(f, node, &value, err);
 }
 
 static KilnStatus check_default(const Table *table, const KilnField *f, KilnError *err)

@@ -156,5 +156,5 @@ static KilnStatus graph(KilnArgs *args, const KilnRegistry *registry, KilnConfig
 
 int kiln_command_graph(KilnArgs *args)
 {
-    return kiln_command_with_config(args, graph, NULL);
+    return kiln_command_run(args, true, graph, NULL);
 }

@@ -5,21 +5,18 @@
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 
-int kiln_command_list(KilnArgs *args)
+static KilnStatus list(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
+                       KilnError *err)
 {
-    KilnRegistry *registry = NULL;
-    KilnError err = { 0 };
+    KilnPage page = kiln_screen_page();
     KilnKind kind = KILN_KIND_COUNT;
 
+    (void)config;
+    (void)ctx;
     if (args->n_words > 0)
-        kiln_error_set(&err, KILN_E_USAGE,
-                       "list takes no names; `kiln show %s` shows a component or group",
-                       args->words[0]);
-    KilnStatus status = err.status < 0 ? err.status : kiln_command_registry(args, &registry);
-    if (status < 0)
-        return kiln_screen_result(args->command, status, &err);
-
-    KilnPage page = kiln_screen_page();
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "list takes no names; `kiln show %s` shows a component or group",
+                              args->words[0]);
     for (size_t i = 0; i < kiln_registry_count(registry); i++) {
         const KilnComponent *component = kiln_registry_at(registry, i);
 
@@ -32,8 +29,12 @@ int kiln_command_list(KilnArgs *args)
     kiln_page_heading(&page, "more");
     kiln_page_pair(&page, 26, "kiln show GROUP", "the components of a group, with options");
     kiln_page_pair(&page, 26, "kiln show GROUP/NAME", "one component, with examples");
-    kiln_registry_free(registry);
-    return kiln_screen_print(&page);
+    return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 0);
+}
+
+int kiln_command_list(KilnArgs *args)
+{
+    return kiln_command_run(args, false, list, NULL);
 }
 
 int kiln_command_version(KilnArgs *args)

@@ -328,13 +328,16 @@ static KilnStatus show_word(Show *show, KilnError *err)
     return unknown(show, err);
 }
 
-static KilnStatus print(const KilnComposeRequest *request, const char *word, KilnError *err)
+static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
+                        KilnError *err)
 {
+    KilnComposeRequest request = kiln_command_request(args, registry);
     KilnPage page = kiln_screen_page();
-    KilnConfig *config = NULL;
 
-    (void)!kiln_compose(request, &config, NULL); /* help works without it */
-    Show show = { .page = &page, .request = request, .word = word, .config = config };
+    (void)ctx;
+    request.overrides = NULL;                     /* the word is a name */
+    (void)!kiln_compose(&request, &config, NULL); /* help works without it */
+    Show show = { .page = &page, .request = &request, .word = args->words[0], .config = config };
     KilnStatus status = show_word(&show, err);
 
     kiln_config_free(config);
@@ -347,23 +350,12 @@ static KilnStatus print(const KilnComposeRequest *request, const char *word, Kil
 
 int kiln_command_show(KilnArgs *args)
 {
-    KilnRegistry *registry = NULL;
     KilnError err = { 0 };
-    KilnStatus status = KILN_OK;
 
-    if (args->n_words != 1)
-        status = kiln_error_set(&err, KILN_E_USAGE,
-                                "show takes one name (model/resnet, optimizer, trainer), not %zu",
-                                args->n_words);
-    if (status >= 0)
-        status = kiln_command_registry(args, &registry);
-    if (status >= 0) {
-        KilnComposeRequest request = kiln_command_request(args, registry);
-
-        request.overrides = NULL; /* the word is a name */
-        status = print(&request, args->words[0], &err);
-    }
-    const int exit_status = kiln_screen_result(args->command, status, &err);
-    kiln_registry_free(registry);
-    return exit_status;
+    if (args->n_words == 1)
+        return kiln_command_run(args, false, print, NULL);
+    kiln_error_set(&err, KILN_E_USAGE,
+                   "show takes one name (model/resnet, optimizer, trainer), not %zu",
+                   args->n_words);
+    return kiln_screen_result(args->command, err.status, &err);
 }

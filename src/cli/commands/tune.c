@@ -160,5 +160,5 @@ int kiln_command_tune(KilnArgs *args)
     for (size_t k = SEARCHES; k-- > 0;)
         if (wanted[k] && kiln_args_add(args, searches[k].override, &err) < 0)
             return kiln_screen_result(args->command, err.status, &err);
-    return kiln_command_with_config(args, tune, wanted);
+    return kiln_command_run(args, true, tune, wanted);
 }

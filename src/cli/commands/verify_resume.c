@@ -454,7 +454,7 @@ int kiln_command_verify_resume(KilnArgs *args)
     KilnError err = { 0 };
     bool good = false;
     /* Checked here, so that errors are reported once, as train reports them. */
-    const int refused = kiln_command_with_config(args, check_config, NULL);
+    const int refused = kiln_command_run(args, true, check_config, NULL);
 
     if (refused != 0)
         return refused;

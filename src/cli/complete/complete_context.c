@@ -213,11 +213,8 @@ const char **kiln_completion_context_options(KilnCompletionContext *context, con
         count = 0;
     for (size_t i = 0; i < count || (more != NULL && *more != NULL); i++) {
         const char *name = i < count ? kiln_arena_strdup(arena, found[i]) : *more++;
-        size_t k = 0;
 
-        while (k < n && name != NULL && strcmp(list[k], name) != 0)
-            k++;
-        if (k == n && name != NULL && KILN_ARENA_RESERVE(arena, list, capacity, n + 2))
+        if (name != NULL && KILN_ARENA_RESERVE(arena, list, capacity, n + 2))
             list[n++] = name;
     }
     kiln_names_free(found, count);

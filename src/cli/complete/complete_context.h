@@ -19,8 +19,8 @@ typedef struct KilnCompletionContext {
 void kiln_completion_context_set(KilnArgs *args, const char *command, KilnCompletionContext *ret);
 void kiln_completion_context_release(KilnCompletionContext *context);
 
-/* The options of a group, or with `groups` the groups below it. NULL-terminated, in the arena;
- * NULL: none. */
+/* The options of a group, or with `groups` the groups below it; some may be there twice.
+ * NULL-terminated, in the arena; NULL: none. */
 const char **kiln_completion_context_options(KilnCompletionContext *context, const char *group,
                                              bool groups);
 /* The first comment of an option's file, or its component's summary; in the arena; NULL: none. */

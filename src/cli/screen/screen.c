@@ -27,7 +27,7 @@ static void write_stream(void *ctx, const char *text)
     fflush(stream);
 }
 
-static int terminal_width(FILE *stream)
+static int terminal_width(void *stream)
 {
     const char *columns = getenv("COLUMNS");
     struct winsize size = { 0 };
@@ -38,11 +38,6 @@ static int terminal_width(FILE *stream)
     if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
     return 80;
-}
-
-static int measure_stream(void *ctx)
-{
-    return terminal_width(ctx);
 }
 
 /* Reads the locale from the environment; the program itself keeps the "C" locale, for numbers. */
@@ -72,7 +67,7 @@ KilnConsole kiln_screen_console(FILE *stream)
         .width = terminal ? terminal_width(stream) : 100,
         .ctx = stream,
         .write = write_stream,
-        .measure = terminal ? measure_stream : NULL,
+        .measure = terminal ? terminal_width : NULL,
     };
 }
 
