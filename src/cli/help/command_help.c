@@ -101,8 +101,8 @@ static const CommandHelp pages[] = {
     { "schema",
       "Prints a JSON Schema with which an editor completes and checks config files. GROUP is the "
       "folder of the files (model, callbacks); without it the schema is for the primary config.",
-      { "kiln schema >conf/.schema/config.json", "for conf/config.yaml",
-        "kiln schema model >conf/.schema/model.json", "for conf/model/*.yaml", NULL } },
+      { "kiln schema >config.schema.json", "for conf/config.yaml",
+        "kiln schema model >model.schema.json", "for conf/model/*.yaml", NULL } },
     { "top",
       "Shows your live runs on this machine, jobs of a sweep together: folder, overrides, "
       "progress, "
