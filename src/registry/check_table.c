@@ -140,11 +140,6 @@ static void report_unknown(KilnCheck *check, const KilnEntry *entry, const Scope
 
 /* ---- Values ----------------------------------------------------------------------- */
 
-static bool is_scalar(const KilnConfigNode *node, KilnScalar scalar)
-{
-    return node->kind == KILN_NODE_SCALAR && node->scalar == scalar;
-}
-
 /* A nested mapping of options. */
 static void check_struct(KilnCheck *check, const KilnField *field, const Scope *around,
                          const KilnConfigNode *written, const KilnConfigNode *map)
@@ -168,10 +163,10 @@ static void check_one(KilnCheck *check, const KilnField *field, const Scope *sco
     KilnValue ignored;
 
     if (field->type == KILN_TYPE_COMPONENT &&
-        (value->kind == KILN_NODE_MAP || is_scalar(value, KILN_SCALAR_STR)))
+        (value->kind == KILN_NODE_MAP || kiln_node_is_scalar(value, KILN_SCALAR_STR)))
         kiln_check_component(check, field->component_kind, written, value);
     else if (field->type == KILN_TYPE_COMPONENT && field->optional &&
-             is_scalar(value, KILN_SCALAR_NULL))
+             kiln_node_is_scalar(value, KILN_SCALAR_NULL))
         ; /* none */
     else if (field->type == KILN_TYPE_STRUCT && value->kind == KILN_NODE_MAP)
         check_struct(check, field, scope, written, value);
@@ -226,13 +221,13 @@ static void check_option(KilnCheck *check, const KilnField *field, const Scope *
     const KilnConfigNode *value = resolve(check, written);
     KilnError err;
 
-    if (value == NULL || (nullable && is_scalar(value, KILN_SCALAR_NULL)))
+    if (value == NULL || (nullable && kiln_node_is_scalar(value, KILN_SCALAR_NULL)))
         return;
     if (field->shape == KILN_ONE) {
         check_one(check, field, scope, written, value);
     } else if (value->kind == (field->shape == KILN_MAP ? KILN_NODE_MAP : KILN_NODE_LIST)) {
         check_items(check, field, scope, written, value);
-    } else if (is_scalar(value, KILN_SCALAR_MISSING)) {
+    } else if (kiln_node_is_scalar(value, KILN_SCALAR_MISSING)) {
         report_missing(check, scope, field, written, value);
     } else {
         kiln_value_wrong_shape(field, value, &err);

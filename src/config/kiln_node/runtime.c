@@ -26,11 +26,6 @@ static void no_memory(Filler *filler)
     kiln_errors_add(filler->errors, &err);
 }
 
-static bool is_scalar(const KilnConfigNode *node, KilnScalar type)
-{
-    return node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == type;
-}
-
 /* Set kiln.SECTION.KEY, which has a placeholder in the built-in file. NULL: memory ran out. */
 static void put(Filler *filler, const char *section, const char *key, KilnConfigNode *value)
 {
@@ -162,7 +157,7 @@ static void fill_job(Filler *filler)
 {
     char cwd[4096];
 
-    if (is_scalar(kiln_node_find(filler->own, "job.name"), KILN_SCALAR_MISSING))
+    if (kiln_node_is_scalar(kiln_node_find(filler->own, "job.name"), KILN_SCALAR_MISSING))
         put(filler, "job", "name", text(filler, "train"));
     put(filler, "job", "config_name", text(filler, filler->config->config_name));
     put(filler, "runtime", "version", text(filler, KILN_VERSION));
@@ -175,14 +170,15 @@ enum { BOOL_OR_NULL, TEXT, TEXT_OR_NULL, MAP, TEXTS };
 
 static bool fits(const KilnConfigNode *node, int want)
 {
-    bool null = is_scalar(node, KILN_SCALAR_NULL);
+    bool null = kiln_node_is_scalar(node, KILN_SCALAR_NULL);
 
     /* Values that are not known yet are checked where they are used. */
-    if (is_scalar(node, KILN_SCALAR_MISSING) || is_scalar(node, KILN_SCALAR_INTERPOLATION))
+    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING) ||
+        kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION))
         return true;
     switch (want) {
     case BOOL_OR_NULL:
-        return null || is_scalar(node, KILN_SCALAR_BOOL);
+        return null || kiln_node_is_scalar(node, KILN_SCALAR_BOOL);
     case TEXT:
         return node->kind == KILN_NODE_SCALAR && !null;
     case TEXT_OR_NULL:

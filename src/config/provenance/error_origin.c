@@ -19,7 +19,7 @@ static void append_hops(const KilnConfig *config, const KilnConfigNode *node,
 
     for (int i = 0; value != NULL && hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH;
          i++) {
-        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
+        if (kiln_node_is_scalar(hop, KILN_SCALAR_INTERPOLATION) &&
             !kiln_origin_equal(&hop->origin, &value->origin)) {
             kiln_text_printf(text, "%s%s in ", i == 0 ? word : more, hop->text);
             kiln_origin_write(text, &hop->origin);
@@ -52,7 +52,7 @@ static void append_parts(const KilnConfig *config, const KilnConfigNode *node,
     const KilnConfigNode *hop = node;
 
     for (int i = 0; hop != NULL && hop != value && i < KILN_INTERPOLATION_DEPTH; i++) {
-        if (hop->kind == KILN_NODE_SCALAR && hop->scalar == KILN_SCALAR_INTERPOLATION &&
+        if (kiln_node_is_scalar(hop, KILN_SCALAR_INTERPOLATION) &&
             kiln_origin_equal(&hop->origin, &value->origin)) {
             for (const char *p = hop->text; (p = strstr(p, "${")) != NULL; p += 2)
                 append_part(config, hop, p, text);

@@ -13,7 +13,6 @@ enum { MAX_COLUMNS = 60, MAX_PRINTED = 64, ITEMS_IN_CHANGE = 4, ITEMS_IN_HEAD = 
 
 typedef struct Printer {
     const KilnValueHistories *histories;
-    const KilnConfig *config;     /* NULL: a past run */
     const KilnConfigNode *values; /* the root of the config or run */
     KilnText *text;
     const char *printed[MAX_PRINTED]; /* keys printed together with the current one */
@@ -94,10 +93,11 @@ static void print_current(const Printer *printer, const char *key)
 
     if (node == NULL)
         kiln_text_append(printer->text, "not there");
-    else if (printer->config != NULL && kiln_config_resolve(printer->config, node, &node, &err) < 0)
+    else if (printer->histories->config != NULL &&
+             kiln_config_resolve(printer->histories->config, node, &node, &err) < 0)
         kiln_text_printf(printer->text, "error: %.*s", (int)strcspn(err.text, "\n"), err.text);
     else
-        print_value(printer->text, printer->config, node, ITEMS_IN_HEAD);
+        print_value(printer->text, printer->histories->config, node, ITEMS_IN_HEAD);
 }
 
 /* The value of a change on one line, shortened; the columns it takes. */
@@ -200,7 +200,7 @@ static void print_history(Printer *printer, const char *key, int indent)
 
 static bool is_hidden(const Printer *printer, const char *key)
 {
-    return printer->config != NULL && kiln_config_hides(printer->config, key);
+    return printer->histories->config != NULL && kiln_config_hides(printer->histories->config, key);
 }
 
 /* `key` and all keys inside it; false when there is none. */
@@ -271,9 +271,9 @@ static KilnStatus unknown_key(const Printer *printer, const char *key, KilnError
     KilnError local = { 0 };
 
     err = err != NULL ? err : &local;
-    if (printer->config == NULL)
+    if (printer->histories->config == NULL)
         kiln_resolve_missing(printer->values, key, err);
-    else if (kiln_config_find(printer->config, key, &node, err) >= 0)
+    else if (kiln_config_find(printer->histories->config, key, &node, err) >= 0)
         kiln_error_set(err, KILN_E_KEY, "'%s' has no history", key);
     if (strstr(err->text, "did you mean") == NULL)
         suggest(printer, key, err);
@@ -299,12 +299,11 @@ static KilnStatus print_key(Printer *printer, const char *key, int depth, KilnEr
     return KILN_OK;
 }
 
-KilnStatus kiln_histories_explain(const KilnValueHistories *histories, const KilnConfig *config,
-                                  const KilnConfigNode *values, const char *key, char **ret,
-                                  KilnError *err)
+KilnStatus kiln_histories_explain(const KilnValueHistories *histories, const KilnConfigNode *values,
+                                  const char *key, char **ret, KilnError *err)
 {
     KilnText text = { 0 };
-    Printer printer = { .histories = histories, .config = config, .values = values, .text = &text };
+    Printer printer = { .histories = histories, .values = values, .text = &text };
     const char *own = kiln_own_path(histories->arena, key);
     KilnStatus status = own != NULL ? print_key(&printer, own, 0, err)
                                     : kiln_error_nomem(err, strlen(key));
@@ -320,6 +319,5 @@ KilnStatus kiln_config_explain(const KilnConfig *config, const char *key, char *
 
     if (status < 0)
         return status;
-    return kiln_histories_explain(&histories, config, config->root, key != NULL ? key : "", ret,
-                                  err);
+    return kiln_histories_explain(&histories, config->root, key != NULL ? key : "", ret, err);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/system/file.h"
 #include "config/composed.h"
 #include "config/tree/tree.h"
@@ -165,18 +166,18 @@ static KilnStatus read_history(KilnValueHistories *histories, const KilnEntry *e
 
     if (changes->kind != KILN_NODE_LIST || changes->count == 0)
         return damaged(changes, err);
-    KilnValueHistory *history = kiln_histories_add(histories, entry->key, changes->count);
-    if (history == NULL)
-        return kiln_error_nomem(err, sizeof(*history));
-    while (history->count < changes->count && status >= 0) {
-        const size_t i = history->count++;
+    KilnValueHistory *history = kiln_histories_add(histories, entry->key);
+    for (size_t i = 0; i < changes->count && status >= 0; i++) {
+        KilnValueChange *change = kiln_history_add_change(histories, history);
 
-        status = read_change(histories->arena, changes->entries[i].value, &history->changes[i],
-                             err);
+        status = change != NULL
+                     ? read_change(histories->arena, changes->entries[i].value, change, err)
+                     : kiln_error_nomem(err, sizeof(*change));
     }
     if (status >= 0)
         status = complete_lists(histories->arena, history, changes, err);
-    history->is_set = history->changes[0].value != NULL;
+    if (status >= 0)
+        history->is_set = history->changes[0].value != NULL;
     return status;
 }
 
@@ -214,22 +215,6 @@ KilnStatus kiln_config_origins_check(const char *path, KilnError *err)
 
 /* ---- Resumed runs ------------------------------------------------------------------------- */
 
-/* The first `n` changes of `from`, then those of `to`. */
-static bool prepend_changes(KilnArena *arena, KilnValueHistory *to, const KilnValueHistory *from,
-                            size_t n)
-{
-    KilnValueChange *changes = kiln_arena_alloc(arena, (n + to->count) * sizeof(*changes));
-
-    if (changes == NULL)
-        return false;
-    memcpy(changes, from->changes, n * sizeof(*changes));
-    memcpy(changes + n, to->changes, to->count * sizeof(*changes));
-    to->changes = changes;
-    to->count += n;
-    to->is_set = from->is_set;
-    return true;
-}
-
 static bool resume_history(KilnValueHistories *run, const KilnValueHistory *now)
 {
     KilnValueHistory *before = kiln_histories_find(run, now->key);
@@ -242,8 +227,15 @@ static bool resume_history(KilnValueHistories *run, const KilnValueHistory *now)
                    strcmp(before->changes[0].origin, now->changes[0].origin) == 0))
         return true;
     if (before == NULL)
-        before = kiln_histories_add(run, now->key, 0);
-    return before != NULL && prepend_changes(run->arena, before, now, n);
+        before = kiln_histories_add(run, now->key);
+    if (before == NULL ||
+        !KILN_ARENA_RESERVE(run->arena, before->changes, before->capacity, before->count + n))
+        return false;
+    memmove(before->changes + n, before->changes, before->count * sizeof(*before->changes));
+    memcpy(before->changes, now->changes, n * sizeof(*now->changes));
+    before->count += n;
+    before->is_set = now->is_set;
+    return true;
 }
 
 KilnStatus kiln_histories_resume(const KilnConfig *config, const char *path,
@@ -278,7 +270,7 @@ KilnStatus kiln_run_explain(const char *dir, const char *key, char **ret, KilnEr
     if (status >= 0)
         status = read_map(&arena, values_path, &values, err);
     if (status >= 0)
-        status = kiln_histories_explain(&histories, NULL, values, key, ret, err);
+        status = kiln_histories_explain(&histories, values, key, ret, err);
     if (err != NULL)
         err->origin = (KilnOrigin) { 0 }; /* its text ends with the arena */
     kiln_arena_release(&arena);

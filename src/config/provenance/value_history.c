@@ -11,23 +11,27 @@
 
 enum { MAX_REFERENCES = 16 };
 
-typedef struct Collector {
-    const KilnConfig *config;
-    KilnValueHistories *histories;
-} Collector;
-
-KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key, size_t size)
+KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key)
 {
-    KilnValueChange *changes = kiln_arena_alloc(histories->arena, (size + 1) * sizeof(*changes));
-
-    if (changes == NULL || !KILN_ARENA_RESERVE(histories->arena, histories->list,
-                                               histories->capacity, histories->count + 1)) {
-        histories->failed = true;
+    histories->failed |= !KILN_ARENA_RESERVE(histories->arena, histories->list, histories->capacity,
+                                             histories->count + 1);
+    if (histories->failed)
         return NULL;
-    }
     KilnValueHistory *history = &histories->list[histories->count++];
-    *history = (KilnValueHistory) { .key = key, .is_set = true, .changes = changes };
+    *history = (KilnValueHistory) { .key = key, .is_set = true };
     return history;
+}
+
+KilnValueChange *kiln_history_add_change(KilnValueHistories *histories, KilnValueHistory *history)
+{
+    histories->failed |= history == NULL ||
+                         !KILN_ARENA_RESERVE(histories->arena, history->changes, history->capacity,
+                                             history->count + 1);
+    if (histories->failed)
+        return NULL;
+    KilnValueChange *change = &history->changes[history->count++];
+    *change = (KilnValueChange) { 0 };
+    return change;
 }
 
 KilnValueHistory *kiln_histories_find(const KilnValueHistories *histories, const char *key)
@@ -41,32 +45,31 @@ KilnValueHistory *kiln_histories_find(const KilnValueHistories *histories, const
 /* ---- References -------------------------------------------------------------------------- */
 
 /* The key that the ${path} at `text` leads to from `node`; NULL for any other ${...}. */
-static const char *referenced_key(const Collector *collector, const KilnConfigNode *node,
+static const char *referenced_key(KilnValueHistories *histories, const KilnConfigNode *node,
                                   const char *text)
 {
     size_t n = strcspn(text + 2, "}:$ {");
-    const char *whole = text[2 + n] == '}'
-                            ? kiln_arena_strndup(collector->histories->arena, text, n + 3)
-                            : NULL;
+    const char *whole = text[2 + n] == '}' ? kiln_arena_strndup(histories->arena, text, n + 3)
+                                           : NULL;
     KilnConfigNode alone = { .kind = KILN_NODE_SCALAR,
                              .scalar = KILN_SCALAR_INTERPOLATION,
                              .text = whole,
                              .parent = node->parent };
     const KilnConfigNode *target = whole != NULL
-                                       ? kiln_interpolation_target(collector->config, &alone)
+                                       ? kiln_interpolation_target(histories->config, &alone)
                                        : NULL;
 
-    return target != NULL ? kiln_node_path(collector->config, target) : NULL;
+    return target != NULL ? kiln_node_path(histories->config, target) : NULL;
 }
 
-static void find_references(const Collector *collector, const KilnConfigNode *node,
+static void find_references(KilnValueHistories *histories, const KilnConfigNode *node,
                             const char **ret, size_t *n)
 {
-    bool text = node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION;
+    bool text = kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION);
 
     for (const char *p = text ? strstr(node->text, "${") : NULL; p != NULL && *n < MAX_REFERENCES;
          p = strstr(p + 2, "${")) {
-        const char *key = referenced_key(collector, node, p);
+        const char *key = referenced_key(histories, node, p);
         bool known = key == NULL || *key == '\0';
 
         for (size_t i = 0; i < *n && !known; i++)
@@ -75,96 +78,78 @@ static void find_references(const Collector *collector, const KilnConfigNode *no
             ret[(*n)++] = key;
     }
     for (size_t i = 0; node->kind == KILN_NODE_LIST && i < node->count; i++)
-        find_references(collector, node->entries[i].value, ret, n);
+        find_references(histories, node->entries[i].value, ret, n);
 }
 
-static const char **references_of(const Collector *collector, const KilnConfigNode *node)
+static const char **references_of(KilnValueHistories *histories, const KilnConfigNode *node)
 {
     const char *found[MAX_REFERENCES + 1] = { NULL };
     size_t n = 0;
 
-    find_references(collector, node, found, &n);
+    find_references(histories, node, found, &n);
     if (n == 0)
         return NULL;
-    const char **copy = kiln_arena_alloc(collector->histories->arena, (n + 1) * sizeof(*found));
-    collector->histories->failed |= copy == NULL;
+    const char **copy = kiln_arena_alloc(histories->arena, (n + 1) * sizeof(*found));
+    histories->failed |= copy == NULL;
     return copy != NULL ? memcpy(copy, found, (n + 1) * sizeof(*found)) : NULL;
 }
 
 /* ---- Changes ----------------------------------------------------------------------------- */
 
-static const char *origin_text(const Collector *collector, const KilnOrigin *origin)
+static const char *origin_text(KilnValueHistories *histories, const KilnOrigin *origin)
 {
     KilnText text = { 0 };
 
     kiln_origin_write(&text, origin);
-    const char *copy = kiln_text_to_arena(&text, collector->histories->arena);
-    collector->histories->failed |= copy == NULL;
+    const char *copy = kiln_text_to_arena(&text, histories->arena);
+    histories->failed |= copy == NULL;
     return copy != NULL ? copy : "";
 }
 
-static size_t count_values(const KilnConfigNode *node)
-{
-    size_t n = 0;
-
-    for (; node != NULL; node = node->replaced)
-        n++;
-    return n;
-}
-
-/* How many changes add_removals makes. */
-static size_t count_removals(const KilnConfig *config, const char *key)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < config->n_removed; i++)
-        if (strcmp(config->removed[i].path, key) == 0)
-            n += 1 + count_values(config->removed[i].value);
-    return n;
-}
-
 /* References are printed for the value in force only: the first. */
-static void add_values(const Collector *collector, KilnValueHistory *history,
+static void add_values(KilnValueHistories *histories, KilnValueHistory *history,
                        const KilnConfigNode *node)
 {
     for (; node != NULL; node = node->replaced) {
-        bool first = history->count == 0;
+        KilnValueChange *change = kiln_history_add_change(histories, history);
 
-        history->changes[history->count++] = (KilnValueChange) {
+        if (change == NULL)
+            return;
+        *change = (KilnValueChange) {
             .value = node,
-            .origin = origin_text(collector, &node->origin),
+            .origin = origin_text(histories, &node->origin),
             .tag = node->mark != KILN_EDIT_NONE ? kiln_edit_tag(node->mark) : NULL,
-            .references = first ? references_of(collector, node) : NULL,
+            .references = history->count == 1 ? references_of(histories, node) : NULL,
         };
     }
 }
 
 /* The removals of the key, newest first, each with the values that the key had until then. */
-static void add_removals(const Collector *collector, KilnValueHistory *history)
+static void add_removals(KilnValueHistories *histories, KilnValueHistory *history)
 {
-    for (size_t i = collector->config->n_removed; i-- > 0;) {
-        const KilnRemoved *removed = &collector->config->removed[i];
+    for (size_t i = histories->config->n_removed; i-- > 0;) {
+        const KilnRemoved *removed = &histories->config->removed[i];
 
         if (strcmp(removed->path, history->key) != 0)
             continue;
-        history->changes[history->count++] = (KilnValueChange) {
-            .origin = origin_text(collector, &removed->origin),
-            .why = removed->why,
-        };
-        add_values(collector, history, removed->value);
+        KilnValueChange *change = kiln_history_add_change(histories, history);
+        if (change == NULL)
+            return;
+        change->origin = origin_text(histories, &removed->origin);
+        change->why = removed->why;
+        add_values(histories, history, removed->value);
     }
 }
 
 /* `node` is NULL for a key that was only removed. */
-static KilnValueHistory *add_history(const Collector *collector, const char *key,
+static KilnValueHistory *add_history(KilnValueHistories *histories, const char *key,
                                      const KilnConfigNode *node)
 {
-    size_t size = count_values(node) + count_removals(collector->config, key);
-    KilnValueHistory *history = kiln_histories_add(collector->histories, key, size);
+    KilnValueHistory *history = kiln_histories_add(histories, key);
 
     if (history != NULL) {
-        add_values(collector, history, node);
-        add_removals(collector, history);
+        add_values(histories, history, node);
+        add_removals(histories, history);
     }
     return history;
 }
@@ -185,28 +170,28 @@ static bool has_own_histories(const KilnConfigNode *list)
     return false;
 }
 
-static void collect(const Collector *collector, const KilnConfigNode *node)
+static void collect(KilnValueHistories *histories, const KilnConfigNode *node)
 {
     bool map = node->kind == KILN_NODE_MAP && node->count > 0;
 
     if ((!map || node->replaced != NULL) && node->parent != NULL)
-        (void)add_history(collector, kiln_node_path(collector->config, node), node);
+        (void)add_history(histories, kiln_node_path(histories->config, node), node);
     if (!map && !(node->kind == KILN_NODE_LIST && has_own_histories(node)))
         return;
     for (size_t i = 0; i < node->count; i++)
-        collect(collector, node->entries[i].value);
+        collect(histories, node->entries[i].value);
 }
 
-static void collect_removed(const Collector *collector)
+static void collect_removed(KilnValueHistories *histories)
 {
-    const KilnConfig *config = collector->config;
+    const KilnConfig *config = histories->config;
 
     for (size_t i = 0; i < config->n_removed; i++) {
         const char *key = config->removed[i].path;
 
-        if (kiln_histories_find(collector->histories, key) != NULL)
+        if (kiln_histories_find(histories, key) != NULL)
             continue;
-        KilnValueHistory *history = add_history(collector, key, NULL);
+        KilnValueHistory *history = add_history(histories, key, NULL);
         if (history != NULL)
             history->is_set = kiln_node_find(config->root, key) != NULL;
     }
@@ -214,11 +199,10 @@ static void collect_removed(const Collector *collector)
 
 KilnStatus kiln_histories_collect(const KilnConfig *config, KilnValueHistories *ret, KilnError *err)
 {
-    KilnValueHistories histories = { .arena = config->arena };
-    Collector collector = { .config = config, .histories = &histories };
+    KilnValueHistories histories = { .config = config, .arena = config->arena };
 
-    collect(&collector, config->root);
-    collect_removed(&collector);
+    collect(&histories, config->root);
+    collect_removed(&histories);
     if (histories.failed)
         return kiln_error_nomem(err, sizeof(KilnValueHistory));
     *ret = histories;

@@ -19,12 +19,13 @@ typedef struct KilnValueHistory {
     const char *key;
     bool is_set;              /* false: the key was removed */
     KilnValueChange *changes; /* newest first */
-    size_t count;
+    size_t count, capacity;
 } KilnValueHistory;
 
 typedef struct KilnValueHistories {
-    KilnArena *arena;       /* holds everything in here */
-    KilnValueHistory *list; /* in the order of the tree; removed keys last */
+    const KilnConfig *config; /* NULL: a past run */
+    KilnArena *arena;         /* holds everything in here */
+    KilnValueHistory *list;   /* in the order of the tree; removed keys last */
     size_t count, capacity;
     bool failed; /* memory ran out */
 } KilnValueHistories;
@@ -33,15 +34,16 @@ typedef struct KilnValueHistories {
  * of removed keys. A list's items have histories of their own when their origins differ. */
 KILN_NODISCARD KilnStatus kiln_histories_collect(const KilnConfig *config, KilnValueHistories *ret,
                                                  KilnError *err);
-/* A new history with room for `size` changes and none yet; NULL when memory ran out. */
-KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key, size_t size);
+/* A new history without changes; NULL when memory ran out. */
+KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key);
+/* A new change at the end of a history, zeroed; NULL when memory ran out, or `history` is NULL. */
+KilnValueChange *kiln_history_add_change(KilnValueHistories *histories, KilnValueHistory *history);
 /* The history of `key`; NULL: it has none. */
 KilnValueHistory *kiln_histories_find(const KilnValueHistories *histories, const char *key);
 
-/* Print the histories of `key` and of the keys in it ("": of all). `values` is the config's root;
- * for a past run `config` is NULL and `values` its recorded tree. Owned by the caller. */
+/* Print the histories of `key` and of the keys in it ("": of all). `values` is the config's root,
+ * or the recorded tree of a past run. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_histories_explain(const KilnValueHistories *histories,
-                                                 const KilnConfig *config,
                                                  const KilnConfigNode *values, const char *key,
                                                  char **ret, KilnError *err);
 

@@ -32,12 +32,6 @@ KilnEdit kiln_edit_find(const char *tag)
 
 /* ---- Lists ------------------------------------------------------------------------ */
 
-static bool is_empty(const KilnConfigNode *node)
-{
-    return node->kind == KILN_NODE_SCALAR &&
-           (node->scalar == KILN_SCALAR_NULL || node->scalar == KILN_SCALAR_MISSING);
-}
-
 /* The list of an entry, through interpolations; *ret is NULL when it is empty. */
 static KilnStatus find_list(const KilnConfig *config, const KilnConfigNode *written,
                             const KilnConfigNode **ret, KilnError *err)
@@ -48,8 +42,10 @@ static KilnStatus find_list(const KilnConfig *config, const KilnConfigNode *writ
 
     if (status < 0)
         return status;
-    *ret = is_empty(node) ? NULL : node;
-    if (*ret == NULL || node->kind == KILN_NODE_LIST)
+    const bool empty = kiln_node_is_scalar(node, KILN_SCALAR_NULL) ||
+                       kiln_node_is_scalar(node, KILN_SCALAR_MISSING);
+    *ret = empty ? NULL : node;
+    if (empty || node->kind == KILN_NODE_LIST)
         return KILN_OK;
     kiln_node_where(config, written, node, where, sizeof(where));
     return kiln_error_set(err, KILN_E_TYPE,

@@ -46,7 +46,7 @@ static const KilnConfigNode *plain_target(const KilnConfigNode *map)
 {
     const KilnConfigNode *target = kiln_node_get(map, "_target_");
 
-    return target != NULL && kiln_node_is_scalar(target, KILN_SCALAR_STR) ? target : NULL;
+    return kiln_node_is_scalar(target, KILN_SCALAR_STR) ? target : NULL;
 }
 
 bool kiln_merge_is_retarget(const KilnConfig *config, const KilnConfigNode *map,
@@ -55,7 +55,7 @@ bool kiln_merge_is_retarget(const KilnConfig *config, const KilnConfigNode *map,
     const KilnComposeHooks *hooks = config->search.hooks;
     const KilnConfigNode *from = plain_target(map);
 
-    return hooks != NULL && hooks->other_component != NULL && from != NULL && to != NULL &&
+    return hooks != NULL && hooks->other_component != NULL && from != NULL &&
            kiln_node_is_scalar(to, KILN_SCALAR_STR) &&
            hooks->other_component(hooks->ctx, from->text, to->text);
 }

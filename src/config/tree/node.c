@@ -12,7 +12,7 @@
 
 bool kiln_node_is_scalar(const KilnConfigNode *node, KilnScalar type)
 {
-    return node->kind == KILN_NODE_SCALAR && node->scalar == type;
+    return node != NULL && node->kind == KILN_NODE_SCALAR && node->scalar == type;
 }
 
 KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key)

@@ -65,7 +65,7 @@ struct KilnConfigNode {
     KilnConfigNode *replaced; /* history: the value that this one overrode; NULL: none */
 };
 
-/* Is it a scalar of that type? */
+/* Is it a scalar of that type? NULL is none. */
 bool kiln_node_is_scalar(const KilnConfigNode *node, KilnScalar type);
 /* The child of a mapping; NULL when there is none or `map` is not a mapping. */
 KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key);
