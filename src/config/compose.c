@@ -22,7 +22,6 @@ typedef struct Composer {
     KilnErrors *errors;
     KilnOverride *overrides;
     size_t n_overrides;
-    KilnDefaultsList *defaults;  /* in the config's arena */
     size_t n_nodes;              /* of the merged files */
     const KilnOverride *pending; /* the last override, when it requires merging the defaults layer
                                   * again and that was not done yet; NULL: done */
@@ -71,7 +70,9 @@ static KilnConfig *config_new(const KilnComposeRequest *request)
     KilnMaker maker = { .arena = config->arena, .origin = { .source = "the config" } };
     config->root = kiln_node_new(&maker, KILN_NODE_MAP);
     config->warnings = kiln_arena_alloc(config->arena, sizeof(*config->warnings));
-    if (config->config_name == NULL || config->root == NULL || config->warnings == NULL) {
+    config->defaults = kiln_arena_alloc(config->arena, sizeof(*config->defaults));
+    if (config->config_name == NULL || config->root == NULL || config->warnings == NULL ||
+        config->defaults == NULL) {
         kiln_config_free(config);
         return NULL;
     }
@@ -118,13 +119,6 @@ static bool has_value(Composer *composer, const KilnOverride *override)
     else if (ours && override->sweep != NULL)
         reject_sweep(composer, override);
     return override->problem == NULL && override->sweep == NULL;
-}
-
-/* Without files no key's type is known; still report every value that cannot be read. */
-static void check_values_only(Composer *composer)
-{
-    for (size_t i = 0; i < composer->n_overrides; i++)
-        (void)has_value(composer, &composer->overrides[i]);
 }
 
 /* Into composer->overrides; their texts also into the config. */
@@ -297,10 +291,11 @@ static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const c
 /* The file's content to merge: itself, or a copy when it is used again. */
 static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
-    KilnConfigFile *file = composer->defaults->files[index].file;
+    const KilnDefaultsList *defaults = composer->config->defaults;
+    KilnConfigFile *file = defaults->files[index].file;
 
-    for (size_t i = index + 1; i < composer->defaults->count; i++)
-        if (composer->defaults->files[i].file == file)
+    for (size_t i = index + 1; i < defaults->count; i++)
+        if (defaults->files[i].file == file)
             return kiln_node_copy(composer->config->arena, file->content);
     return file->content;
 }
@@ -353,7 +348,7 @@ static void check_searchpath(Composer *composer, const KilnMergeFile *merge,
 
 static void merge_file(Composer *composer, size_t index)
 {
-    const KilnMergeFile *merge = &composer->defaults->files[index];
+    const KilnMergeFile *merge = &composer->config->defaults->files[index];
     KilnConfig *config = composer->config;
     KilnConfigNode *content = take_content(composer, index);
 
@@ -381,21 +376,17 @@ static void merge_file(Composer *composer, size_t index)
 
 static void merge_files(Composer *composer)
 {
+    KilnConfig *config = composer->config;
     size_t before = kiln_errors_failures(composer->errors);
 
-    composer->defaults = kiln_arena_alloc(composer->config->arena, sizeof(*composer->defaults));
-    if (composer->defaults == NULL ||
-        kiln_defaults_expand(composer->config, composer->overrides, composer->n_overrides,
-                             composer->errors, composer->defaults) < 0) {
+    if (kiln_defaults_expand(config, composer->overrides, composer->n_overrides, composer->errors,
+                             config->defaults) < 0) {
         no_memory(composer);
         return;
     }
-    composer->config->defaults = composer->defaults;
-    composer->config->selections = composer->defaults->selections;
-    composer->config->n_selections = composer->defaults->n_selections;
     if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
         composer->status = KILN_E_KEY;
-    for (size_t i = 0; i < composer->defaults->count && composer->n_nodes <= MAX_NODES; i++)
+    for (size_t i = 0; i < config->defaults->count && composer->n_nodes <= MAX_NODES; i++)
         merge_file(composer, i);
 }
 
@@ -413,8 +404,10 @@ static void merge_defaults(Composer *composer)
 /* Is the key in a package whose file could not be read? */
 static bool is_in_failed_package(const Composer *composer, const char *key)
 {
-    for (size_t i = 0; i < composer->defaults->n_failed; i++) {
-        const char *package = composer->defaults->failed[i];
+    const KilnDefaultsList *defaults = composer->config->defaults;
+
+    for (size_t i = 0; i < defaults->n_failed; i++) {
+        const char *package = defaults->failed[i];
         size_t n = strlen(package);
 
         if (n == 0 ||
@@ -484,7 +477,9 @@ static void compose(Composer *composer)
     size_t before = kiln_errors_failures(composer->errors);
     set_search_path(composer);
     if (kiln_errors_failures(composer->errors) > before) {
-        check_values_only(composer);
+        /* Without files no key's type is known; still report every value that cannot be read. */
+        for (size_t i = 0; i < composer->n_overrides; i++)
+            (void)has_value(composer, &composer->overrides[i]);
         return;
     }
     merge_files(composer);
@@ -543,8 +538,10 @@ KilnStatus kiln_config_compose_sweep(const KilnComposeRequest *request,
 
 const KilnSelection *kiln_config_selection(const KilnConfig *config, size_t i)
 {
-    for (size_t k = 0; k < config->n_selections; k++)
-        if (!kiln_starts_with(config->selections[k].key, "kiln/") && i-- == 0)
-            return &config->selections[k];
+    const KilnDefaultsList *list = config->defaults;
+
+    for (size_t k = 0; k < list->n_selections; k++)
+        if (!kiln_starts_with(list->selections[k].key, "kiln/") && i-- == 0)
+            return &list->selections[k];
     return NULL;
 }

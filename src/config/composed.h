@@ -32,9 +32,7 @@ struct KilnConfig {
     const char *config_name;
     const char **arguments; /* copies of the overrides */
     size_t n_arguments;
-    KilnSelection *selections;
-    size_t n_selections;
-    const struct KilnDefaultsList *defaults; /* the files that were merged */
+    struct KilnDefaultsList *defaults; /* the files that were merged, and their selections */
     KilnRemoved *removed;
     size_t n_removed, removed_capacity;
     bool foreign;           /* made for Hydra: files name the node `kiln` `hydra` */

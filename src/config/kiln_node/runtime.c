@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "config/defaults/defaults_list.h"
 #include "config/kiln_node/kiln_keys.h"
 #include "config/provenance/error_list.h"
 #include "config/tree/tree.h"
@@ -73,18 +74,17 @@ static void fill_overrides(Filler *filler, const KilnOverride *overrides, size_t
 
 static void fill_choices(Filler *filler)
 {
-    const KilnConfig *config = filler->config;
+    const KilnDefaultsList *defaults = filler->config->defaults;
     KilnConfigNode *choices = kiln_node_new(&filler->maker, KILN_NODE_MAP);
 
-    for (size_t i = 0; choices != NULL && i < config->n_selections; i++) {
-        const KilnSelection *selection = &config->selections[i];
+    for (size_t i = 0; choices != NULL && i < defaults->n_selections; i++) {
+        const KilnSelection *selection = &defaults->selections[i];
         KilnConfigNode *option = selection->option != NULL
                                      ? text(filler, selection->option)
                                      : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
 
-        if (selection->several)
-            continue; /* a list of options */
-        if (kiln_node_append(config->arena, choices, selection->key, filler->maker.origin,
+        if (!selection->several && /* a list of options */
+            kiln_node_append(filler->maker.arena, choices, selection->key, filler->maker.origin,
                              option) == NULL)
             no_memory(filler);
     }
@@ -106,13 +106,6 @@ static int compare_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static const char *option_text(const KilnConfigNode *map, const char *key, const char *otherwise)
-{
-    const KilnConfigNode *node = kiln_node_get(map, key);
-
-    return node != NULL && node->kind == KILN_NODE_SCALAR ? node->text : otherwise;
-}
-
 static bool is_listed(const KilnConfigNode *list, const char *key)
 {
     for (size_t i = 0; list != NULL && list->kind == KILN_NODE_LIST && i < list->count; i++)
@@ -126,8 +119,7 @@ static bool is_listed(const KilnConfigNode *list, const char *key)
 static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n)
 {
     const KilnConfigNode *how = kiln_node_find(filler->own, "job.config.override_dirname");
-    const char *between = option_text(how, "item_sep", ","),
-               *equals = option_text(how, "kv_sep", "=");
+    const char *between = kiln_node_text(how, "item_sep"), *equals = kiln_node_text(how, "kv_sep");
     const KilnConfigNode *left_out = kiln_node_get(how, "exclude_keys");
     const char **lines = kiln_arena_alloc(filler->maker.arena, (n + 1) * sizeof(*lines));
     KilnText name = { 0 };
@@ -140,17 +132,16 @@ static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n
         qsort(lines, count, sizeof(*lines), compare_text);
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
-            kiln_text_append(&name, between);
+            kiln_text_append(&name, between != NULL ? between : ",");
         for (const char *p = lines[i]; *p != '\0'; p++) {
             if (*p == '=')
-                kiln_text_append(&name, equals);
+                kiln_text_append(&name, equals != NULL ? equals : "=");
             else
                 kiln_text_char(&name, *p);
         }
     }
-    put(filler, "job", "override_dirname",
-        name.failed ? NULL : text(filler, name.data != NULL ? name.data : ""));
-    kiln_text_release(&name);
+    const char *dirname = kiln_text_to_arena(&name, filler->maker.arena);
+    put(filler, "job", "override_dirname", dirname != NULL ? text(filler, dirname) : NULL);
 }
 
 static void fill_job(Filler *filler)

@@ -82,13 +82,6 @@ static KilnStatus damaged(const KilnConfigNode *at, KilnError *err)
     return kiln_error_at(err, &at->origin);
 }
 
-static const char *text_at(const KilnConfigNode *map, const char *key)
-{
-    const KilnConfigNode *node = kiln_node_get(map, key);
-
-    return node != NULL && node->kind == KILN_NODE_SCALAR ? node->text : NULL;
-}
-
 static KilnStatus read_references(KilnArena *arena, const KilnConfigNode *list, const char ***ret,
                                   KilnError *err)
 {
@@ -110,11 +103,11 @@ static KilnStatus read_change(KilnArena *arena, const KilnConfigNode *from, Kiln
                               KilnError *err)
 {
     ret->value = kiln_node_get(from, "value");
-    ret->origin = text_at(from, "from");
-    ret->why = text_at(from, "why");
-    ret->tag = text_at(from, "tag");
+    ret->origin = kiln_node_text(from, "from");
+    ret->why = kiln_node_text(from, "why");
+    ret->tag = kiln_node_text(from, "tag");
     if (ret->origin == NULL || (ret->value == NULL && kiln_node_get(from, "more") == NULL &&
-                                text_at(from, "removed") == NULL))
+                                kiln_node_text(from, "removed") == NULL))
         return damaged(from, err);
     return read_references(arena, kiln_node_get(from, "refers"), &ret->references, err);
 }

@@ -23,6 +23,13 @@ KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key)
     return entry != NULL ? entry->value : NULL;
 }
 
+const char *kiln_node_text(const KilnConfigNode *map, const char *key)
+{
+    const KilnConfigNode *node = kiln_node_get(map, key);
+
+    return node != NULL && node->kind == KILN_NODE_SCALAR ? node->text : NULL;
+}
+
 KilnConfigNode *kiln_node_find(const KilnConfigNode *root, const char *path)
 {
     char part[KILN_PATH_PART];

@@ -69,6 +69,8 @@ struct KilnConfigNode {
 bool kiln_node_is_scalar(const KilnConfigNode *node, KilnScalar type);
 /* The child of a mapping; NULL when there is none or `map` is not a mapping. */
 KilnConfigNode *kiln_node_get(const KilnConfigNode *map, const char *key);
+/* The text of the scalar at the key; NULL when there is none. */
+const char *kiln_node_text(const KilnConfigNode *map, const char *key);
 /* The node at "a.b[0].c" or "a.b.0.c" from `root`, through maps and lists as written (no
  * interpolation); NULL when there is none. */
 KilnConfigNode *kiln_node_find(const KilnConfigNode *root, const char *path);

@@ -3,30 +3,26 @@
 
 #include <string.h>
 
-static KilnStatus remember(const KilnMaker *maker, KilnConfigNode *list, KilnConfigNode *map,
-                           KilnError *err)
-{
-    if (map->kind != KILN_NODE_MAP)
-        return KILN_E_TYPE;
-    if (kiln_node_append(maker->arena, list, NULL, map->origin, map) == NULL)
-        return kiln_error_nomem(err, sizeof(*map));
-    return KILN_OK;
-}
-
 KilnStatus kiln_merge_key_add(const KilnMaker *maker, KilnConfigNode **merged,
-                              KilnConfigNode *value, KilnError *err)
+                              const KilnConfigNode *key, KilnConfigNode *value, KilnError *err)
 {
-    KilnStatus status = KILN_OK;
+    const KilnEntry alone = { .value = value };
+    const bool list = value->kind == KILN_NODE_LIST;
+    const KilnEntry *maps = list ? value->entries : &alone;
 
     if (*merged == NULL)
         *merged = kiln_node_new(maker, KILN_NODE_LIST);
-    if (*merged == NULL)
-        return kiln_error_nomem(err, sizeof(**merged));
-    if (value->kind != KILN_NODE_LIST)
-        return remember(maker, *merged, value, err);
-    for (size_t i = 0; i < value->count && status >= 0; i++)
-        status = remember(maker, *merged, value->entries[i].value, err);
-    return status;
+    for (size_t i = 0; i < (list ? value->count : 1); i++) {
+        if (maps[i].value->kind != KILN_NODE_MAP) {
+            kiln_error_set(err, KILN_E_TYPE,
+                           "<< takes a mapping or a list of mappings (usually an alias)");
+            return kiln_error_at(err, &key->origin);
+        }
+        if (*merged == NULL || kiln_node_append(maker->arena, *merged, NULL, maps[i].value->origin,
+                                                maps[i].value) == NULL)
+            return kiln_error_nomem(err, sizeof(*value));
+    }
+    return KILN_OK;
 }
 
 static bool put_entry(KilnArena *arena, KilnConfigNode *map, const KilnEntry *from,

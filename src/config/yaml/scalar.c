@@ -1,6 +1,8 @@
 /* Determines the types of plain scalars. */
 #include "config/yaml/scalar.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -99,25 +101,15 @@ static char *without_underscores(KilnArena *arena, const char *text)
 }
 
 /* Digits of another base to decimal text; NULL when they do not fit 64 bits. */
-static const char *from_base(KilnArena *arena, bool negative, const char *p, unsigned base)
+static const char *from_base(KilnArena *arena, bool negative, const char *p, int base)
 {
-    uint64_t value = 0;
+    const char *clean = without_underscores(arena, p);
 
-    for (; *p != '\0'; p++) {
-        unsigned digit = 0;
-
-        if (*p == '_')
-            continue;
-        if (*p >= '0' && *p <= '9')
-            digit = (unsigned)(*p - '0');
-        else
-            digit = (unsigned)((*p | 0x20) - 'a') + 10;
-        if (value > (UINT64_MAX - digit) / base)
-            return NULL;
-        value = value * base + digit;
-    }
-    return kiln_arena_printf(arena, "%s%llu", negative && value > 0 ? "-" : "",
-                             (unsigned long long)value);
+    errno = 0;
+    const unsigned long long value = clean != NULL ? strtoull(clean, NULL, base) : 0;
+    if (clean == NULL || errno == ERANGE)
+        return NULL;
+    return kiln_arena_printf(arena, "%s%llu", negative && value > 0 ? "-" : "", value);
 }
 
 /* 1:30 is 90; a part after a dot counts as it is. */
@@ -148,11 +140,9 @@ static const char *from_sixties(KilnArena *arena, const char *text, bool whole)
 /* Decimal digits in their shortest spelling: no + sign, no leading zeros. */
 static const char *decimal(KilnArena *arena, const char *text)
 {
-    char *clean = without_underscores(arena, text);
+    const char *clean = without_underscores(arena, text);
 
-    if (clean != NULL && strcmp(clean, "-0") == 0)
-        return "0";
-    return clean;
+    return clean != NULL && strcmp(clean, "-0") == 0 ? "0" : clean;
 }
 
 /* Canonical text of an integer, or NULL when it is not one. */
@@ -192,8 +182,6 @@ KilnScalar kiln_scalar_yaml(KilnArena *arena, const char *text, const char **ret
                                        "TRUE", "on",  "On",  "ON",   NULL };
     static const char *const no[] = { "no",    "No",  "NO",  "false", "False",
                                       "FALSE", "off", "Off", "OFF",   NULL };
-    const char *number;
-
     *ret_text = text;
     if (one_of(text, null)) {
         *ret_text = "null";
@@ -213,7 +201,7 @@ KilnScalar kiln_scalar_yaml(KilnArena *arena, const char *text, const char **ret
             *ret_text = without_underscores(arena, text);
         return KILN_SCALAR_FLOAT;
     }
-    number = integer(arena, text);
+    const char *number = integer(arena, text);
     if (number != NULL) {
         *ret_text = number;
         return KILN_SCALAR_INT;

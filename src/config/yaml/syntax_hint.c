@@ -63,11 +63,22 @@ static const char *find_colon(const Line *line, const char *p)
     return NULL;
 }
 
-static void put_mark(const Mistake *mistake, const Line *line, const char *at)
+/* Describe the mistake, which is at `at` in the line (NULL: where the parser stopped). Returns
+ * true. */
+KILN_PRINTF(4, 5)
+static bool report(const Mistake *mistake, const Line *line, const char *at, const char *format,
+                   ...)
 {
-    *mistake->mark = (yaml_mark_t) { .line = line->number, .column = 0 };
-    for (const char *p = line->start; p < at; p++)
+    va_list args;
+
+    va_start(args, format);
+    kiln_error_vset(mistake->err, KILN_E_SYNTAX, format, args);
+    va_end(args);
+    if (at != NULL)
+        *mistake->mark = (yaml_mark_t) { .line = line->number, .column = 0 };
+    for (const char *p = line->start; at != NULL && p < at; p++)
         mistake->mark->column += ((unsigned char)*p & 0xc0) != 0x80;
+    return true;
 }
 
 static bool contains(const char *text, const char *part)
@@ -101,10 +112,8 @@ static bool is_tab(const Mistake *mistake)
         p++;
     if (p == mistake->here.end || *p != '\t')
         return false;
-    put_mark(mistake, &mistake->here, p);
-    kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                   "tabs are not allowed for indentation; write blanks, two for each level");
-    return true;
+    return report(mistake, &mistake->here, p,
+                  "tabs are not allowed for indentation; write blanks, two for each level");
 }
 
 /* Plain text cannot begin with %, @ or a backquote. */
@@ -115,9 +124,8 @@ static bool is_reserved(const Mistake *mistake)
     if (!contains(mistake->parser->problem, "cannot start any token") || p >= mistake->here.end ||
         strchr("%@`", *p) == NULL)
         return false;
-    kiln_error_set(mistake->err, KILN_E_SYNTAX, "text that begins with %c must be quoted: '%c...'",
-                   *p, *p);
-    return true;
+    return report(mistake, &mistake->here, NULL, "text that begins with %c must be quoted: '%c...'",
+                  *p, *p);
 }
 
 /* A line indented deeper than a complete `key: value` above it, or between two levels. */
@@ -135,19 +143,16 @@ static bool is_indentation(const Mistake *mistake)
     bool deeper = here > above && colon != NULL && colon + 1 < mistake->above.end;
     if (!deeper && (here >= above || contains(mistake->parser->context, "flow")))
         return false;
-    put_mark(mistake, &mistake->here, mistake->here.start + here);
     if (deeper)
-        kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                       "wrong indentation: %zu blanks, but line %zu above has %zu and a value of "
-                       "its own; keys of one mapping begin in the same column",
-                       here, mistake->above.number + 1, above);
-    else
-        kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                       "wrong indentation: %zu blanks, which is less than the %zu of line %zu, and "
-                       "no mapping around it begins there; keys of one mapping begin in the same "
-                       "column",
-                       here, above, mistake->above.number + 1);
-    return true;
+        return report(mistake, &mistake->here, mistake->here.start + here,
+                      "wrong indentation: %zu blanks, but line %zu above has %zu and a value of "
+                      "its own; keys of one mapping begin in the same column",
+                      here, mistake->above.number + 1, above);
+    return report(mistake, &mistake->here, mistake->here.start + here,
+                  "wrong indentation: %zu blanks, which is less than the %zu of line %zu, and "
+                  "no mapping around it begins there; keys of one mapping begin in the same "
+                  "column",
+                  here, above, mistake->above.number + 1);
 }
 
 /* `name: a: b` */
@@ -158,11 +163,9 @@ static bool is_second_colon(const Mistake *mistake)
     if (!contains(mistake->parser->problem, "mapping values are not allowed") || colon == NULL ||
         find_colon(&mistake->here, colon + 1) == NULL)
         return false;
-    put_mark(mistake, &mistake->here, find_colon(&mistake->here, colon + 1));
-    kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                   "a second ': ' in the line; text with ': ' in it must be quoted: %.*s: '...'",
-                   (int)(colon - mistake->here.start), mistake->here.start);
-    return true;
+    return report(mistake, &mistake->here, find_colon(&mistake->here, colon + 1),
+                  "a second ': ' in the line; text with ': ' in it must be quoted: %.*s: '...'",
+                  (int)(colon - mistake->here.start), mistake->here.start);
 }
 
 /* `lr:0.3`, `lr 0.3`, `lr=0.3` */
@@ -179,15 +182,12 @@ static bool is_no_key(const Mistake *mistake)
         separator++;
     for (value = separator; value < line.end && strchr(":= \t\r", *value) != NULL;)
         value++;
-    put_mark(mistake, &line, start);
     if (value < line.end)
-        kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                       "expected `key: value`, a colon and a blank after the key: `%.*s: %.*s`",
-                       (int)(separator - start), start, (int)(line.end - value), value);
-    else
-        kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                       "expected `key: value`, a colon and a blank after the key");
-    return true;
+        return report(mistake, &line, start,
+                      "expected `key: value`, a colon and a blank after the key: `%.*s: %.*s`",
+                      (int)(separator - start), start, (int)(line.end - value), value);
+    return report(mistake, &line, start,
+                  "expected `key: value`, a colon and a blank after the key");
 }
 
 /* An unclosed quote or bracket: report where it opens, not the end of the file. */
@@ -204,11 +204,10 @@ static bool is_open(const Mistake *mistake)
     if (p < end)
         return false;
     *mistake->mark = parser->context_mark;
-    kiln_error_set(mistake->err, KILN_E_SYNTAX, "this %s is not closed",
-                   quote                                        ? "quote"
-                   : contains(parser->context, "flow sequence") ? "["
-                                                                : "{");
-    return true;
+    return report(mistake, &mistake->here, NULL, "this %s is not closed",
+                  quote                                        ? "quote"
+                  : contains(parser->context, "flow sequence") ? "["
+                                                               : "{");
 }
 
 /* {a: ${b}} is not YAML, nor is a: ${f: x}; quoted they are. */
@@ -222,14 +221,12 @@ static bool is_interpolation(const Mistake *mistake)
     if (p + 1 >= mistake->here.end)
         return false;
     if (contains(parser->context, "flow"))
-        kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                       "inside [...] and {...} an interpolation must be quoted: '${a.b}'");
-    else if (contains(parser->problem, "mapping values"))
-        kiln_error_set(mistake->err, KILN_E_SYNTAX,
-                       "an interpolation with ': ' in it must be quoted: '${eval: ...}'");
-    else
-        return false;
-    return true;
+        return report(mistake, &mistake->here, NULL,
+                      "inside [...] and {...} an interpolation must be quoted: '${a.b}'");
+    if (contains(parser->problem, "mapping values"))
+        return report(mistake, &mistake->here, NULL,
+                      "an interpolation with ': ' in it must be quoted: '${eval: ...}'");
+    return false;
 }
 
 void kiln_syntax_hint_describe(const yaml_parser_t *parser, const char *text, size_t size,

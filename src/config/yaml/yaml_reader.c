@@ -298,7 +298,6 @@ static KilnStatus read_map(Reader *reader, int depth, KilnConfigNode *map)
     while ((status = next(reader)) >= 0 && reader->event.type != YAML_MAPPING_END_EVENT) {
         KilnConfigNode *key = NULL, *value = NULL;
         KilnEntry *entry;
-        yaml_mark_t mark = reader->event.start_mark;
 
         status = read_key(reader, map, &key);
         if (status >= 0)
@@ -308,12 +307,9 @@ static KilnStatus read_map(Reader *reader, int depth, KilnConfigNode *map)
         if (status < 0)
             return status;
         if (!key->quoted && strcmp(key->text, "<<") == 0) {
-            status = kiln_merge_key_add(&reader->maker, &merged, value, reader->err);
+            status = kiln_merge_key_add(&reader->maker, &merged, key, value, reader->err);
             if (status < 0)
-                return status == KILN_E_NOMEM
-                           ? status
-                           : fail(reader, mark, status,
-                                  "<< takes a mapping or a list of mappings (usually an alias)");
+                return status;
             continue;
         }
         entry = kiln_node_append(reader->maker.arena, map, key->text, key->origin, value);
