@@ -20,8 +20,6 @@ typedef struct Composer {
     const KilnComposeRequest *request;
     const KilnComposeHooks *hooks;
     KilnErrors *errors;
-    KilnOverride *overrides;
-    size_t n_overrides;
     size_t n_nodes;              /* of the merged files */
     const KilnOverride *pending; /* the last override, when it requires merging the defaults layer
                                   * again and that was not done yet; NULL: done */
@@ -121,7 +119,6 @@ static bool has_value(Composer *composer, const KilnOverride *override)
     return override->problem == NULL && override->sweep == NULL;
 }
 
-/* Into composer->overrides; their texts also into the config. */
 static void read_overrides(Composer *composer)
 {
     KilnConfig *config = composer->config;
@@ -130,22 +127,20 @@ static void read_overrides(Composer *composer)
 
     while (texts != NULL && texts[n] != NULL)
         n++;
-    composer->overrides = kiln_arena_alloc(config->arena, (n + 1) * sizeof(*composer->overrides));
-    config->arguments = kiln_arena_alloc(config->arena, (n + 1) * sizeof(*config->arguments));
-    if (composer->overrides == NULL || config->arguments == NULL) {
+    config->overrides = kiln_arena_alloc(config->arena, (n + 1) * sizeof(*config->overrides));
+    if (config->overrides == NULL) {
         no_memory(composer);
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        KilnOverride *override = &composer->overrides[composer->n_overrides];
+        KilnOverride *override = &config->overrides[config->n_overrides];
         KilnError err = { 0 };
 
         if (kiln_override_read(config->arena, texts[i], i + 1, override, &err) < 0)
             report(composer, &err);
         else
-            config->arguments[composer->n_overrides++] = override->text;
+            config->n_overrides++;
     }
-    config->n_arguments = composer->n_overrides;
 }
 
 /* ---- Search path ----------------------------------------------------------------- */
@@ -194,10 +189,10 @@ static const KilnConfigNode *find_searchpath(Composer *composer)
     const KilnConfigNode *own;
     KilnError err = { 0 };
 
-    for (size_t i = 0; i < composer->n_overrides; i++)
-        if (strcmp(composer->overrides[i].key, "kiln.searchpath") == 0 &&
-            composer->overrides[i].value != NULL)
-            return composer->overrides[i].value;
+    for (size_t i = 0; i < composer->config->n_overrides; i++)
+        if (strcmp(composer->config->overrides[i].key, "kiln.searchpath") == 0 &&
+            composer->config->overrides[i].value != NULL)
+            return composer->config->overrides[i].value;
     if (kiln_search_file(&composer->config->search, composer->config->config_name, &file, &err) <
         0) {
         report(composer, &err);
@@ -379,8 +374,7 @@ static void merge_files(Composer *composer)
     KilnConfig *config = composer->config;
     size_t before = kiln_errors_failures(composer->errors);
 
-    if (kiln_defaults_expand(config, composer->overrides, composer->n_overrides, composer->errors,
-                             config->defaults) < 0) {
+    if (kiln_defaults_expand(config, composer->errors) < 0) {
         no_memory(composer);
         return;
     }
@@ -441,8 +435,8 @@ static void apply_override(Composer *composer, const KilnOverride *override)
 
 static void apply_overrides(Composer *composer)
 {
-    for (size_t i = 0; i < composer->n_overrides; i++) {
-        KilnOverride *override = &composer->overrides[i];
+    for (size_t i = 0; i < composer->config->n_overrides; i++) {
+        KilnOverride *override = &composer->config->overrides[i];
         KilnError err = { 0 };
 
         if (override->is_group)
@@ -478,8 +472,8 @@ static void compose(Composer *composer)
     set_search_path(composer);
     if (kiln_errors_failures(composer->errors) > before) {
         /* Without files no key's type is known; still report every value that cannot be read. */
-        for (size_t i = 0; i < composer->n_overrides; i++)
-            (void)has_value(composer, &composer->overrides[i]);
+        for (size_t i = 0; i < composer->config->n_overrides; i++)
+            (void)has_value(composer, &composer->config->overrides[i]);
         return;
     }
     merge_files(composer);
@@ -488,8 +482,7 @@ static void compose(Composer *composer)
     bool merged = kiln_errors_failures(composer->errors) == before;
     merge_defaults(composer);
     apply_overrides(composer);
-    KilnStatus status = kiln_runtime_fill(composer->config, composer->overrides,
-                                          composer->n_overrides, composer->errors);
+    KilnStatus status = kiln_runtime_fill(composer->config, composer->errors);
     keep_status(composer, status);
     if (merged && status >= 0)
         check_rest(composer);

@@ -30,8 +30,8 @@ struct KilnConfig {
     const KilnSection *sections; /* borrowed */
     KilnSearch search;
     const char *config_name;
-    const char **arguments; /* copies of the overrides */
-    size_t n_arguments;
+    struct KilnOverride *overrides; /* those that could be read */
+    size_t n_overrides;
     struct KilnDefaultsList *defaults; /* the files that were merged, and their selections */
     KilnRemoved *removed;
     size_t n_removed, removed_capacity;

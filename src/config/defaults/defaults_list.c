@@ -75,9 +75,9 @@ static KilnDefaultsEntry *new_root(KilnArena *arena, const char *name)
     return root;
 }
 
-KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, size_t n_overrides,
-                                KilnErrors *errors, KilnDefaultsList *ret)
+KilnStatus kiln_defaults_expand(KilnConfig *config, KilnErrors *errors)
 {
+    KilnDefaultsList *ret = config->defaults;
     KilnExpander expander = {
         .config = config, .arena = config->arena, .errors = errors, .list = ret
     };
@@ -88,7 +88,7 @@ KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides, siz
     if (primary == NULL || own == NULL)
         return KILN_E_NOMEM;
     primary->primary = true;
-    if (kiln_group_overrides_read(config, overrides, n_overrides, errors, &expander.overrides) < 0)
+    if (kiln_group_overrides_read(config, errors, &expander.overrides) < 0)
         return KILN_E_NOMEM;
     kiln_expand_entry(&expander, primary, 0);
     if (!expander.failed)

@@ -27,11 +27,9 @@ typedef struct KilnDefaultsList {
     size_t n_failed, failed_capacity;
 } KilnDefaultsList;
 
-/* Expand the defaults lists, starting with the primary config. Sets is_group of the overrides
- * that select options. Errors go to `errors`; only KILN_E_NOMEM is returned. Everything lives in
- * the config's arena. */
-KILN_NODISCARD KilnStatus kiln_defaults_expand(KilnConfig *config, KilnOverride *overrides,
-                                               size_t n_overrides, KilnErrors *errors,
-                                               KilnDefaultsList *ret);
+/* Expand the defaults lists, starting with the primary config, into config->defaults. Sets is_group
+ * of the overrides that select options. Errors go to `errors`; only KILN_E_NOMEM is returned.
+ * Everything lives in the config's arena. */
+KILN_NODISCARD KilnStatus kiln_defaults_expand(KilnConfig *config, KilnErrors *errors);
 
 #endif

@@ -112,17 +112,16 @@ static KilnStatus add_argument(KilnGroupOverrides *overrides, KilnOverride *argu
     return KILN_OK;
 }
 
-KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides,
-                                     size_t n_overrides, KilnErrors *errors,
+KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnErrors *errors,
                                      KilnGroupOverrides *ret)
 {
     *ret = (KilnGroupOverrides) { .arena = config->arena, .search = &config->search };
     ret->appended = kiln_arena_alloc(config->arena,
-                                     (n_overrides + 1) * sizeof(KilnDefaultsEntry *));
+                                     (config->n_overrides + 1) * sizeof(KilnDefaultsEntry *));
     if (ret->appended == NULL)
         return KILN_E_NOMEM;
-    for (size_t i = 0; i < n_overrides; i++) {
-        KilnOverride *override = &overrides[i];
+    for (size_t i = 0; i < config->n_overrides; i++) {
+        KilnOverride *override = &config->overrides[i];
 
         if (override->sweep != NULL || override->problem != NULL ||
             override->kind > KILN_OVERRIDE_DELETE ||

@@ -27,8 +27,7 @@ typedef struct KilnGroupOverrides {
 } KilnGroupOverrides;
 
 /* Collect the overrides that select options, and set their is_group. */
-KILN_NODISCARD KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnOverride *overrides,
-                                                    size_t n_overrides, KilnErrors *errors,
+KILN_NODISCARD KilnStatus kiln_group_overrides_read(KilnConfig *config, KilnErrors *errors,
                                                     KilnGroupOverrides *ret);
 /* Add a file's `override group: option`, unless that group is overridden already. */
 KILN_NODISCARD KilnStatus kiln_group_overrides_add(KilnGroupOverrides *overrides,

@@ -61,13 +61,15 @@ static void append_text(Filler *filler, KilnConfigNode *list, const char *value)
         no_memory(filler);
 }
 
-static void fill_overrides(Filler *filler, const KilnOverride *overrides, size_t n)
+static void fill_overrides(Filler *filler)
 {
+    const KilnConfig *config = filler->config;
     KilnConfigNode *own = kiln_node_new(&filler->maker, KILN_NODE_LIST);
     KilnConfigNode *task = kiln_node_new(&filler->maker, KILN_NODE_LIST);
 
-    for (size_t i = 0; i < n; i++)
-        append_text(filler, kiln_override_is_own(&overrides[i]) ? own : task, overrides[i].text);
+    for (size_t i = 0; i < config->n_overrides; i++)
+        append_text(filler, kiln_override_is_own(&config->overrides[i]) ? own : task,
+                    config->overrides[i].text);
     put(filler, "overrides", "kiln", own);
     put(filler, "overrides", "task", task);
 }
@@ -116,8 +118,10 @@ static bool is_listed(const KilnConfigNode *list, const char *key)
 }
 
 /* override_dirname: the overrides, sorted and joined, as a name for a folder. */
-static void fill_dirname(Filler *filler, const KilnOverride *overrides, size_t n)
+static void fill_dirname(Filler *filler)
 {
+    const KilnOverride *overrides = filler->config->overrides;
+    const size_t n = filler->config->n_overrides;
     const KilnConfigNode *how = kiln_node_find(filler->own, "job.config.override_dirname");
     const char *between = kiln_node_text(how, "item_sep"), *equals = kiln_node_text(how, "kv_sep");
     const KilnConfigNode *left_out = kiln_node_get(how, "exclude_keys");
@@ -221,8 +225,7 @@ static void check(Filler *filler)
     }
 }
 
-KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, size_t n_overrides,
-                             KilnErrors *errors)
+KilnStatus kiln_runtime_fill(KilnConfig *config, KilnErrors *errors)
 {
     Filler filler = { .config = config,
                       .own = kiln_node_get(config->root, "kiln"),
@@ -244,10 +247,10 @@ KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, 
         filler.status = kiln_own_check(config, errors);
     if (filler.status < 0)
         return filler.status;
-    fill_overrides(&filler, overrides, n_overrides);
+    fill_overrides(&filler);
     fill_choices(&filler);
     fill_sources(&filler);
-    fill_dirname(&filler, overrides, n_overrides);
+    fill_dirname(&filler);
     fill_job(&filler);
     return filler.status;
 }

@@ -2,12 +2,10 @@
 #ifndef KILN_CONFIG_KILN_NODE_RUNTIME_H
 #define KILN_CONFIG_KILN_NODE_RUNTIME_H
 
-#include "config/override/override.h"
 #include "config/composed.h"
 
 /* Check the node `kiln`, then fill in kiln.job, kiln.runtime and kiln.overrides. Errors go to
  * `errors`; returns the first one's status. */
-KilnStatus kiln_runtime_fill(KilnConfig *config, const KilnOverride *overrides, size_t n_overrides,
-                             KilnErrors *errors);
+KilnStatus kiln_runtime_fill(KilnConfig *config, KilnErrors *errors);
 
 #endif

@@ -17,12 +17,12 @@ typedef struct Table {
     bool failed; /* memory ran out */
 } Table;
 
-static void put(Table *table, const char *cell)
+static void put_row(Table *table, const char *const *cells)
 {
-    if (KILN_ARENA_RESERVE(table->arena, table->cells, table->capacity, table->count + 1))
-        table->cells[table->count++] = cell;
-    else
-        table->failed = true;
+    table->failed |= !KILN_ARENA_RESERVE(table->arena, table->cells, table->capacity,
+                                         table->count + table->columns);
+    for (size_t i = 0; i < table->columns && !table->failed; i++)
+        table->cells[table->count++] = cells[i];
 }
 
 /* Columns as wide as needed, the heading underlined. */
@@ -53,17 +53,14 @@ void kiln_info_searchpath(const KilnConfig *config, KilnText *text)
 {
     Table table = { .arena = config->arena, .columns = 2 };
 
-    put(&table, "added by");
-    put(&table, "path");
+    put_row(&table, (const char *[]) { "added by", "path" });
     for (const KilnSearchFolder *folder = config->search.folders; folder != NULL;
-         folder = folder->next) {
-        put(&table, folder->provider);
-        put(&table, folder->path);
-    }
-    put(&table, "components");
-    put(&table, "options without a file: the registered components and those of plugins");
-    put(&table, "kiln");
-    put(&table, "kiln:conf (inside the program)");
+         folder = folder->next)
+        put_row(&table, (const char *[]) { folder->provider, folder->path });
+    put_row(&table, (const char *[]) {
+                        "components",
+                        "options without a file: the registered components and those of plugins" });
+    put_row(&table, (const char *[]) { "kiln", "kiln:conf (inside the program)" });
     print_table(&table, text);
 }
 
@@ -73,18 +70,17 @@ void kiln_info_defaults(const KilnConfig *config, KilnText *text)
     Table table = { .arena = config->arena, .columns = KILN_COUNT(heading) };
     const KilnDefaultsList *list = config->defaults;
 
-    for (size_t i = 0; i < KILN_COUNT(heading); i++)
-        put(&table, heading[i]);
+    put_row(&table, heading);
     for (size_t i = 0; i < list->count; i++) {
         const KilnMergeFile *merge = &list->files[i];
         const KilnDefaultsEntry *parent = merge->entry->parent;
         const char *by = parent != NULL ? kiln_defaults_entry_path(config->arena, parent) : NULL;
 
-        put(&table, merge->file->path);
-        put(&table, *merge->package != '\0' ? merge->package : "_global_");
-        put(&table, merge->self ? "yes" : "-");
-        put(&table, by != NULL ? by : "-");
-        put(&table, merge->file->source);
+        const char *const row[] = { merge->file->path,
+                                    *merge->package != '\0' ? merge->package : "_global_",
+                                    merge->self ? "yes" : "-", by != NULL ? by : "-",
+                                    merge->file->source };
+        put_row(&table, row);
     }
     print_table(&table, text);
 }

@@ -1,94 +1,83 @@
-/* Collects origins for a YAML text and writes them at the ends of its lines. */
+/* Writes origins into a YAML text and aligns them at the ends of its lines. */
 #include "config/provenance/origin_comments.h"
 
 #include <string.h>
 
-#include "base/array.h"
 #include "base/utf8.h"
 #include "config/provenance/error_origin.h"
 
+/* Separates a value from its origin until they are aligned; YAML escapes it in text. */
+static const char separator = '\1';
+
 enum { MAX_WIDTH = 60 }; /* longer lines do not move the column of the comments */
 
-typedef struct KilnOriginComment {
-    size_t offset;
-    const char *text;
-} KilnOriginComment;
-
-/* Without line breaks, and characters that YAML refuses. */
-static const char *clean(const char *text, KilnArena *arena)
-{
-    KilnText clean = { 0 };
-    size_t n = strlen(text);
-
-    for (size_t at = 0, more; at < n; at += more) {
-        uint32_t c;
-
-        more = kiln_utf8_next(text + at, n - at, &c);
-        if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
-            c == 0xfffd || (c & 0xfffe) == 0xfffe)
-            kiln_text_char(&clean, '?');
-        else
-            kiln_text_append_n(&clean, text + at, more);
-    }
-    return kiln_text_to_arena(&clean, arena);
-}
-
-void kiln_origin_comments_add(KilnOriginComments *comments, const KilnConfig *config,
-                              const KilnConfigNode *written, const KilnConfigNode *value,
-                              size_t offset)
+void kiln_origin_comment_add(KilnText *text, const KilnConfig *config,
+                             const KilnConfigNode *written, const KilnConfigNode *value)
 {
     static const char from[] = "from ";
-    KilnArena *arena = kiln_config_arena(config);
     char where[1024] = "";
 
     kiln_node_where(config, written, value, where, sizeof(where));
-    const char *text = clean(where + (kiln_starts_with(where, from) ? sizeof(from) - 1 : 0), arena);
-    if (text != NULL &&
-        KILN_ARENA_RESERVE(arena, comments->list, comments->capacity, comments->count + 1))
-        comments->list[comments->count++] = (KilnOriginComment) { offset, text };
-    else
-        comments->failed = true;
-}
-
-/* Columns of the line that ends at `end`. */
-static int line_width(const KilnText *text, size_t end)
-{
-    size_t at = end;
-    int width = 0;
-
-    while (at > 0 && text->data[at - 1] != '\n')
-        at--;
-    while (at < end) {
+    kiln_text_char(text, separator);
+    const size_t n = strlen(where);
+    for (size_t at = kiln_starts_with(where, from) ? sizeof(from) - 1 : 0, more; at < n;
+         at += more) {
         uint32_t c;
 
-        at += kiln_utf8_next(text->data + at, end - at, &c);
+        more = kiln_utf8_next(where + at, n - at, &c);
+        /* Line breaks, and characters that YAML refuses. */
+        if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff ||
+            c == 0xfffd || (c & 0xfffe) == 0xfffe)
+            kiln_text_char(text, '?');
+        else
+            kiln_text_append_n(text, where + at, more);
+    }
+}
+
+static int columns_of(const char *line, size_t n)
+{
+    int width = 0;
+
+    for (size_t at = 0; at < n;) {
+        uint32_t c;
+
+        at += kiln_utf8_next(line + at, n - at, &c);
         width += kiln_utf8_width(c);
     }
     return width;
 }
 
-void kiln_origin_comments_write(const KilnOriginComments *comments, const KilnText *text,
-                                KilnText *ret)
+/* The widest line with a comment that may move the column of the comments. */
+static int comment_column(const char *text)
 {
     int column = 0;
-    size_t at = 0;
 
-    for (size_t i = 0; i < comments->count; i++) {
-        int width = line_width(text, comments->list[i].offset);
+    for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        const size_t n = strcspn(line, "\1\n");
+        const int width = line[n] == separator ? columns_of(line, n) : 0;
 
         if (width <= MAX_WIDTH && width > column)
             column = width;
     }
-    for (size_t i = 0; i < comments->count; i++) {
-        size_t end = comments->list[i].offset;
-        int width = line_width(text, end);
+    return column;
+}
 
-        kiln_text_append_n(ret, text->data + at, end - at);
-        kiln_text_printf(ret, "%*s  # %s", width < column ? column - width : 0, "",
-                         comments->list[i].text);
-        at = end;
+void kiln_origin_comments_align(const KilnText *text, KilnText *ret)
+{
+    const char *line = text->data != NULL ? text->data : "";
+    const int column = comment_column(line);
+
+    while (*line != '\0') {
+        const size_t n = strcspn(line, "\1\n");
+        const int width = columns_of(line, n);
+
+        kiln_text_append_n(ret, line, n);
+        if (line[n] == separator)
+            kiln_text_printf(ret, "%*s  # ", width < column ? column - width : 0, "");
+        line += n + (line[n] == separator);
+        const size_t rest = strcspn(line, "\n") + 1;
+        kiln_text_append_n(ret, line, rest);
+        line += rest;
     }
-    if (text->length > at)
-        kiln_text_append_n(ret, text->data + at, text->length - at);
-    ret->failed |= comments->failed || text->failed;
+    ret->failed |= text->failed;
 }

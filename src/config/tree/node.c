@@ -68,10 +68,7 @@ static void append_path(const KilnConfigNode *node, KilnText *text)
     const size_t i = kiln_node_index(node);
     if (i == parent->count)
         return;
-    if (parent->kind == KILN_NODE_LIST)
-        kiln_text_printf(text, "[%zu]", i);
-    else
-        kiln_text_printf(text, "%s%s", text->length > 0 ? "." : "", parent->entries[i].key);
+    kiln_key_push(text, parent->entries[i].key, i);
 }
 
 const char *kiln_node_path(const KilnConfig *config, const KilnConfigNode *node)

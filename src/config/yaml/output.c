@@ -5,6 +5,7 @@
 
 #include "config/composed.h"
 #include "config/interpolate/interpolate.h"
+#include "config/override/override.h"
 #include "config/provenance/origin.h"
 #include "config/tree/tree.h"
 #include "config/yaml/yaml_writer.h"
@@ -121,16 +122,15 @@ KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, 
                                  bool resolve, bool origins, char **ret, KilnError *err)
 {
     KilnText text = { 0 }, commented = { 0 };
-    KilnOriginComments comments = { 0 };
     KilnYamlWriter writer = {
-        .text = &text, .config = config, .resolve = resolve, .comments = origins ? &comments : NULL
+        .text = &text, .config = config, .resolve = resolve, .origins = origins
     };
     KilnStatus status = write_part(&writer, part, key, err);
 
     if (!origins)
         return kiln_text_finish(&text, status, ret, err);
     if (status >= 0)
-        kiln_origin_comments_write(&comments, &text, &commented);
+        kiln_origin_comments_align(&text, &commented);
     kiln_text_release(&text);
     return kiln_text_finish(&commented, status, ret, err);
 }
@@ -145,12 +145,12 @@ KilnStatus kiln_config_overrides_yaml(const KilnConfig *config, char **ret, Kiln
 {
     KilnText text = { 0 };
 
-    for (size_t i = 0; i < config->n_arguments; i++) {
+    for (size_t i = 0; i < config->n_overrides; i++) {
         kiln_text_append(&text, "- ");
-        kiln_write_string(&text, config->arguments[i]);
+        kiln_write_string(&text, config->overrides[i].text);
         kiln_text_char(&text, '\n');
     }
-    if (config->n_arguments == 0)
+    if (config->n_overrides == 0)
         kiln_text_append(&text, "[]\n");
     return kiln_text_finish(&text, KILN_OK, ret, err);
 }

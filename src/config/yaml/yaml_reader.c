@@ -145,6 +145,24 @@ static KilnStatus read_alias(Reader *reader, KilnConfigNode **ret)
 
 /* ---- Values --------------------------------------------------------------- */
 
+typedef struct Properties {
+    const yaml_char_t *anchor, *tag;
+} Properties;
+
+static Properties properties_of(const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return (Properties) { event->data.scalar.anchor, event->data.scalar.tag };
+    case YAML_MAPPING_START_EVENT:
+        return (Properties) { event->data.mapping_start.anchor, event->data.mapping_start.tag };
+    case YAML_SEQUENCE_START_EVENT:
+        return (Properties) { event->data.sequence_start.anchor, event->data.sequence_start.tag };
+    default:
+        return (Properties) { NULL, NULL };
+    }
+}
+
 /* The name of a standard tag, "int"; NULL when there is no tag, "!", which means nothing, or one
  * of ours (check_mark handles those); "?" for any other. */
 static const char *tag_of(const yaml_char_t *tag)
@@ -158,8 +176,9 @@ static const char *tag_of(const yaml_char_t *tag)
     return kiln_starts_with(text, prefix) ? text + sizeof(prefix) - 1 : "?";
 }
 
-static KilnStatus bad_tag(Reader *reader, const yaml_char_t *tag, const char *why)
+static KilnStatus bad_tag(Reader *reader, const char *why)
 {
+    const yaml_char_t *tag = properties_of(&reader->event).tag;
     const char *standard = tag_of(tag);
     const bool known = standard != NULL && strcmp(standard, "?") != 0;
 
@@ -192,11 +211,11 @@ static KilnStatus apply_tag(Reader *reader, const char *tag, KilnConfigNode *nod
         if (node->scalar == KILN_SCALAR_INT && tags[i].type == KILN_SCALAR_FLOAT)
             node->scalar = KILN_SCALAR_FLOAT;
         if (node->scalar != tags[i].type)
-            return bad_tag(reader, reader->event.data.scalar.tag, "does not fit its value");
+            return bad_tag(reader, "does not fit its value");
         node->quoted = false;
         return KILN_OK;
     }
-    return bad_tag(reader, reader->event.data.scalar.tag,
+    return bad_tag(reader,
                    "is not known; a config has !append, !remove, !replace, !delete, and !!str, "
                    "!!int, !!float, !!bool, !!null, !!map, !!seq");
 }
@@ -225,24 +244,6 @@ static KilnStatus read_scalar(Reader *reader, KilnConfigNode **ret)
     else
         node->scalar = kiln_scalar_text(node->text);
     return node->text != NULL ? KILN_OK : no_memory(reader);
-}
-
-typedef struct Properties {
-    const yaml_char_t *anchor, *tag;
-} Properties;
-
-static Properties properties_of(const yaml_event_t *event)
-{
-    switch (event->type) {
-    case YAML_SCALAR_EVENT:
-        return (Properties) { event->data.scalar.anchor, event->data.scalar.tag };
-    case YAML_MAPPING_START_EVENT:
-        return (Properties) { event->data.mapping_start.anchor, event->data.mapping_start.tag };
-    case YAML_SEQUENCE_START_EVENT:
-        return (Properties) { event->data.sequence_start.anchor, event->data.sequence_start.tag };
-    default:
-        return (Properties) { NULL, NULL };
-    }
 }
 
 static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret);
@@ -275,8 +276,7 @@ static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfig
         return fail(reader, reader->event.start_mark, KILN_E_TYPE,
                     "a key must be a plain value, not a list, a mapping or an alias");
     if (kiln_edit_find((const char *)reader->event.data.scalar.tag) != KILN_EDIT_NONE)
-        return bad_tag(reader, reader->event.data.scalar.tag,
-                       "belongs after the key's colon, before the value");
+        return bad_tag(reader, "belongs after the key's colon, before the value");
     status = read_scalar(reader, ret);
     if (status < 0)
         return status;
@@ -326,12 +326,11 @@ static KilnStatus read_map(Reader *reader, int depth, KilnConfigNode *map)
 static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **ret)
 {
     bool is_map = reader->event.type == YAML_MAPPING_START_EVENT;
-    const yaml_char_t *written = properties_of(&reader->event).tag;
-    const char *tag = tag_of(written);
+    const char *tag = tag_of(properties_of(&reader->event).tag);
     KilnConfigNode *node;
 
     if (tag != NULL && strcmp(tag, is_map ? "map" : "seq") != 0)
-        return bad_tag(reader, written,
+        return bad_tag(reader,
                        is_map ? "does not fit a mapping; a config has !append, !remove, !replace"
                               : "does not fit a list; a config has !append, !remove, !replace");
     node = kiln_node_new(&reader->maker, is_map ? KILN_NODE_MAP : KILN_NODE_LIST);
@@ -343,17 +342,17 @@ static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **re
 }
 
 /* A tag that says how the value merges: !append. */
-static KilnStatus check_mark(Reader *reader, KilnEdit mark, const yaml_char_t *tag)
+static KilnStatus check_mark(Reader *reader, KilnEdit mark)
 {
     const yaml_event_t *event = &reader->event;
 
     if (mark == KILN_EDIT_NONE)
         return KILN_OK;
     if (reader->lists > 0)
-        return bad_tag(reader, tag, "belongs after a key; nothing is merged inside a list");
+        return bad_tag(reader, "belongs after a key; nothing is merged inside a list");
     if (mark == KILN_EDIT_DELETE &&
         (event->type != YAML_SCALAR_EVENT || event->data.scalar.length > 0))
-        return bad_tag(reader, tag, "takes no value: `key: !delete`");
+        return bad_tag(reader, "takes no value: `key: !delete`");
     return KILN_OK;
 }
 
@@ -372,7 +371,7 @@ static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
                  "nested deeper than 64 levels: too deep for a config; is a bracket left open, "
                  "or is this data?");
     if (status >= 0)
-        status = check_mark(reader, mark, properties.tag);
+        status = check_mark(reader, mark);
     if (status >= 0 && properties.anchor != NULL)
         status = anchor_add(reader, properties.anchor, &anchor);
     if (status < 0)

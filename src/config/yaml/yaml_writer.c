@@ -328,9 +328,8 @@ static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node
             kiln_write_scalar(writer->text, node);
         else
             kiln_write_flow(writer->text, node, 0);
-        if (writer->comments != NULL)
-            kiln_origin_comments_add(writer->comments, writer->config, written, node,
-                                     writer->text->length);
+        if (writer->origins)
+            kiln_origin_comment_add(writer->text, writer->config, written, node);
         kiln_text_char(writer->text, '\n');
         return KILN_OK;
     }

@@ -9,8 +9,8 @@ typedef struct KilnYamlWriter {
     KilnText *text;
     const KilnConfig *config; /* needed to resolve only */
     bool resolve;
-    bool references;              /* when resolving, keep references to other values of the job */
-    KilnOriginComments *comments; /* collects the origin of each value; NULL: none wanted */
+    bool references; /* when resolving, keep references to other values of the job */
+    bool origins;    /* append the origin of each value (origin_comments.h) */
     /* Leave out this key of the root? NULL: none. */
     bool (*hidden)(const KilnConfig *config, const char *key);
     size_t nodes;
