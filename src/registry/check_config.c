@@ -302,7 +302,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     KilnError err;
 
     check_all(&check);
-    kiln_unread_keys_check(&check, errors);
+    kiln_unread_keys_check(&check);
     if (check.key.failed) {
         kiln_error_nomem(&err, 0);
         kiln_check_add(&check, &err);

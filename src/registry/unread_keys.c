@@ -26,7 +26,6 @@ static const char *const notes[] = {
 
 typedef struct Search {
     KilnCheck *check;
-    KilnErrors *errors; /* for warnings */
     KilnReads reads;
 } Search;
 
@@ -142,7 +141,7 @@ static void report(Search *search, const char *path, const KilnOrigin *origin, c
         return;
     }
     kiln_error_placed(&err, path);
-    kiln_errors_warn(search->errors, &err);
+    kiln_errors_warn(search->check->errors, &err);
 }
 
 /* `model2` beside a `model` is a second model, no misspelling. */
@@ -226,10 +225,10 @@ static void check_section(const Search *search, const KilnSection *section)
             check_key(search, section, &map->entries[i], &names);
 }
 
-void kiln_unread_keys_check(KilnCheck *check, KilnErrors *errors)
+void kiln_unread_keys_check(KilnCheck *check)
 {
     const KilnSection *sections = kiln_config_sections(check->config);
-    Search search = { .check = check, .errors = errors, .reads.config = check->config };
+    Search search = { .check = check, .reads.config = check->config };
 
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
         if (!s->open)

@@ -257,7 +257,8 @@ KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map, const 
     status = kiln_document_write(config, map, path, fields, &document, err);
     if (status == KILN_OK)
         status = load(&document, path, fields, size, ret, err);
-    kiln_document_release(&document);
+    kiln_text_release(&document.text);
+    kiln_text_release(&document.given);
     return status;
 }
 

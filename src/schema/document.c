@@ -208,9 +208,3 @@ KilnStatus kiln_document_write(const KilnConfig *config, const KilnConfigNode *m
     kiln_arena_release(&emit.arena);
     return status;
 }
-
-void kiln_document_release(KilnDocument *document)
-{
-    kiln_text_release(&document->text);
-    kiln_text_release(&document->given);
-}

@@ -16,6 +16,5 @@ typedef struct KilnDocument {
 KILN_NODISCARD KilnStatus kiln_document_write(const KilnConfig *config, const KilnConfigNode *map,
                                               const char *path, const KilnField *fields,
                                               KilnDocument *ret, KilnError *err);
-void kiln_document_release(KilnDocument *document);
 
 #endif

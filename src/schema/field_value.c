@@ -79,7 +79,8 @@ static void expected_quantity(KilnText *text, unsigned allowed)
     }
 }
 
-void kiln_value_expected(KilnText *text, const KilnField *field)
+/* Append what a value must be: "an integer from 1 to 8", "one of min, max". */
+static void expected_value(KilnText *text, const KilnField *field)
 {
     const KilnTypeInfo *info = kiln_type_info(field->type);
 
@@ -220,7 +221,7 @@ static KilnStatus refuse(const KilnField *field, const KilnConfigNode *node, Kil
         plain.max = (double)INFINITY;
     }
     hint_for(field, node, own);
-    kiln_value_expected(&text, &plain);
+    expected_value(&text, &plain);
     kiln_value_got(node, got, sizeof(got));
     if (text.failed)
         status = kiln_error_nomem(err, 0);
@@ -349,7 +350,7 @@ KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, K
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
         return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL && field->optional) {
-        *ret = (KilnValue) { .null = true };
+        *ret = value;
         return KILN_OK;
     }
     if (node->kind != KILN_NODE_SCALAR || node->scalar == KILN_SCALAR_NULL ||

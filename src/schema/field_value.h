@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "config/tree/node.h"
 
+/* All zero for null, where that is allowed. */
 typedef struct KilnValue {
-    bool null;        /* it is null, which is allowed */
     bool boolean;     /* BOOL */
     int64_t integer;  /* I64, ENUM, SIZE; QUANTITY: KilnQuantityUnit */
     double number;    /* F64, DURATION, QUANTITY */
@@ -18,8 +18,6 @@ typedef struct KilnValue {
  * a number, got "fast"") names neither key nor origin. */
 KILN_NODISCARD KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node,
                                           KilnValue *ret, KilnError *err);
-/* Append what a value must be: "an integer from 1 to 8", "one of min, max". */
-void kiln_value_expected(KilnText *text, const KilnField *field);
 /* Set KILN_E_TYPE: `node` is no list or mapping, as the field's shape needs it. */
 KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
                                   KilnError *err);

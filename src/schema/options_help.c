@@ -48,7 +48,8 @@ static void describe_quantity(KilnText *text, const KilnField *f)
         }
 }
 
-void kiln_help_type(KilnText *text, const KilnField *f)
+/* "list of int >= 1", "min|max", "float 0..1", "path or null". */
+static void describe_type(KilnText *text, const KilnField *f)
 {
     if (f->shape != KILN_ONE)
         kiln_text_append(text, f->shape == KILN_LIST ? "list of " : "map of ");
@@ -117,7 +118,7 @@ static void add_rows(Rows *rows, const KilnField *fields, const char *prefix)
 
         if (f->renamed != NULL)
             continue;
-        kiln_help_type(&type, f);
+        describe_type(&type, f);
         describe(&help, fields, f);
         const Row row = { .field = f,
                           .path = kiln_arena_printf(&rows->arena, "%s%s", prefix, f->name),

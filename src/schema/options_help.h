@@ -21,7 +21,5 @@ typedef struct KilnHelpTable {
  * ("required" without one), help with former names; then the note. Options of a struct follow its
  * row. On a narrow page the help is below. */
 void kiln_help_table(KilnPage *page, const KilnHelpTable *table);
-/* Append the type: "list of int >= 1", "min|max", "float 0..1", "path or null". */
-void kiln_help_type(KilnText *text, const KilnField *field);
 
 #endif

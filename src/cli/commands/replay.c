@@ -32,6 +32,7 @@ typedef struct Replay {
     KilnFlight *flight;
     char *run;              /* the folder that holds the record, absolute */
     char *checkpoint;       /* to start from; NULL: the beginning */
+    int64_t start;          /* batches before the checkpoint */
     char scratch[64];       /* the replay's own run folder */
     char record[96];        /* the replay's own flight record */
     KilnFlightBatch target; /* the last batch to train */
@@ -95,33 +96,19 @@ static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
     return status;
 }
 
-typedef struct Nearest {
-    const KilnFlightBatch *target;
-    int64_t batches; /* before the checkpoint; -1: none yet */
-    char *path;      /* owned */
-} Nearest;
-
+/* Start from the last checkpoint before the target batch. */
 static void compare_checkpoint(void *ctx, const char *path, const json_t *state)
 {
     const json_t *batches = json_object_get(state, "batches");
     const int64_t n = json_integer_value(batches);
-    Nearest *nearest = ctx;
+    Replay *replay = ctx;
 
     if (!json_is_integer(batches) || json_is_true(json_object_get(state, "weights_only")) ||
-        n <= nearest->batches || n > nearest->target->batches)
+        n > replay->target.batches || (replay->checkpoint != NULL && n <= replay->start))
         return;
-    nearest->batches = n;
-    free(nearest->path);
-    nearest->path = kiln_strdup(path);
-}
-
-/* The last checkpoint before the target batch. */
-static void find_checkpoint(Replay *replay)
-{
-    Nearest nearest = { .target = &replay->target, .batches = -1 };
-
-    kiln_run_checkpoints(replay->run, compare_checkpoint, &nearest);
-    replay->checkpoint = nearest.path;
+    replay->start = n;
+    free(replay->checkpoint);
+    replay->checkpoint = kiln_strdup(path);
 }
 
 /* ---- Printing ---------------------------------------------------------------------------- */
@@ -391,7 +378,7 @@ static int replay_all(Replay *replay, const char *word, KilnError *err)
     if (status >= 0)
         status = kiln_untrusted_run_plugins(replay->args, replay->run, err);
     if (status >= 0)
-        find_checkpoint(replay);
+        kiln_run_checkpoints(replay->run, compare_checkpoint, replay);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (status >= 0 && mkdtemp(replay->scratch) == NULL)

@@ -13,14 +13,6 @@
 
 static const double measured_seconds = 1.0;
 
-static void put_layers(KilnPage *page, const KilnTrainer *trainer)
-{
-    char *table = kiln_trainer_layer_table(trainer, -1, page->width);
-
-    kiln_text_append(&page->text, table != NULL ? table : "");
-    free(table);
-}
-
 /* ---- Sums ------------------------------------------------------------------------------- */
 
 enum { TEXT = 20 };
@@ -40,12 +32,6 @@ static void put_pair(KilnPage *page, const char *name, const char *format, ...)
 static void put_data_line(void *ctx, const char *name, const char *text)
 {
     kiln_page_pair(ctx, TEXT, name, text);
-}
-
-static void put_data(KilnPage *page, const KilnTrainer *trainer)
-{
-    kiln_page_heading(page, "data");
-    kiln_data_summary_lines(trainer, put_data_line, page);
 }
 
 /* A full batch, or all samples when there are fewer. */
@@ -152,8 +138,12 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
     KilnStatus status = kiln_trainer_dry_build(trainer, config, env, KILN_STAGE_FIT, NULL, err);
 
     if (status >= 0) {
-        put_layers(&page, trainer);
-        put_data(&page, trainer);
+        char *layers = kiln_trainer_layer_table(trainer, -1, page.width);
+
+        kiln_text_append(&page.text, layers != NULL ? layers : "");
+        free(layers);
+        kiln_page_heading(&page, "data");
+        kiln_data_summary_lines(trainer, put_data_line, &page);
         put_work(&page, trainer);
         put_memory(&page, &trainer->memory);
         flush(&page);

@@ -223,11 +223,6 @@ void kiln_screen_error(const char *command, const KilnError *err)
     print(&text, command);
 }
 
-static void write_count(KilnText *text, size_t n, const char *what)
-{
-    kiln_text_printf(text, "%zu %s%s", n, what, n == 1 ? "" : "s");
-}
-
 /* "train: 3 errors, 1 warning", when there are several. */
 static void write_summary(KilnText *text, const char *command, const KilnErrors *errors)
 {
@@ -238,12 +233,10 @@ static void write_summary(KilnText *text, const char *command, const KilnErrors 
         kiln_text_printf(text, "%s: and %zu more\n", command, count - MOST_SHOWN + left_out);
     if (failures < 2)
         return;
-    kiln_text_printf(text, "%s: ", command);
-    write_count(text, failures, "error");
-    if (count + left_out > failures) {
-        kiln_text_append(text, ", ");
-        write_count(text, count + left_out - failures, "warning");
-    }
+    kiln_text_printf(text, "%s: %zu errors", command, failures);
+    const size_t warnings = count + left_out - failures;
+    if (warnings > 0)
+        kiln_text_printf(text, ", %zu warning%s", warnings, warnings == 1 ? "" : "s");
     kiln_text_char(text, '\n');
 }
 
