@@ -295,13 +295,6 @@ static KilnConfigNode *take_content(Composer *composer, size_t index)
     return file->content;
 }
 
-static bool has_empty_part(const char *package)
-{
-    size_t n = strlen(package);
-
-    return n > 0 && (package[0] == '.' || package[n - 1] == '.' || strstr(package, "..") != NULL);
-}
-
 /* Can the file's content be merged at its package? If not, report why. */
 static bool fits_package(Composer *composer, const KilnMergeFile *merge,
                          const KilnConfigNode *content)
@@ -323,7 +316,7 @@ static bool fits_package(Composer *composer, const KilnMergeFile *merge,
         FAIL(composer, &content->origin, KILN_E_TYPE,
              "%s cannot apply to the whole config; put it after a key, or give the file a package",
              kiln_edit_tag(content->mark));
-    else if (has_empty_part(package))
+    else if (*package == '.' || kiln_ends_with(package, ".") || strstr(package, "..") != NULL)
         FAIL(composer, NULL, KILN_E_SYNTAX, "%s: the package '%s' has an empty name in it", source,
              package);
     else

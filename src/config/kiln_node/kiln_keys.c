@@ -11,7 +11,7 @@ enum { MAX_KEYS = 20 };
 /* Mappings with fixed keys; the others (callbacks, launcher, job_logging, env_set) take any key. */
 static const struct {
     const char *path;
-    const char *keys[MAX_KEYS];
+    const char *keys[MAX_KEYS]; /* NULL-terminated */
 } parts[] = {
     { "kiln",
       { "callbacks", "env", "help", "hydra_help", "hydra_logging", "job", "job_logging", "launcher",
@@ -46,18 +46,9 @@ static bool is_declared(const KilnConfigNode *value)
     return value != NULL;
 }
 
-static size_t count_keys(const char *const *keys)
-{
-    size_t n = 0;
-
-    while (n < MAX_KEYS && keys[n] != NULL)
-        n++;
-    return n;
-}
-
 static bool is_key(const char *const *keys, const KilnEntry *entry)
 {
-    for (size_t i = 0; i < count_keys(keys); i++)
+    for (size_t i = 0; keys[i] != NULL; i++)
         if (strcmp(keys[i], entry->key) == 0)
             return true;
     return is_declared(entry->value);
@@ -66,10 +57,12 @@ static bool is_key(const char *const *keys, const KilnEntry *entry)
 static KilnStatus unknown_key(const char *path, const char *const *keys, const KilnEntry *entry,
                               KilnErrors *errors)
 {
-    const size_t n = count_keys(keys);
-    const char *near = kiln_nearest(entry->key, keys, n);
     KilnText text = { 0 };
+    size_t n = 0;
 
+    while (keys[n] != NULL)
+        n++;
+    const char *near = kiln_nearest(entry->key, keys, n);
     kiln_text_printf(&text, "%s.%s: kiln has no such key", path, entry->key);
     if (near != NULL)
         kiln_text_printf(&text, "; did you mean \"%s\"?", near);

@@ -62,8 +62,9 @@ static int comment_column(const char *text)
     return column;
 }
 
-void kiln_origin_comments_align(const KilnText *text, KilnText *ret)
+void kiln_origin_comments_align(KilnText *text)
 {
+    KilnText aligned = { .failed = text->failed };
     const char *line = text->data != NULL ? text->data : "";
     const int column = comment_column(line);
 
@@ -71,13 +72,14 @@ void kiln_origin_comments_align(const KilnText *text, KilnText *ret)
         const size_t n = strcspn(line, "\1\n");
         const int width = columns_of(line, n);
 
-        kiln_text_append_n(ret, line, n);
+        kiln_text_append_n(&aligned, line, n);
         if (line[n] == separator)
-            kiln_text_printf(ret, "%*s  # ", width < column ? column - width : 0, "");
+            kiln_text_printf(&aligned, "%*s  # ", width < column ? column - width : 0, "");
         line += n + (line[n] == separator);
         const size_t rest = strcspn(line, "\n") + 1;
-        kiln_text_append_n(ret, line, rest);
+        kiln_text_append_n(&aligned, line, rest);
         line += rest;
     }
-    ret->failed |= text->failed;
+    kiln_text_release(text);
+    *text = aligned;
 }

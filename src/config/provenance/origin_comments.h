@@ -8,8 +8,7 @@
 /* At the end of a line, append the origin of `written`, whose resolved value is `value`. */
 void kiln_origin_comment_add(KilnText *text, const KilnConfig *config,
                              const KilnConfigNode *written, const KilnConfigNode *value);
-/* Append `text`, whose lines all end in a newline, with these origins as comments, aligned as far
- * as possible. */
-void kiln_origin_comments_align(const KilnText *text, KilnText *ret);
+/* Make these origins comments, aligned as far as possible; all lines end in a newline. */
+void kiln_origin_comments_align(KilnText *text);
 
 #endif

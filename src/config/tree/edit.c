@@ -353,10 +353,7 @@ KilnStatus kiln_config_change(KilnConfig *config, const char *key, const char *v
     node->origin = (KilnOrigin) { .source = source };
     if (ret_before != NULL)
         *ret_before = entry->value;
-    node->replaced = entry->value;
-    node->parent = parent;
-    node->at = entry->value->at;
-    entry->value = node;
+    kiln_node_replace(entry, parent, node);
     return KILN_OK;
 }
 

@@ -107,25 +107,16 @@ KilnStatus kiln_merge_retarget(KilnConfig *config, KilnConfigNode *map, const Ki
 
 /* ---- Merging ------------------------------------------------------------------------- */
 
-static KilnStatus report_at(KilnErrors *errors, KilnError *err, const KilnOrigin *origin)
-{
-    if (err->origin.source == NULL && err->status != KILN_E_NOMEM)
-        kiln_error_at(err, origin);
-    return kiln_errors_add(errors, err);
-}
-
 static KilnStatus add_entry(KilnConfig *config, KilnConfigNode *dest, const KilnEntry *from,
-                            KilnErrors *errors)
+                            KilnError *err)
 {
-    KilnError err = { 0 };
     KilnEntry *entry = kiln_node_append(config->arena, dest, from->key, from->key_origin,
                                         from->value);
 
     if (entry == NULL)
-        return kiln_errors_add(errors, (kiln_error_nomem(&err, sizeof(*entry)), &err));
+        return kiln_error_nomem(err, sizeof(*entry));
     entry->key_typed = from->key_typed;
-    return kiln_edit_settle(config, from->value, &err) < 0 ? kiln_errors_add(errors, &err)
-                                                           : KILN_OK;
+    return kiln_edit_settle(config, from->value, err);
 }
 
 static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const KilnEntry *from,
@@ -133,30 +124,29 @@ static KilnStatus merge_entry(KilnConfig *config, KilnConfigNode *dest, const Ki
 {
     KilnEntry *entry = kiln_node_entry(dest, from->key);
     KilnConfigNode *value = from->value;
+    const bool map = value->kind == KILN_NODE_MAP;
     KilnError err = { 0 };
-    KilnStatus status;
+    KilnStatus status = KILN_OK;
 
     if (value->mark != KILN_EDIT_NONE) {
         status = kiln_edit_apply(config, dest, from->key, from->key_origin, value, &err);
-        return status < 0 ? report_at(errors, &err, &value->origin) : KILN_OK;
+    } else if (entry == NULL) {
+        status = add_entry(config, dest, from, &err);
+    } else if (!kiln_node_is_scalar(value, KILN_SCALAR_MISSING)) {
+        if (map && kiln_node_is_scalar(entry->value, KILN_SCALAR_INTERPOLATION))
+            status = expand_reference(config, entry, dest, &err);
+        if (status >= 0 && map && entry->value->kind == KILN_NODE_MAP)
+            return kiln_merge(config, entry->value, value, errors);
+        if (status >= 0)
+            status = kiln_merge_fits(config, entry->value, value, from->key, &err);
+        if (status >= 0)
+            kiln_node_replace(entry, dest, value);
     }
-    if (entry == NULL)
-        return add_entry(config, dest, from, errors);
-    if (kiln_node_is_scalar(value, KILN_SCALAR_MISSING))
+    if (status >= 0)
         return KILN_OK;
-    if (value->kind == KILN_NODE_MAP &&
-        kiln_node_is_scalar(entry->value, KILN_SCALAR_INTERPOLATION)) {
-        status = expand_reference(config, entry, dest, &err);
-        if (status < 0)
-            return kiln_errors_add(errors, &err);
-    }
-    if (value->kind == KILN_NODE_MAP && entry->value->kind == KILN_NODE_MAP)
-        return kiln_merge(config, entry->value, value, errors);
-    status = kiln_merge_fits(config, entry->value, value, from->key, &err);
-    if (status < 0)
-        return report_at(errors, &err, &value->origin);
-    kiln_node_replace(entry, dest, value);
-    return KILN_OK;
+    if (err.origin.source == NULL && status != KILN_E_NOMEM)
+        kiln_error_at(&err, &value->origin);
+    return kiln_errors_add(errors, &err);
 }
 
 KilnStatus kiln_merge(KilnConfig *config, KilnConfigNode *dest, KilnConfigNode *src,

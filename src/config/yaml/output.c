@@ -121,18 +121,15 @@ static KilnStatus write_part(KilnYamlWriter *writer, KilnConfigPart part, const 
 KilnStatus kiln_config_part_yaml(const KilnConfig *config, KilnConfigPart part, const char *key,
                                  bool resolve, bool origins, char **ret, KilnError *err)
 {
-    KilnText text = { 0 }, commented = { 0 };
+    KilnText text = { 0 };
     KilnYamlWriter writer = {
         .text = &text, .config = config, .resolve = resolve, .origins = origins
     };
     KilnStatus status = write_part(&writer, part, key, err);
 
-    if (!origins)
-        return kiln_text_finish(&text, status, ret, err);
-    if (status >= 0)
-        kiln_origin_comments_align(&text, &commented);
-    kiln_text_release(&text);
-    return kiln_text_finish(&commented, status, ret, err);
+    if (origins && status >= 0)
+        kiln_origin_comments_align(&text);
+    return kiln_text_finish(&text, status, ret, err);
 }
 
 KilnStatus kiln_config_yaml(const KilnConfig *config, const char *key, bool resolve, char **ret,
