@@ -5,7 +5,6 @@
 #include "cli/crash.h"
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,36 +36,32 @@ typedef struct Line {
     size_t length;
 } Line;
 
-/* Append texts, the last of which is followed by NULL. */
-static void put(Line *line, ...) __attribute__((sentinel));
-static void put(Line *line, ...)
+/* Append texts; NULL is the last. */
+static void put(Line *line, const char *const *texts)
 {
-    const char *text;
-    va_list args;
-
-    va_start(args, line);
-    while ((text = va_arg(args, const char *)) != NULL)
-        for (; *text != '\0' && line->length < sizeof(line->text); text++)
-            line->text[line->length++] = *text;
-    va_end(args);
+    for (; *texts != NULL; texts++)
+        for (const char *p = *texts; *p != '\0' && line->length < sizeof(line->text); p++)
+            line->text[line->length++] = *p;
 }
 
 static void put_component(Line *line, const KilnCallee *call)
 {
     if (call == NULL) {
-        put(line, ", in no function of a component: please report it", NULL);
+        put(line,
+            (const char *const[]) { ", in no function of a component: please report it", NULL });
         return;
     }
     if (call->component == NULL) {
-        put(line, " while the plugin ", call->path, " was loaded", NULL);
+        put(line, (const char *const[]) { " while the plugin ", call->path, " was loaded", NULL });
         return;
     }
     const KilnPlugin *plugin = known != NULL ? kiln_registry_plugin_of(known, call->component)
                                              : NULL;
-    put(line, " in ", call->hook, " of ", kiln_kind_name(call->component->kind), "/",
-        call->component->name, " (", call->path,
-        plugin != NULL ? "), of the plugin " : "), which is built in: please report it",
-        plugin != NULL ? plugin->path : "", NULL);
+    put(line, (const char *const[]) {
+                  " in ", call->hook, " of ", kiln_kind_name(call->component->kind), "/",
+                  call->component->name, " (", call->path,
+                  plugin != NULL ? "), of the plugin " : "), which is built in: please report it",
+                  plugin != NULL ? plugin->path : "", NULL });
 }
 
 static void on_crash(int number, siginfo_t *info, void *context)
@@ -80,11 +75,12 @@ static void on_crash(int number, siginfo_t *info, void *context)
     while (crashes[i].number != number)
         i++;
     sigaction(number, &before[i], NULL);
-    put(&line, isatty(STDERR_FILENO) ? "\n" : "", /* after an unfinished line */
-        command_name, ": error: crashed with ", crashes[i].name, " (", crashes[i].meaning, ")",
-        NULL);
+    put(&line,
+        (const char *const[]) { isatty(STDERR_FILENO) ? "\n" : "", /* after an unfinished line */
+                                command_name, ": error: crashed with ", crashes[i].name, " (",
+                                crashes[i].meaning, ")", NULL });
     put_component(&line, kiln_call_current());
-    put(&line, "\n", NULL);
+    put(&line, (const char *const[]) { "\n", NULL });
     (void)!write(STDERR_FILENO, line.text, line.length);
     /* A fault repeats when the handler returns; a signal that was sent must be sent again. */
     if (info->si_code <= 0)
