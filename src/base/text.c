@@ -156,6 +156,21 @@ KilnStatus kiln_text_to_error(KilnText *text, KilnStatus status, KilnError *err)
     return status;
 }
 
+bool kiln_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool kiln_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+bool kiln_is_word(char c)
+{
+    return kiln_is_letter(c) || kiln_is_digit(c) || c == '-';
+}
+
 bool kiln_starts_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;

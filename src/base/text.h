@@ -37,6 +37,10 @@ KilnStatus kiln_text_to_error(KilnText *text, KilnStatus status, KilnError *err)
 size_t kiln_key_push(KilnText *text, const char *key, size_t i);
 void kiln_key_pop(KilnText *text, size_t length);
 
+/* ASCII: 0-9; a-z, A-Z and _; all of them and -. */
+bool kiln_is_digit(char c);
+bool kiln_is_letter(char c);
+bool kiln_is_word(char c);
 bool kiln_starts_with(const char *text, const char *prefix);
 bool kiln_ends_with(const char *text, const char *suffix);
 /* A heap copy, owned by the caller; NULL when memory is out. */

@@ -17,27 +17,6 @@ typedef struct Parser {
     int depth;
 } Parser;
 
-/* From the weakest to the strongest; a sign binds weaker than **: -2 ** 2 is -4. */
-enum { IF = 1, OR, AND, NOT, COMPARISON, SUM, PRODUCT, SIGN, POWER };
-
-typedef struct Infix {
-    const char *name;
-    int precedence;
-    KilnExprKind kind;
-} Infix;
-
-/* An operator stands before those that its name begins with. */
-static const Infix infixes[] = {
-    { "if", IF, KILN_EXPR_IF },           { "or", OR, KILN_EXPR_OR },
-    { "and", AND, KILN_EXPR_AND },        { "<=", COMPARISON, KILN_EXPR_CALL },
-    { ">=", COMPARISON, KILN_EXPR_CALL }, { "==", COMPARISON, KILN_EXPR_CALL },
-    { "!=", COMPARISON, KILN_EXPR_CALL }, { "<", COMPARISON, KILN_EXPR_CALL },
-    { ">", COMPARISON, KILN_EXPR_CALL },  { "+", SUM, KILN_EXPR_CALL },
-    { "-", SUM, KILN_EXPR_CALL },         { "**", POWER, KILN_EXPR_CALL },
-    { "*", PRODUCT, KILN_EXPR_CALL },     { "//", PRODUCT, KILN_EXPR_CALL },
-    { "/", PRODUCT, KILN_EXPR_CALL },     { "%", PRODUCT, KILN_EXPR_CALL },
-};
-
 static KilnStatus parse(Parser *parser, int precedence, KilnExpr **ret);
 
 /* ---- Messages ---------------------------------------------------------------------- */
@@ -88,16 +67,6 @@ static KilnStatus syntax_error(const Parser *parser, const char *what)
 
 /* ---- Tokens ------------------------------------------------------------------------ */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 /* Move past `n` bytes and the blanks after them. */
 static void skip(Parser *parser, size_t n)
 {
@@ -109,7 +78,7 @@ static size_t word_length(const char *p)
 {
     size_t n = 0;
 
-    while (is_letter(p[n]) || (n > 0 && is_digit(p[n])))
+    while (kiln_is_letter(p[n]) || (n > 0 && kiln_is_digit(p[n])))
         n++;
     return n;
 }
@@ -120,7 +89,7 @@ static bool take(Parser *parser, const char *token)
     size_t n = strlen(token);
     const char *p = parser->text + parser->at;
 
-    if (strncmp(p, token, n) != 0 || (is_letter(*token) && word_length(p) != n))
+    if (strncmp(p, token, n) != 0 || (kiln_is_letter(*token) && word_length(p) != n))
         return false;
     skip(parser, n);
     return true;
@@ -148,17 +117,18 @@ static KilnStatus add_arg(const Parser *parser, KilnExpr *expr, KilnExpr *arg)
     return KILN_OK;
 }
 
-static KilnStatus make_binary(const Parser *parser, const Infix *infix, size_t at, KilnExpr *left,
-                              KilnExpr *right, KilnExpr **ret)
+/* An operation; `right` is NULL for a prefix operator. */
+static KilnStatus make_operation(const Parser *parser, const KilnExprFunction *operator, size_t at,
+                                 KilnExpr *left, KilnExpr *right, KilnExpr **ret)
 {
-    KilnStatus status = make(parser, infix->kind, at, infix->name, ret);
+    KilnStatus status = make(parser, operator->kind, at, operator->name, ret);
 
     if (status >= 0)
         status = add_arg(parser, *ret, left);
-    if (status >= 0)
+    if (status >= 0 && right != NULL)
         status = add_arg(parser, *ret, right);
     if (status >= 0)
-        (*ret)->function = kiln_expr_operator(infix->name, 2);
+        (*ret)->function = operator;
     return status;
 }
 
@@ -171,7 +141,7 @@ static size_t number_length(const char *p)
     if (p[n] == 'e' || p[n] == 'E') {
         size_t exponent = n + (p[n + 1] == '+' || p[n + 1] == '-' ? 2 : 1);
 
-        if (is_digit(p[exponent]))
+        if (kiln_is_digit(p[exponent]))
             return exponent + strspn(p + exponent, "0123456789");
     }
     return n;
@@ -187,7 +157,7 @@ static KilnStatus parse_number(Parser *parser, KilnExpr **ret)
     if (text == NULL)
         return kiln_error_nomem(parser->source.err, n);
     parser->at += n;
-    if (is_letter(parser->text[parser->at]) || is_digit(parser->text[parser->at]))
+    if (kiln_is_letter(parser->text[parser->at]) || kiln_is_digit(parser->text[parser->at]))
         return syntax_error(parser, "a number ends here; expected an operator");
     skip(parser, 0);
     if (strpbrk(text, ".eE") != NULL)
@@ -247,7 +217,7 @@ static KilnStatus parse_arguments(Parser *parser, KilnExpr *call)
 
         if (call->n_args > 0 && !take(parser, ","))
             return syntax_error(parser, "expected ',' or ')'");
-        status = parse(parser, IF, &arg);
+        status = parse(parser, KILN_BINDS_IF, &arg);
         if (status >= 0)
             status = add_arg(parser, call, arg);
         if (status < 0)
@@ -301,18 +271,18 @@ static KilnStatus parse_atom(Parser *parser, KilnExpr **ret)
     const char *p = parser->text + parser->at;
     KilnStatus status;
 
-    if (is_digit(*p) || (*p == '.' && is_digit(p[1])))
+    if (kiln_is_digit(*p) || (*p == '.' && kiln_is_digit(p[1])))
         return parse_number(parser, ret);
     if (*p == '\'' || *p == '"')
         return parse_text(parser, ret);
     if (*p == '$' && p[1] == '{')
         return parse_reference(parser, ret);
-    if (is_letter(*p))
+    if (kiln_is_letter(*p))
         return parse_name(parser, ret);
     if (!take(parser, "("))
         return syntax_error(parser,
                             "expected a value: a number, 'text', ${key}, a function or (...)");
-    status = parse(parser, IF, ret);
+    status = parse(parser, KILN_BINDS_IF, ret);
     if (status >= 0 && !take(parser, ")"))
         status = syntax_error(parser, "expected ')'");
     return status;
@@ -320,77 +290,73 @@ static KilnStatus parse_atom(Parser *parser, KilnExpr **ret)
 
 /* ---- Operators ----------------------------------------------------------------------- */
 
+/* The next operator with `n_args` operands and at least that precedence; NULL: none. */
+static const KilnExprFunction *take_operator(Parser *parser, size_t n_args, int precedence)
+{
+    for (const KilnExprFunction *o = kiln_expr_operators; o->name != NULL; o++)
+        if (o->max_args == n_args && o->precedence >= precedence && take(parser, o->name))
+            return o;
+    return NULL;
+}
+
 /* A prefix operator and its operand, or a value. */
 static KilnStatus parse_prefix(Parser *parser, int precedence, KilnExpr **ret)
 {
     size_t at = parser->at;
-    const char *name = take(parser, "-")                          ? "-"
-                       : take(parser, "+")                        ? "+"
-                       : precedence <= NOT && take(parser, "not") ? "not"
-                                                                  : NULL;
+    const KilnExprFunction *operator= take_operator(parser, 1, precedence);
     KilnExpr *operand = NULL;
-    KilnStatus status;
 
-    if (name == NULL)
+    if (operator== NULL)
         return parse_atom(parser, ret);
-    status = parse(parser, *name == 'n' ? NOT : SIGN, &operand);
-    if (status >= 0)
-        status = make(parser, KILN_EXPR_CALL, at, name, ret);
-    if (status < 0)
-        return status;
-    (*ret)->function = kiln_expr_operator(name, 1);
-    return add_arg(parser, *ret, operand);
-}
-
-static const Infix *take_infix(Parser *parser, int precedence)
-{
-    for (size_t i = 0; i < KILN_COUNT(infixes); i++)
-        if (infixes[i].precedence >= precedence && take(parser, infixes[i].name))
-            return &infixes[i];
-    return NULL;
+    KilnStatus status = parse(parser, operator->precedence, &operand);
+    return status >= 0 ? make_operation(parser, operator, at, operand, NULL, ret) : status;
 }
 
 /* "A if C else B" from C on. */
-static KilnStatus parse_condition(Parser *parser, const Infix *infix, size_t at, KilnExpr **ret)
+static KilnStatus parse_condition(Parser *parser, const KilnExprFunction *infix, size_t at,
+                                  KilnExpr **ret)
 {
     KilnExpr *condition = NULL, *other = NULL;
-    KilnStatus status = parse(parser, OR, &condition);
+    KilnStatus status = parse(parser, KILN_BINDS_OR, &condition);
 
     if (status >= 0 && !take(parser, "else"))
         status = syntax_error(parser, "expected 'else' (A if C else B)");
     if (status >= 0)
-        status = parse(parser, IF, &other);
+        status = parse(parser, KILN_BINDS_IF, &other);
     if (status >= 0)
-        status = make_binary(parser, infix, at, *ret, condition, ret);
+        status = make_operation(parser, infix, at, *ret, condition, ret);
     return status >= 0 ? add_arg(parser, *ret, other) : status;
 }
 
 /* Precedence climbing: a value, and the operators of at least that precedence after it. */
 static KilnStatus parse_infixes(Parser *parser, int precedence, KilnExpr **ret)
 {
-    static const Infix chain = { "and", AND, KILN_EXPR_AND };
+    static const KilnExprFunction chain = { .name = "and", .kind = KILN_EXPR_AND };
     KilnExpr *middle = NULL; /* b of a < b < c, which means a < b and b < c */
     KilnStatus status = parse_prefix(parser, precedence, ret);
 
     while (status >= 0) {
         size_t at = parser->at;
-        const Infix *infix = take_infix(parser, precedence);
+        const KilnExprFunction *infix = take_operator(parser, 2, precedence);
         KilnExpr *right = NULL, *left = *ret, *pair = NULL;
 
         if (infix == NULL)
             break;
-        if (infix->precedence == IF) {
+        if (infix->precedence == KILN_BINDS_IF) {
             status = parse_condition(parser, infix, at, ret);
             continue;
         }
-        if (infix->precedence != COMPARISON)
+        if (infix->precedence != KILN_BINDS_COMPARISON)
             middle = NULL;
-        status = parse(parser, infix->precedence == POWER ? SIGN : infix->precedence + 1, &right);
+        status = parse(
+            parser, infix->precedence == KILN_BINDS_POWER ? KILN_BINDS_SIGN : infix->precedence + 1,
+            &right);
         if (status >= 0)
-            status = make_binary(parser, infix, at, middle != NULL ? middle : left, right, &pair);
+            status = make_operation(parser, infix, at, middle != NULL ? middle : left, right,
+                                    &pair);
         if (status >= 0 && middle != NULL)
-            status = make_binary(parser, &chain, at, left, pair, &pair);
-        middle = infix->precedence == COMPARISON ? right : NULL;
+            status = make_operation(parser, &chain, at, left, pair, &pair);
+        middle = infix->precedence == KILN_BINDS_COMPARISON ? right : NULL;
         *ret = pair;
     }
     return status;
@@ -424,7 +390,7 @@ KilnStatus kiln_expression_parse(KilnArena *arena, KilnExprSource *source, KilnE
                               "longer than %d characters; give parts of it keys of their own",
                               KILN_EXPRESSION_BYTES);
     skip(&parser, 0);
-    status = parse(&parser, IF, &expr);
+    status = parse(&parser, KILN_BINDS_IF, &expr);
     if (status >= 0 && parser.text[parser.at] != '\0')
         status = syntax_error(&parser,
                               "expected an operator: + - * / // % ** < <= > >= == != and or if");

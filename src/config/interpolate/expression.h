@@ -17,10 +17,10 @@ typedef struct KilnExprValue {
 } KilnExprValue;
 
 typedef enum KilnExprKind {
-    KILN_EXPR_LITERAL,   /* a number, true, false, null: `value` */
     KILN_EXPR_TEXT,      /* quoted text, in `name`; may hold ${...} */
     KILN_EXPR_REFERENCE, /* ${...} at `at` */
     KILN_EXPR_CALL,      /* a function, or an operator other than the lazy ones below */
+    KILN_EXPR_LITERAL,   /* a number, true, false, null: `value` */
     KILN_EXPR_AND,
     KILN_EXPR_OR,
     KILN_EXPR_IF /* args[0] if args[1] else args[2] */
@@ -34,6 +34,20 @@ typedef struct KilnExprSource {
     KilnError *err;
 } KilnExprSource;
 
+/* The precedence of operators, from the weakest to the strongest; a sign binds weaker than **:
+ * -2 ** 2 is -4. */
+enum {
+    KILN_BINDS_IF = 1,
+    KILN_BINDS_OR,
+    KILN_BINDS_AND,
+    KILN_BINDS_NOT,
+    KILN_BINDS_COMPARISON,
+    KILN_BINDS_SUM,
+    KILN_BINDS_PRODUCT,
+    KILN_BINDS_SIGN,
+    KILN_BINDS_POWER
+};
+
 /* A row in the tables of operators and functions. */
 typedef struct KilnExprFunction {
     const char *name;
@@ -42,6 +56,8 @@ typedef struct KilnExprFunction {
     const char *usage; /* of a function: "a number" */
     /* Computes expr->value from the values of expr->args. */
     KilnStatus (*run)(const KilnExprSource *source, KilnExpr *expr);
+    int precedence;    /* of an operator: KILN_BINDS_* */
+    KilnExprKind kind; /* of an operator */
 } KilnExprFunction;
 
 struct KilnExpr {
@@ -62,8 +78,8 @@ KILN_NODISCARD KilnStatus kiln_expression_parse(KilnArena *arena, KilnExprSource
 KilnStatus kiln_expression_fail(const KilnExprSource *source, size_t at, KilnStatus status,
                                 const char *format, ...) KILN_PRINTF(4, 5);
 
-/* Operator of that name with `n_args` operands: - + not, and the binary ones. */
-const KilnExprFunction *kiln_expr_operator(const char *name, size_t n_args);
+/* The operators, up to a row without a name. */
+extern const KilnExprFunction kiln_expr_operators[];
 /* Function of that name; NULL: none. */
 const KilnExprFunction *kiln_expr_function(const char *name);
 /* Run a call whose args are evaluated: checks their number and types first. */

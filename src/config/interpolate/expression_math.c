@@ -368,33 +368,39 @@ static KilnStatus run_round(const KilnExprSource *source, KilnExpr *expr)
 
 /* ---- Tables -------------------------------------------------------------------------- */
 
-static const KilnExprFunction operators[] = {
-    { "-", 1, 1, true, NULL, run_sign },       { "+", 1, 1, true, NULL, run_sign },
-    { "not", 1, 1, false, NULL, run_not },     { "<", 2, 2, false, NULL, run_order },
-    { "<=", 2, 2, false, NULL, run_order },    { ">", 2, 2, false, NULL, run_order },
-    { ">=", 2, 2, false, NULL, run_order },    { "==", 2, 2, false, NULL, run_equality },
-    { "!=", 2, 2, false, NULL, run_equality }, { "+", 2, 2, true, NULL, run_arithmetic },
-    { "-", 2, 2, true, NULL, run_arithmetic }, { "*", 2, 2, true, NULL, run_arithmetic },
-    { "/", 2, 2, true, NULL, run_arithmetic }, { "//", 2, 2, true, NULL, run_arithmetic },
-    { "%", 2, 2, true, NULL, run_arithmetic }, { "**", 2, 2, true, NULL, run_arithmetic },
+/* An operator stands before those that its name begins with. */
+const KilnExprFunction kiln_expr_operators[] = {
+    { "-", 1, 1, true, NULL, run_sign, KILN_BINDS_SIGN, KILN_EXPR_CALL },
+    { "+", 1, 1, true, NULL, run_sign, KILN_BINDS_SIGN, KILN_EXPR_CALL },
+    { "not", 1, 1, false, NULL, run_not, KILN_BINDS_NOT, KILN_EXPR_CALL },
+    { "if", 2, 2, false, NULL, NULL, KILN_BINDS_IF, KILN_EXPR_IF },
+    { "or", 2, 2, false, NULL, NULL, KILN_BINDS_OR, KILN_EXPR_OR },
+    { "and", 2, 2, false, NULL, NULL, KILN_BINDS_AND, KILN_EXPR_AND },
+    { "<=", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
+    { ">=", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
+    { "==", 2, 2, false, NULL, run_equality, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
+    { "!=", 2, 2, false, NULL, run_equality, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
+    { "<", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
+    { ">", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
+    { "+", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_SUM, KILN_EXPR_CALL },
+    { "-", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_SUM, KILN_EXPR_CALL },
+    { "**", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_POWER, KILN_EXPR_CALL },
+    { "*", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
+    { "//", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
+    { "/", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
+    { "%", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
+    { .name = NULL },
 };
 
 static const KilnExprFunction functions[] = {
-    { "min", 1, 0, false, "one value or more", run_extreme },
-    { "max", 1, 0, false, "one value or more", run_extreme },
-    { "round", 1, 2, true, "a number and the digits after the point", run_round },
-    { "abs", 1, 1, true, "a number", run_abs },
-    { "floor", 1, 1, true, "a number", run_floor },
-    { "ceil", 1, 1, true, "a number", run_floor },
+    { "min", 1, 0, false, "one value or more", run_extreme, 0, KILN_EXPR_CALL },
+    { "max", 1, 0, false, "one value or more", run_extreme, 0, KILN_EXPR_CALL },
+    { "round", 1, 2, true, "a number and the digits after the point", run_round, 0,
+      KILN_EXPR_CALL },
+    { "abs", 1, 1, true, "a number", run_abs, 0, KILN_EXPR_CALL },
+    { "floor", 1, 1, true, "a number", run_floor, 0, KILN_EXPR_CALL },
+    { "ceil", 1, 1, true, "a number", run_floor, 0, KILN_EXPR_CALL },
 };
-
-const KilnExprFunction *kiln_expr_operator(const char *name, size_t n_args)
-{
-    for (size_t i = 0; i < KILN_COUNT(operators); i++)
-        if (operators[i].max_args == n_args && strcmp(operators[i].name, name) == 0)
-            return &operators[i];
-    return NULL;
-}
 
 const KilnExprFunction *kiln_expr_function(const char *name)
 {

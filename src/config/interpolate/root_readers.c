@@ -13,18 +13,12 @@
 
 /* ---- Text ------------------------------------------------------------------------ */
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
 /* Does a path begin at `p`: `lr` in "..lr", but not in "optimizer.lr"? */
 static bool is_first(const char *text, const char *p)
 {
     while (p > text && p[-1] == '.')
         p--;
-    return p == text || (!is_word(p[-1]) && p[-1] != ']' && p[-1] != '}');
+    return p == text || (!kiln_is_word(p[-1]) && p[-1] != ']' && p[-1] != '}');
 }
 
 /* Does a resolver that takes keys, "oc.select:", end at `p`? */
@@ -50,7 +44,7 @@ static bool may_become(const char *text, const char *p, const char *key)
 {
     const char *start = p;
 
-    while (start > text && is_word(start[-1]))
+    while (start > text && kiln_is_word(start[-1]))
         start--;
     if (start < p)
         return is_first(text, start) && strncmp(start, key, (size_t)(p - start)) == 0;
@@ -69,8 +63,8 @@ static bool text_reads(const char *text, const char *key)
             p++;
         } else if (*p == '}' && depth > 0) {
             depth--;
-        } else if (depth > 0 && strncmp(p, key, length) == 0 && !is_word(p[length]) &&
-                   (p == text || !is_word(p[-1])) && is_first(text, p)) {
+        } else if (depth > 0 && strncmp(p, key, length) == 0 && !kiln_is_word(p[length]) &&
+                   (p == text || !kiln_is_word(p[-1])) && is_first(text, p)) {
             return true;
         }
     }

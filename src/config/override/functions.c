@@ -19,14 +19,14 @@ static const Function functions[] = {
     { "float", kiln_function_cast, { "value" }, .variadic = true },
     { "glob", kiln_function_glob, { "include", "exclude" }, .required = 1 },
     { "int", kiln_function_cast, { "value" }, .variadic = true },
-    { "interval", kiln_function_interval, { "start", "end" }, .required = 2 },
+    { "interval", kiln_function_range, { "start", "end" }, .required = 2 },
     { "json_str", kiln_function_cast, { "value" }, .variadic = true },
     { "range", kiln_function_range, { "start", "stop", "step" }, .required = 1 },
     { "shuffle", kiln_function_shuffle, { "list", "sweep" }, .variadic = true },
     { "sort", kiln_function_sort, { "list", "sweep", "reverse" }, .variadic = true },
     { "str", kiln_function_cast, { "value" }, .variadic = true },
     { "tag", kiln_function_tag, { "sweep" }, .variadic = true },
-    { "zip", kiln_function_zip, .variadic = true, .keep_quotes = true },
+    { "zip", kiln_function_choice, .variadic = true, .keep_quotes = true },
 };
 
 KilnStatus kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)

@@ -19,16 +19,14 @@ typedef struct KilnFunctionCall {
 /* Runs a call; *ret is a value, or the items of a new sweep (kiln_sweep_value_of). */
 typedef KilnStatus KilnFunction(const KilnFunctionCall *call, KilnConfigNode **ret);
 
-KilnFunction kiln_function_cast; /* bool float int json_str str */
-KilnFunction kiln_function_choice;
+KilnFunction kiln_function_cast;   /* bool float int json_str str */
+KilnFunction kiln_function_choice; /* zip */
 KilnFunction kiln_function_extend_list;
 KilnFunction kiln_function_glob;
-KilnFunction kiln_function_interval;
-KilnFunction kiln_function_range;
+KilnFunction kiln_function_range; /* interval */
 KilnFunction kiln_function_shuffle;
 KilnFunction kiln_function_sort;
 KilnFunction kiln_function_tag;
-KilnFunction kiln_function_zip;
 
 /* "column 3: sort(): ..." */
 KilnStatus kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)

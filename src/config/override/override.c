@@ -22,29 +22,19 @@ const char *kiln_own_path(KilnArena *arena, const char *path)
     return kiln_arena_printf(arena, "kiln%s", path + n);
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* One name of a key: letters, digits, _ - $, or a number; its length, 0: none. */
 static size_t name_length(const char *p, bool number)
 {
     size_t n = 0;
 
-    if (number && is_digit(*p)) {
-        while (is_digit(p[n]))
+    if (number && kiln_is_digit(*p)) {
+        while (kiln_is_digit(p[n]))
             n++;
         return n;
     }
-    if (!is_letter(*p) && *p != '$')
+    if (!kiln_is_letter(*p) && *p != '$')
         return 0;
-    while (is_letter(p[n]) || is_digit(p[n]) || p[n] == '-' || p[n] == '$')
+    while (kiln_is_letter(p[n]) || kiln_is_digit(p[n]) || p[n] == '-' || p[n] == '$')
         n++;
     return n;
 }

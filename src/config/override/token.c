@@ -38,22 +38,25 @@ static size_t skip_quoted(const Scan *scan, size_t at)
     return scan->size;
 }
 
+/* Moves past a character or a quoted text, and counts open brackets. */
+static size_t skip_one(const Scan *scan, size_t at, int *depth)
+{
+    char c = scan->text[at];
+
+    if (is_any(c, "\"'") && (at == 0 || is_any(scan->text[at - 1], " ,[{(:=")))
+        return skip_quoted(scan, at);
+    *depth += is_any(c, "[{(") ? 1 : is_any(c, "]})") ? -1 : 0;
+    return at + 1;
+}
+
 /* The end of the brackets opened at `at`; 0 when they are not closed in the line. */
 static size_t skip_brackets(const Scan *scan, size_t at)
 {
     int depth = 0;
 
     while (at < scan->size) {
-        char c = scan->text[at];
-
-        if (is_any(c, "\"'") && is_any(at_of(scan, at - 1), " ,[{(:=")) {
-            at = skip_quoted(scan, at);
-            continue;
-        }
-        at++;
-        if (is_any(c, "[{("))
-            depth++;
-        else if (is_any(c, "]})") && --depth == 0)
+        at = skip_one(scan, at, &depth);
+        if (depth == 0)
             return at;
     }
     return 0;
@@ -64,16 +67,8 @@ static bool in_brackets(const Scan *scan, size_t at)
 {
     int depth = 0;
 
-    for (size_t i = 0; i < at; i++) {
-        char c = scan->text[i];
-
-        if (is_any(c, "\"'") && (i == 0 || is_any(scan->text[i - 1], " ,[{(:=")))
-            i = skip_quoted(scan, i) - 1;
-        else if (is_any(c, "[{("))
-            depth++;
-        else if (is_any(c, "]})"))
-            depth--;
-    }
+    for (size_t i = 0; i < at;)
+        i = skip_one(scan, i, &depth);
     return depth > 0;
 }
 

@@ -42,12 +42,6 @@ void kiln_value_skip_blanks(KilnValueParser *parser)
         parser->at++;
 }
 
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
 /* Ends an element: nothing, a comma, a closing bracket. */
 static bool is_end(char c)
 {
@@ -162,7 +156,7 @@ static KilnStatus read_pieces(KilnValueParser *parser, bool key, Piece *piece)
             kiln_text_char(&piece->text, p[1]);
             piece->escaped = true;
             parser->at += 2;
-        } else if (is_word(*p) || is_blank(*p) || strchr("/\\+.$%*@?|:", *p) != NULL ||
+        } else if (kiln_is_word(*p) || is_blank(*p) || strchr("/\\+.$%*@?|:", *p) != NULL ||
                    (unsigned char)*p >= 0x80) {
             kiln_text_char(&piece->text, *p);
             parser->at++;
@@ -310,7 +304,7 @@ static const char *argument_name(KilnValueParser *parser)
 {
     size_t at = parser->at, n = 0;
 
-    while (is_word(parser->text[at + n]))
+    while (kiln_is_word(parser->text[at + n]))
         n++;
     for (at += n; is_blank(parser->text[at]);)
         at++;
@@ -320,42 +314,6 @@ static const char *argument_name(KilnValueParser *parser)
     parser->at = at + 1;
     kiln_value_skip_blanks(parser);
     return name;
-}
-
-KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps, KilnConfigNode *list)
-{
-    kiln_value_skip_blanks(parser);
-    if (parser->text[parser->at] == close) {
-        parser->at++;
-        return KILN_OK;
-    }
-    for (;;) {
-        const char *name = close == ')' ? argument_name(parser) : NULL;
-        KilnConfigNode *item = NULL;
-        size_t start = parser->at;
-        KilnStatus status;
-        char c = parser->text[start];
-
-        if (gaps && (c == ',' || c == close))
-            item = kiln_node_string(&parser->maker, "");
-        status = item != NULL ? KILN_OK : kiln_value_element(parser, &item);
-        if (status >= 0)
-            status = kiln_value_append(parser, list, name, item);
-        if (status >= 0 && close != ')')
-            status = refuse_sweep(parser, start, item);
-        if (status < 0)
-            return status;
-        kiln_value_skip_blanks(parser);
-        c = parser->text[parser->at];
-        if (c == '\0')
-            return kiln_value_fail(parser, parser->at, "'%c' is missing at the end", close);
-        if (c != ',' && c != close)
-            return kiln_value_fail(parser, parser->at, "expected ',' or '%c', got '%c'", close, c);
-        parser->at++;
-        if (c == close)
-            return KILN_OK;
-        kiln_value_skip_blanks(parser);
-    }
 }
 
 static KilnStatus read_pair(KilnValueParser *parser, KilnConfigNode *map)
@@ -396,28 +354,48 @@ static KilnStatus read_pair(KilnValueParser *parser, KilnConfigNode *map)
     return status;
 }
 
-static KilnStatus read_map(KilnValueParser *parser, KilnConfigNode *map)
+static KilnStatus read_item(KilnValueParser *parser, char close, bool gaps, KilnConfigNode *list)
 {
+    const char *name = close == ')' ? argument_name(parser) : NULL;
+    KilnConfigNode *item = NULL;
+    size_t start = parser->at;
+    char c = parser->text[start];
+
+    if (gaps && (c == ',' || c == close))
+        item = kiln_node_string(&parser->maker, "");
+    KilnStatus status = item != NULL ? KILN_OK : kiln_value_element(parser, &item);
+    if (status >= 0)
+        status = kiln_value_append(parser, list, name, item);
+    return status >= 0 && close != ')' ? refuse_sweep(parser, start, item) : status;
+}
+
+KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps, KilnConfigNode *node)
+{
+    bool map = node->kind == KILN_NODE_MAP;
+    char c = ',';
+
     kiln_value_skip_blanks(parser);
-    if (parser->text[parser->at] == '}') {
+    if (parser->text[parser->at] == close) {
         parser->at++;
         return KILN_OK;
     }
-    for (;;) {
-        KilnStatus status = read_pair(parser, map);
-        char c;
+    while (c != close) {
+        kiln_value_skip_blanks(parser);
+        KilnStatus status = map ? read_pair(parser, node) : read_item(parser, close, gaps, node);
 
         if (status < 0)
             return status;
         kiln_value_skip_blanks(parser);
         c = parser->text[parser->at];
-        if (c != ',' && c != '}')
+        if (map && c != ',' && c != close)
             return kiln_value_fail(parser, parser->at, "expected ',' or '}' in {...}");
+        if (c == '\0')
+            return kiln_value_fail(parser, parser->at, "'%c' is missing at the end", close);
+        if (c != ',' && c != close)
+            return kiln_value_fail(parser, parser->at, "expected ',' or '%c', got '%c'", close, c);
         parser->at++;
-        kiln_value_skip_blanks(parser);
-        if (c == '}')
-            return KILN_OK;
     }
+    return KILN_OK;
 }
 
 /* Length of the name of a call `name(`, or 0. */
@@ -428,7 +406,7 @@ static size_t call_name(const KilnValueParser *parser, size_t *ret_open)
 
     if (!parser->functions || (*p >= '0' && *p <= '9') || *p == '-')
         return 0;
-    while (is_word(p[n]))
+    while (kiln_is_word(p[n]))
         n++;
     for (open = n; is_blank(p[open]);)
         open++;
@@ -479,8 +457,7 @@ KilnStatus kiln_value_element(KilnValueParser *parser, KilnConfigNode **ret)
         if (node == NULL)
             status = kiln_error_nomem(parser->err, sizeof(*node));
         else
-            status = c == '[' ? kiln_value_sequence(parser, ']', !parser->functions, node)
-                              : read_map(parser, node);
+            status = kiln_value_sequence(parser, c == '[' ? ']' : '}', !parser->functions, node);
         *ret = node;
     }
     parser->depth--;

@@ -25,10 +25,10 @@ struct KilnValueParser {
 /* Parse one element at `at`: text, number, quoted text, [list], {mapping}, call. Stops before a
  * comma, a closing bracket or the end. */
 KILN_NODISCARD KilnStatus kiln_value_element(KilnValueParser *parser, KilnConfigNode **ret);
-/* Parse elements with commas up to and with `close`, and append them to `list`. With `gaps` an
- * empty element is "" (as resolvers have it). */
+/* Parse elements (of a mapping: pairs) with commas up to and with `close`, and append them to
+ * `node`. With `gaps` an empty element is "" (as resolvers have it). */
 KILN_NODISCARD KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps,
-                                              KilnConfigNode *list);
+                                              KilnConfigNode *node);
 /* Append an item (key NULL in lists). A value that is in the tree already keeps its parent. */
 KILN_NODISCARD KilnStatus kiln_value_append(KilnValueParser *parser, KilnConfigNode *node,
                                             const char *key, KilnConfigNode *item);

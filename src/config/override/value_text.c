@@ -1,8 +1,9 @@
-/* Writes values as text: as Python prints them, and as arguments. */
+/* Writes values as text: as Python prints them, as arguments, and as JSON. */
 #include <math.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/utf8.h"
 #include "config/yaml/scalar.h"
 #include "config/override/value.h"
 
@@ -186,4 +187,64 @@ void kiln_value_written(const KilnConfigNode *node, KilnText *text)
     static const Notation argument = { ",", ":", write_key, write_scalar };
 
     write_node(&argument, node, false, text);
+}
+
+/* ---- JSON ----------------------------------------------------------- */
+
+static void write_code(uint32_t code, KilnText *text)
+{
+    static const char short_codes[] = "\b\t\n\f\r\"\\", letters[] = "btnfr\"\\";
+    const char *found = code < 0x80 ? strchr(short_codes, (int)code) : NULL;
+
+    if (found != NULL)
+        kiln_text_printf(text, "\\%c", letters[found - short_codes]);
+    else if (code >= ' ' && code < 0x7f)
+        kiln_text_char(text, (char)code);
+    else if (code < 0x10000)
+        kiln_text_printf(text, "\\u%04x", code);
+    else
+        kiln_text_printf(text, "\\u%04x\\u%04x", 0xd800u + ((code - 0x10000u) >> 10),
+                         0xdc00u + ((code - 0x10000u) & 0x3ffu));
+}
+
+static void json_text(const char *p, KilnText *text)
+{
+    const char *end = p + strlen(p);
+    uint32_t code;
+
+    kiln_text_char(text, '"');
+    while (p < end) {
+        p += kiln_utf8_next(p, (size_t)(end - p), &code);
+        write_code(code, text);
+    }
+    kiln_text_char(text, '"');
+}
+
+static void json_scalar(const KilnConfigNode *node, bool nested, KilnText *text)
+{
+    double value = 0;
+
+    (void)nested;
+    if (node->scalar == KILN_SCALAR_FLOAT && kiln_parse_f64(node->text, &value, NULL) >= 0 &&
+        !isfinite(value))
+        kiln_text_append(text, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
+    else if (node->scalar == KILN_SCALAR_FLOAT)
+        kiln_value_text(node, text);
+    else if (node->scalar == KILN_SCALAR_NULL || node->scalar == KILN_SCALAR_BOOL ||
+             node->scalar == KILN_SCALAR_INT)
+        kiln_text_append(text, node->text);
+    else
+        json_text(node->text, text);
+}
+
+static void json_key(const KilnEntry *entry, KilnText *text)
+{
+    json_text(entry->key, text);
+}
+
+void kiln_value_json(const KilnConfigNode *node, KilnText *text)
+{
+    static const Notation json = { ", ", ": ", json_key, json_scalar };
+
+    write_node(&json, node, false, text);
 }

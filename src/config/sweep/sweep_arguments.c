@@ -22,11 +22,15 @@ typedef struct Splitter {
     KilnStatus status; /* of the first error */
 } Splitter;
 
-static void add_error(Splitter *splitter, const KilnError *err)
+static void fail(Splitter *splitter, KilnStatus status)
 {
     if (splitter->status >= 0)
-        splitter->status = err->status;
-    kiln_errors_add(splitter->errors, err);
+        splitter->status = status;
+}
+
+static void add_error(Splitter *splitter, const KilnError *err)
+{
+    fail(splitter, kiln_errors_add(splitter->errors, err));
 }
 
 static void no_memory(Splitter *splitter)
@@ -140,14 +144,10 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
     }
     axis->key = key;
     fill_axis(splitter, axis, override);
-    if (splitter->values > KILN_SWEEP_VALUES) {
-        KilnError err = { 0 };
-
-        kiln_error_set(&err, KILN_E_RANGE, "the sweep's arguments have more than %d values",
-                       KILN_SWEEP_VALUES);
-        kiln_error_at(&err, &override->origin);
-        add_error(splitter, &err);
-    }
+    if (splitter->values > KILN_SWEEP_VALUES)
+        fail(splitter, kiln_errors_report(splitter->errors, &override->origin, KILN_E_RANGE,
+                                          "the sweep's arguments have more than %d values",
+                                          KILN_SWEEP_VALUES));
 }
 
 /* ---- Sources --------------------------------------------------------------- */
@@ -179,15 +179,13 @@ static void add_param(Splitter *splitter, const KilnEntry *entry)
         kiln_error_at(&err, &entry->value->origin);
     }
     kiln_text_release(&text);
-    if (status >= 0 && kiln_override_is_own(&override)) {
-        status = kiln_error_set(&err, KILN_E_USAGE,
-                                "kiln.sweeper.params.%s: options of kiln are the same for all "
-                                "jobs; set them outside of params",
-                                entry->key);
-        kiln_error_at(&err, &entry->value->origin);
-    }
     if (status < 0)
         add_error(splitter, &err);
+    else if (kiln_override_is_own(&override))
+        fail(splitter, kiln_errors_report(splitter->errors, &entry->value->origin, KILN_E_USAGE,
+                                          "kiln.sweeper.params.%s: options of kiln are the same "
+                                          "for all jobs; set them outside of params",
+                                          entry->key));
     else
         add_override(splitter, &override);
 }
@@ -195,16 +193,15 @@ static void add_param(Splitter *splitter, const KilnEntry *entry)
 static void add_params(Splitter *splitter)
 {
     const KilnConfigNode *params = kiln_node_find(splitter->config->root, "kiln.sweeper.params");
-    KilnError err = { 0 };
 
     if (params == NULL || kiln_node_is_scalar(params, KILN_SCALAR_NULL))
         return;
     if (params->kind != KILN_NODE_MAP) {
-        kiln_error_set(&err, KILN_E_TYPE,
-                       "kiln.sweeper.params: expected a mapping from keys to values, got %s",
-                       kiln_node_kind_name(params));
-        kiln_error_at(&err, &params->origin);
-        add_error(splitter, &err);
+        fail(splitter,
+             kiln_errors_report(splitter->errors, &params->origin, KILN_E_TYPE,
+                                "kiln.sweeper.params: expected a mapping from keys to values, "
+                                "got %s",
+                                kiln_node_kind_name(params)));
         return;
     }
     for (size_t i = 0; i < params->count; i++)
@@ -289,7 +286,6 @@ static void check_zipped(Splitter *splitter)
 
     for (size_t i = 0; i < splitter->count; i++) {
         const KilnAxis *axis = &splitter->axes[i];
-        KilnError err = { 0 };
 
         if (axis->zipped == 0)
             continue;
@@ -297,10 +293,11 @@ static void check_zipped(Splitter *splitter)
             first = axis;
         if (axis->count == first->count)
             continue;
-        kiln_error_set(&err, KILN_E_USAGE,
-                       "zip() takes one value of each at a time, but %s has %zu and %s has %zu",
-                       first->key, first->count, axis->key, axis->count);
-        add_error(splitter, &err);
+        fail(splitter,
+             kiln_errors_report(splitter->errors, NULL, KILN_E_USAGE,
+                                "zip() takes one value of each at a time, but %s has %zu and %s "
+                                "has %zu",
+                                first->key, first->count, axis->key, axis->count));
     }
 }
 

@@ -56,42 +56,34 @@ static KilnSweepValue *copy_sweep(const KilnFunctionCall *call, const KilnSweepV
 
 /* ---- choice, zip ---------------------------------------------------------------------- */
 
+/* choice(a,b), zip(a,b) */
 KilnStatus kiln_function_choice(const KilnFunctionCall *call, KilnConfigNode **ret)
 {
+    bool zip = strcmp(call->name, "zip") == 0;
     KilnSweepValue *sweep = only_sweep(call);
     KilnStatus status = KILN_OK;
 
-    if (sweep != NULL && (!sweep->simple || sweep->zip))
+    if (!zip && sweep != NULL && (!sweep->simple || sweep->zip))
         return kiln_function_fail(call, "the argument has several values itself; take away one "
                                         "of the two");
     if (sweep == NULL)
         status = choose(call, &sweep);
     if (status < 0)
         return status;
-    sweep->simple = false;
-    return give(call, sweep, ret);
-}
-
-KilnStatus kiln_function_zip(const KilnFunctionCall *call, KilnConfigNode **ret)
-{
-    KilnSweepValue *sweep = only_sweep(call);
-    KilnStatus status = KILN_OK;
-
-    if (sweep == NULL)
-        status = choose(call, &sweep);
-    if (status < 0)
-        return status;
-    sweep->zip = true;
+    sweep->zip |= zip;
+    sweep->simple &= zip;
     return give(call, sweep, ret);
 }
 
 /* ---- range, interval ---------------------------------------------------------------------- */
 
-/* A sweep with the numbers of the parameters; those not given stay as they are. */
-static KilnStatus range_sweep(const KilnFunctionCall *call, KilnSweepKind kind,
-                              const char *const names[], KilnSweepValue **ret)
+/* range(stop), range(start,stop), range(start,stop,step), interval(start,end) */
+KilnStatus kiln_function_range(const KilnFunctionCall *call, KilnConfigNode **ret)
 {
-    KilnSweepValue *sweep = kiln_sweep_value_new(call->parser, kind, NULL);
+    bool range = strcmp(call->name, "range") == 0;
+    const char *const names[] = { "start", range ? "stop" : "end", "step" };
+    KilnSweepValue *sweep =
+        kiln_sweep_value_new(call->parser, range ? KILN_SWEEP_RANGE : KILN_SWEEP_INTERVAL, NULL);
 
     if (sweep == NULL)
         return kiln_error_nomem(call->parser->err, sizeof(*sweep));
@@ -107,32 +99,11 @@ static KilnStatus range_sweep(const KilnFunctionCall *call, KilnSweepKind kind,
                                       kiln_node_kind_name(node));
         return kiln_function_fail(call, "%s must be a number, got '%s'", names[i], node->text);
     }
-    *ret = sweep;
-    return KILN_OK;
-}
-
-KilnStatus kiln_function_range(const KilnFunctionCall *call, KilnConfigNode **ret)
-{
-    static const char *const names[] = { "start", "stop", "step" };
-    KilnSweepValue *sweep = NULL;
-    KilnStatus status = range_sweep(call, KILN_SWEEP_RANGE, names, &sweep);
-
-    if (status < 0)
-        return status;
-    if (call->named[1] == NULL) { /* range(stop) */
+    if (range && call->named[1] == NULL) { /* range(stop) */
         sweep->stop = sweep->start;
         sweep->start = (KilnNumber) { 0 };
     }
     return give(call, sweep, ret);
-}
-
-KilnStatus kiln_function_interval(const KilnFunctionCall *call, KilnConfigNode **ret)
-{
-    static const char *const names[] = { "start", "end", NULL };
-    KilnSweepValue *sweep = NULL;
-    KilnStatus status = range_sweep(call, KILN_SWEEP_INTERVAL, names, &sweep);
-
-    return status >= 0 ? give(call, sweep, ret) : status;
 }
 
 /* ---- glob ------------------------------------------------------------------------------------ */
@@ -223,31 +194,37 @@ static KilnStatus sort_sweep(const KilnFunctionCall *call, const KilnSweepValue 
     return give(call, sweep, ret);
 }
 
+/* sweep=, list= or the only argument; NULL: several arguments, or none. */
+static KilnConfigNode *only_value(const KilnFunctionCall *call)
+{
+    if (call->named[0] != NULL || call->named[1] != NULL)
+        return call->named[1] != NULL ? call->named[1] : call->named[0];
+    return call->args->count == 1 ? call->args->entries[0].value : NULL;
+}
+
 /* sort(a,b,c), sort(SWEEP), sort([a,b]), sort(x), sweep=, list= */
 KilnStatus kiln_function_sort(const KilnFunctionCall *call, KilnConfigNode **ret)
 {
     const KilnConfigNode *how = call->named[2];
-    KilnConfigNode *from = call->named[1] != NULL ? call->named[1] : call->named[0];
+    KilnConfigNode *from = only_value(call);
     bool reverse = how != NULL && how->text != NULL && strcmp(how->text, "true") == 0;
     KilnSweepValue *sweep = NULL;
+    KilnStatus status = KILN_OK;
 
-    if (how != NULL && (how->kind != KILN_NODE_SCALAR || how->scalar != KILN_SCALAR_BOOL))
+    if (how != NULL && !kiln_node_is_scalar(how, KILN_SCALAR_BOOL))
         return kiln_function_fail(call, "reverse is true or false");
-    if (from == NULL && call->args->count > 1) {
-        KilnStatus status = choose(call, &sweep);
-
-        if (status < 0)
-            return status;
-        sweep->simple = true;
-        return sort_sweep(call, sweep, reverse, ret);
-    }
     if (from == NULL && call->args->count == 0)
         return kiln_function_fail(call, "it needs a list or values, as in sort([3,1,2])");
-    if (from == NULL)
-        from = call->args->entries[0].value;
-    sweep = kiln_sweep_value_of(call->parser, from);
-    if (sweep != NULL)
+    if (from != NULL)
+        sweep = kiln_sweep_value_of(call->parser, from);
+    else
+        status = choose(call, &sweep);
+    if (status < 0)
+        return status;
+    if (sweep != NULL) {
+        sweep->simple |= from == NULL;
         return sort_sweep(call, sweep, reverse, ret);
+    }
     *ret = from;
     if (from->kind == KILN_NODE_LIST && kiln_list_sort(from, reverse) < 0)
         return kiln_function_fail(call, "only numbers, or only text, can be sorted");
@@ -257,14 +234,10 @@ KilnStatus kiln_function_sort(const KilnFunctionCall *call, KilnConfigNode **ret
 /* shuffle(a,b,c), shuffle(SWEEP), shuffle([a,b]), sweep=, list= */
 KilnStatus kiln_function_shuffle(const KilnFunctionCall *call, KilnConfigNode **ret)
 {
-    KilnConfigNode *from = call->named[1] != NULL ? call->named[1] : call->named[0];
-    KilnSweepValue *sweep = NULL;
+    KilnConfigNode *from = only_value(call);
+    KilnSweepValue *sweep = from != NULL ? kiln_sweep_value_of(call->parser, from) : NULL;
     KilnStatus status = KILN_OK;
 
-    if (from == NULL && call->args->count == 1)
-        from = call->args->entries[0].value;
-    if (from != NULL)
-        sweep = kiln_sweep_value_of(call->parser, from);
     if (from != NULL && sweep == NULL) {
         /* A single value is a list of one, in Hydra too. */
         *ret = from->kind == KILN_NODE_LIST ? from : call->args;
