@@ -11,10 +11,7 @@
 #include "config/yaml/yaml_reader.h"
 #include "config/composed.h"
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
+static const char blanks[] = " \t\r";
 
 /* The word of the list that `word` probably means; NULL when it is one of them, or none. */
 static const char *near_word(const char *word, const char *const *words, size_t n)
@@ -48,7 +45,6 @@ static KilnStatus check_header(KilnArena *arena, const char *header, const char 
 static KilnStatus header_line(KilnSearch *search, KilnConfigFile *file, const char *line,
                               size_t size, int number, KilnError *err)
 {
-    static const char blanks[] = " \t\r";
     KilnOrigin at = { file->source, number, 1 };
     char *header = kiln_arena_strndup(search->arena, line, size), *package, *end;
 
@@ -77,7 +73,7 @@ static KilnStatus header_line(KilnSearch *search, KilnConfigFile *file, const ch
     return KILN_OK;
 }
 
-/* Reads "# @package NAME" in the lines before the content. */
+/* Reads "# @package NAME" in the lines before the content. `text` ends with a NUL. */
 static KilnStatus read_header(KilnSearch *search, KilnConfigFile *file, const char *text,
                               size_t size, KilnError *err)
 {
@@ -89,21 +85,17 @@ static KilnStatus read_header(KilnSearch *search, KilnConfigFile *file, const ch
         text += 3;
     for (; text < end && status >= 0; number++) {
         const char *stop = memchr(text, '\n', (size_t)(end - text));
-        const char *p = text;
+        const char *p = text + strspn(text, blanks);
 
         if (stop == NULL)
             stop = end;
-        while (p < stop && is_blank(*p))
-            p++;
-        if (p < stop) {
-            if (*p != '#')
-                break;
-            p++;
-            while (p < stop && is_blank(*p))
-                p++;
-            if (p == stop || *p != '@')
+        if (*p == '#') {
+            p += 1 + strspn(p + 1, blanks);
+            if (*p != '@')
                 break;
             status = header_line(search, file, p, (size_t)(stop - p), number, err);
+        } else if (p < stop) {
+            break;
         }
         text = stop < end ? stop + 1 : end;
     }

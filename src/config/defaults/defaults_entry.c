@@ -105,15 +105,19 @@ const char *kiln_defaults_entry_key(KilnArena *arena, const KilnDefaultsEntry *e
     return kiln_arena_printf(arena, "%s@%s", group, *package != '\0' ? package : "_global_");
 }
 
-/* Replaces _group_ in the package by the entry's group. */
-static bool expand_group(KilnArena *arena, KilnDefaultsEntry *entry)
+bool kiln_defaults_entry_attach(KilnArena *arena, KilnDefaultsEntry *entry, const char *base_dir,
+                                const char *parent_package, const KilnDefaultsEntry *parent)
 {
     static const char word[] = "_group_";
     const char *at = entry->package != NULL ? strstr(entry->package, word) : NULL;
     const char *group;
 
-    if (at == NULL)
-        return true;
+    entry->base_dir = base_dir;
+    entry->parent_package = parent_package;
+    entry->parent = parent;
+    if (base_dir == NULL || parent_package == NULL || at == NULL)
+        return base_dir != NULL && parent_package != NULL;
+    /* _group_ in the package is the entry's group. */
     group = kiln_defaults_entry_group(arena, entry);
     group = group != NULL ? dots_for_slashes(arena, group) : NULL;
     if (group == NULL)
@@ -121,17 +125,6 @@ static bool expand_group(KilnArena *arena, KilnDefaultsEntry *entry)
     entry->package = kiln_arena_printf(arena, "_global_.%.*s%s%s", (int)(at - entry->package),
                                        entry->package, group, at + sizeof(word) - 1);
     return entry->package != NULL;
-}
-
-bool kiln_defaults_entry_attach(KilnArena *arena, KilnDefaultsEntry *entry, const char *base_dir,
-                                const char *parent_package, const KilnDefaultsEntry *parent)
-{
-    entry->base_dir = base_dir;
-    entry->parent_package = parent_package;
-    entry->parent = parent;
-    if (base_dir == NULL || parent_package == NULL)
-        return false;
-    return expand_group(arena, entry);
 }
 
 /* ---- Reading ------------------------------------------------------------------ */

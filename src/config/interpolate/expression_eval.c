@@ -6,6 +6,7 @@
 #include "config/interpolate/expression.h"
 #include "config/interpolate/interpolate.h"
 #include "config/composed.h"
+#include "config/sweep/sweep_value.h"
 
 typedef struct Evaluator {
     KilnExprSource source;
@@ -38,14 +39,12 @@ static KilnStatus value_from_node(const Evaluator *evaluator, KilnExpr *expr,
 
 static KilnConfigNode *value_to_node(const KilnMaker *maker, const KilnExprValue *value)
 {
-    char number[KILN_F64_TEXT];
+    const KilnNumber number = { value->type == KILN_SCALAR_FLOAT, value->i, value->f };
     const char *text = value->text;
 
-    if (value->type == KILN_SCALAR_INT)
-        text = kiln_arena_printf(maker->arena, "%lld", (long long)value->i);
-    else if (value->type == KILN_SCALAR_FLOAT)
-        text = kiln_arena_strdup(maker->arena, kiln_format_f64(value->f, number, sizeof(number)));
-    else if (value->type == KILN_SCALAR_BOOL)
+    if (value->type == KILN_SCALAR_INT || value->type == KILN_SCALAR_FLOAT)
+        return kiln_number_node(maker, &number);
+    if (value->type == KILN_SCALAR_BOOL)
         text = value->i != 0 ? "true" : "false";
     else if (value->type == KILN_SCALAR_NULL)
         text = "null";
@@ -100,25 +99,16 @@ static KilnStatus evaluate_text(Evaluator *evaluator, KilnExpr *expr)
 
 static KilnStatus evaluate(Evaluator *evaluator, KilnExpr *expr);
 
-/* The operand of and, or, if that decides; *ret is its truth. */
-static KilnStatus evaluate_condition(Evaluator *evaluator, KilnExpr *expr, bool *ret)
-{
-    KilnStatus status = evaluate(evaluator, expr);
-
-    if (status >= 0 && evaluator->missing == NULL)
-        *ret = kiln_expr_value_is_true(&expr->value);
-    return status;
-}
-
 /* and, or and if evaluate only the operands that count. */
 static KilnStatus evaluate_lazily(Evaluator *evaluator, KilnExpr *expr)
 {
-    bool is_if = expr->kind == KILN_EXPR_IF, truth = false;
-    KilnExpr *result = expr->args[0];
-    KilnStatus status = evaluate_condition(evaluator, expr->args[is_if ? 1 : 0], &truth);
+    bool is_if = expr->kind == KILN_EXPR_IF;
+    KilnExpr *result = expr->args[0], *condition = expr->args[is_if ? 1 : 0];
+    KilnStatus status = evaluate(evaluator, condition);
 
     if (status < 0 || evaluator->missing != NULL)
         return status;
+    bool truth = kiln_expr_value_is_true(&condition->value);
     if (is_if ? !truth : truth == (expr->kind == KILN_EXPR_AND))
         result = expr->args[is_if ? 2 : 1];
     if (is_if || result != expr->args[0])

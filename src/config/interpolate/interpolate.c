@@ -31,11 +31,11 @@ static bool is_missing(const KilnConfigNode *node)
 /* ---- Paths ------------------------------------------------------------------- */
 
 /* `base` after the dots at the front of *path; NULL above the root. */
-static const KilnConfigNode *skip_dots(const KilnResolution *resolution, const KilnConfigNode *base,
+static const KilnConfigNode *skip_dots(const KilnConfigNode *root, const KilnConfigNode *base,
                                        const char **path)
 {
     if (**path != '.')
-        return resolution->root;
+        return root;
     for ((*path)++; **path == '.' && base != NULL; (*path)++)
         base = base->parent;
     return base;
@@ -47,7 +47,7 @@ static KilnStatus follow(KilnResolution *resolution, const KilnConfigNode *base,
                          const KilnConfigNode **ret, const KilnConfigNode **ret_missing)
 {
     bool absolute = *path != '.';
-    const KilnConfigNode *node = skip_dots(resolution, base, &path);
+    const KilnConfigNode *node = skip_dots(resolution->root, base, &path);
     char part[KILN_PATH_PART];
     KilnStatus status = KILN_OK;
 
@@ -194,7 +194,7 @@ static KilnStatus look_up(KilnResolution *resolution, const KilnConfigNode *node
                           const KilnConfigNode **ret)
 {
     const char *rest = path;
-    const KilnConfigNode *base = skip_dots(resolution, node->parent, &rest);
+    const KilnConfigNode *base = skip_dots(resolution->root, node->parent, &rest);
     const KilnConfigNode *missing = NULL;
     KilnStatus status = follow(resolution, node->parent, path, ret, &missing);
 
@@ -472,10 +472,7 @@ static const KilnConfigNode *follow_path(const KilnConfigNode *node, const char 
 const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node)
 {
-    KilnError err;
-    KilnResolution resolution = { .config = config, .root = config->root, .err = &err };
     char path[KILN_PATH_PART];
-    const KilnConfigNode *base;
     const char *p = path;
     size_t n;
 
@@ -486,6 +483,5 @@ const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
         return NULL;
     memcpy(path, node->text + 2, n);
     path[n] = '\0';
-    base = skip_dots(&resolution, node->parent, &p);
-    return follow_path(base, p);
+    return follow_path(skip_dots(config->root, node->parent, &p), p);
 }

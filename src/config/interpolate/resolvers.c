@@ -68,19 +68,19 @@ static KilnStatus get_name(const Call *call, const char **ret)
     return KILN_OK;
 }
 
-/* The node whose key is the first argument; *ret is NULL when there is none. */
-static KilnStatus get_node(const Call *call, const char **ret_key, const KilnConfigNode **ret)
+/* The node whose key is the first argument; when there is none, *ret is NULL, or with `needed` it
+ * is an error. */
+static KilnStatus get_node(const Call *call, bool needed, const char **ret_key,
+                           const KilnConfigNode **ret)
 {
     KilnStatus status = get_name(call, ret_key);
 
-    if (status < 0)
-        return status;
-    return kiln_resolve_path(call->resolution, call->node->parent, *ret_key, ret);
-}
-
-static KilnStatus no_key(const Call *call, const char *key)
-{
-    return kiln_error_set(call->err, KILN_E_KEY, "%s: there is no key '%s'", call->name, key);
+    if (status >= 0)
+        status = kiln_resolve_path(call->resolution, call->node->parent, *ret_key, ret);
+    if (status >= 0 && *ret == NULL && needed)
+        return kiln_error_set(call->err, KILN_E_KEY, "%s: there is no key '%s'", call->name,
+                              *ret_key);
+    return status;
 }
 
 static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
@@ -114,7 +114,7 @@ static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
 static KilnStatus run_select(const Call *call, const KilnConfigNode **ret)
 {
     const char *key = NULL;
-    KilnStatus status = get_node(call, &key, ret);
+    KilnStatus status = get_node(call, false, &key, ret);
 
     if (status < 0 || (*ret != NULL && !kiln_node_is_scalar(*ret, KILN_SCALAR_MISSING)))
         return status;
@@ -240,25 +240,8 @@ static KilnStatus run_deprecated(const Call *call, const KilnConfigNode **ret)
         return kiln_error_set(call->err, KILN_E_TYPE,
                               "oc.deprecated: the message must be text, not %s",
                               kiln_node_kind_name(message));
-    status = get_node(call, &key, ret);
-    if (status >= 0 && *ret == NULL)
-        return no_key(call, key);
+    status = get_node(call, true, &key, ret);
     return status >= 0 ? warn_deprecated(call, key) : status;
-}
-
-static KilnStatus get_map(const Call *call, const KilnConfigNode **ret)
-{
-    const char *key = NULL;
-    KilnStatus status = get_node(call, &key, ret);
-
-    if (status < 0)
-        return status;
-    if (*ret == NULL)
-        return no_key(call, key);
-    if ((*ret)->kind != KILN_NODE_MAP)
-        return kiln_error_set(call->err, KILN_E_TYPE, "%s: '%s' must be a mapping, but is %s",
-                              call->name, key, kiln_node_kind_name(*ret));
-    return KILN_OK;
 }
 
 /* A key of a mapping as a new node, with its type. */
@@ -278,10 +261,14 @@ static KilnConfigNode *key_node(const Call *call, const KilnEntry *entry)
 static KilnStatus run_dict(const Call *call, const KilnConfigNode **ret)
 {
     const KilnConfigNode *map = NULL;
+    const char *name = NULL;
     bool keys = strcmp(call->name, "oc.dict.keys") == 0;
     KilnConfigNode *list = kiln_node_new(&call->maker, KILN_NODE_LIST);
-    KilnStatus status = get_map(call, &map);
+    KilnStatus status = get_node(call, true, &name, &map);
 
+    if (status >= 0 && map->kind != KILN_NODE_MAP)
+        return kiln_error_set(call->err, KILN_E_TYPE, "%s: '%s' must be a mapping, but is %s",
+                              call->name, name, kiln_node_kind_name(map));
     for (size_t i = 0; list != NULL && status >= 0 && i < map->count; i++) {
         const KilnEntry *entry = &map->entries[i];
         KilnConfigNode *item = keys ? key_node(call, entry) : entry->value;

@@ -179,13 +179,13 @@ void kiln_reads_release(KilnReads *reads)
 /* Is "a/b/.kiln" or ".kiln/" a folder of that name? */
 static bool is_own_folder(const char *path)
 {
-    size_t end = strlen(path), start;
+    const size_t n = strlen(".kiln");
+    size_t end = strlen(path);
 
     while (end > 0 && path[end - 1] == '/')
         end--;
-    for (start = end; start > 0 && path[start - 1] != '/';)
-        start--;
-    return end - start == strlen(".kiln") && kiln_starts_with(path + start, ".kiln");
+    return end >= n && kiln_starts_with(path + end - n, ".kiln") &&
+           (end == n || path[end - n - 1] == '/');
 }
 
 bool kiln_config_is_recorded(const KilnConfig *config)

@@ -34,33 +34,26 @@ static bool number_of(const KilnConfigNode *node, double *ret)
 static KilnStatus to_int(const KilnFunctionCall *call, const KilnConfigNode *from,
                          KilnConfigNode **ret)
 {
-    const char *text = from->text;
-    int64_t whole;
-    double number;
+    const KilnMaker *maker = &call->parser->maker;
+    KilnNumber number = { 0 };
 
-    if (from->scalar == KILN_SCALAR_STR && kiln_parse_i64(text, &whole, NULL) < 0)
+    if (from->scalar == KILN_SCALAR_INT)
+        return result(call, kiln_node_scalar(maker, KILN_SCALAR_INT, from->text), ret);
+    if ((from->scalar == KILN_SCALAR_STR && kiln_parse_i64(from->text, &number.whole, NULL) < 0) ||
+        !number_of(from, &number.value) || !(fabs(number.value) < 9.2e18))
         return misfit(call, from);
-    if (from->scalar != KILN_SCALAR_INT) {
-        if (!number_of(from, &number) || !(fabs(number) < 9.2e18))
-            return misfit(call, from);
-        text = kiln_arena_printf(call->parser->maker.arena, "%lld", (long long)number);
-    }
-    return result(call, kiln_node_scalar(&call->parser->maker, KILN_SCALAR_INT, text), ret);
+    number.whole = (int64_t)number.value;
+    return result(call, kiln_number_node(maker, &number), ret);
 }
 
 static KilnStatus to_float(const KilnFunctionCall *call, const KilnConfigNode *from,
                            KilnConfigNode **ret)
 {
-    char buf[KILN_F64_TEXT];
-    double number;
+    KilnNumber number = { .real = true };
 
-    if (!number_of(from, &number))
+    if (!number_of(from, &number.value))
         return misfit(call, from);
-    kiln_format_f64(number, buf, sizeof(buf));
-    return result(call,
-                  kiln_node_scalar(&call->parser->maker, KILN_SCALAR_FLOAT,
-                                   kiln_arena_strdup(call->parser->maker.arena, buf)),
-                  ret);
+    return result(call, kiln_number_node(&call->parser->maker, &number), ret);
 }
 
 static KilnStatus to_bool(const KilnFunctionCall *call, const KilnConfigNode *from,
@@ -116,28 +109,34 @@ static KilnStatus to_json(const KilnFunctionCall *call, const KilnConfigNode *fr
     return result(call, node, ret);
 }
 
+static KilnStatus cast_items(const KilnFunctionCall *call, Cast *to, const KilnConfigNode *from,
+                             KilnConfigNode *into);
+
 /* Casts the items of lists and mappings. */
 static KilnStatus cast(const KilnFunctionCall *call, Cast *to, const KilnConfigNode *from,
                        KilnConfigNode **ret)
 {
-    KilnConfigNode *node;
-    KilnStatus status = KILN_OK;
-
     if (from->kind == KILN_NODE_SCALAR || to == to_json)
         return to(call, from, ret);
-    node = kiln_node_new(&call->parser->maker, from->kind);
-    if (node == NULL)
-        return kiln_error_nomem(call->parser->err, sizeof(*node));
+    *ret = kiln_node_new(&call->parser->maker, from->kind);
+    return *ret != NULL ? cast_items(call, to, from, *ret)
+                        : kiln_error_nomem(call->parser->err, sizeof(**ret));
+}
+
+static KilnStatus cast_items(const KilnFunctionCall *call, Cast *to, const KilnConfigNode *from,
+                             KilnConfigNode *into)
+{
+    KilnStatus status = KILN_OK;
+
     for (size_t i = 0; i < from->count && status >= 0; i++) {
         KilnConfigNode *item = NULL;
 
         status = cast(call, to, from->entries[i].value, &item);
         if (status >= 0)
-            status = kiln_value_append(call->parser, node, from->entries[i].key, item);
+            status = kiln_value_append(call->parser, into, from->entries[i].key, item);
         if (status >= 0)
-            node->entries[i].key_typed = from->entries[i].key_typed;
+            into->entries[i].key_typed = from->entries[i].key_typed;
     }
-    *ret = node;
     return status;
 }
 
@@ -148,21 +147,13 @@ static KilnStatus cast_choice(const KilnFunctionCall *call, Cast *to, const Kiln
                               KilnConfigNode **ret)
 {
     KilnSweepValue *sweep = kiln_sweep_value_new(call->parser, KILN_SWEEP_CHOICE, NULL);
-    KilnStatus status = KILN_OK;
 
     if (sweep == NULL)
         return kiln_error_nomem(call->parser->err, sizeof(*sweep));
-    for (size_t i = 0; i < from->items->count && status >= 0; i++) {
-        KilnConfigNode *item = NULL;
-
-        status = cast(call, to, from->items->entries[i].value, &item);
-        if (status >= 0)
-            status = kiln_value_append(call->parser, sweep->items, NULL, item);
-    }
     sweep->simple = from->simple;
     sweep->zip = from->zip;
     *ret = sweep->items;
-    return status;
+    return cast_items(call, to, from->items, sweep->items);
 }
 
 static KilnStatus cast_number(const KilnFunctionCall *call, KilnNumber *number, bool real)
@@ -182,7 +173,7 @@ static KilnStatus cast_range(const KilnFunctionCall *call, Cast *to, const KilnS
                              KilnConfigNode **ret)
 {
     KilnSweepValue *sweep;
-    KilnStatus status;
+    KilnStatus status = KILN_OK;
 
     if (to != to_int && to != to_float)
         return kiln_function_fail(call, "a range can be cast to int and float only");
@@ -193,11 +184,9 @@ static KilnStatus cast_range(const KilnFunctionCall *call, Cast *to, const KilnS
     sweep->stop = from->stop;
     sweep->step = from->step;
     sweep->zip = from->zip;
-    status = cast_number(call, &sweep->start, to == to_float);
-    if (status >= 0)
-        status = cast_number(call, &sweep->stop, to == to_float);
-    if (status >= 0)
-        status = cast_number(call, &sweep->step, to == to_float);
+    KilnNumber *numbers[] = { &sweep->start, &sweep->stop, &sweep->step };
+    for (size_t i = 0; i < KILN_COUNT(numbers) && status >= 0; i++)
+        status = cast_number(call, numbers[i], to == to_float);
     *ret = sweep->items;
     return status;
 }

@@ -27,14 +27,11 @@ static size_t name_length(const char *p, bool number)
 {
     size_t n = 0;
 
-    if (number && kiln_is_digit(*p)) {
-        while (kiln_is_digit(p[n]))
-            n++;
-        return n;
-    }
+    if (number && kiln_is_digit(*p))
+        return strspn(p, "0123456789");
     if (!kiln_is_letter(*p) && *p != '$')
         return 0;
-    while (kiln_is_letter(p[n]) || kiln_is_digit(p[n]) || p[n] == '-' || p[n] == '$')
+    while (kiln_is_word(p[n]) || p[n] == '$')
         n++;
     return n;
 }
@@ -130,11 +127,10 @@ static const char *read_operator(const char *p, KilnOverride *override)
                       { '-', KILN_OVERRIDE_REMOVE },
                       { ':', KILN_OVERRIDE_REPLACE } };
 
-    for (size_t i = 0; i < KILN_COUNT(operators); i++) {
+    /* ~a+=1 is not allowed. */
+    for (size_t i = 0; i < KILN_COUNT(operators) && override->kind == KILN_OVERRIDE_SET; i++) {
         if (p[0] != operators[i].sign || p[1] != '=')
             continue;
-        if (override->kind != KILN_OVERRIDE_SET)
-            return p; /* ~a+=1: not allowed */
         override->kind = operators[i].kind;
         return p + 1;
     }

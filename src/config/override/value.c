@@ -38,8 +38,7 @@ static bool is_blank(char c)
 
 void kiln_value_skip_blanks(KilnValueParser *parser)
 {
-    while (is_blank(parser->text[parser->at]))
-        parser->at++;
+    parser->at += strspn(parser->text + parser->at, " \t");
 }
 
 /* Ends an element: nothing, a comma, a closing bracket. */
@@ -111,11 +110,10 @@ static KilnStatus add_interpolation(KilnValueParser *parser, Piece *piece)
 /* Blanks at the end of an element or before a key's colon are not part of it. */
 static bool only_blanks_left(const KilnValueParser *parser, bool key)
 {
-    size_t at = parser->at;
+    const char *p = parser->text + parser->at;
 
-    while (is_blank(parser->text[at]))
-        at++;
-    return is_end(parser->text[at]) || (key && parser->text[at] == ':');
+    p += strspn(p, " \t");
+    return is_end(*p) || (key && *p == ':');
 }
 
 static KilnStatus odd_character(KilnValueParser *parser)
@@ -299,19 +297,28 @@ static KilnStatus refuse_sweep(const KilnValueParser *parser, size_t at, const K
                            "lists: key=[1,x],[2,x]");
 }
 
+/* Length of the word before `sign`, which is at *ret_sign; 0: none. */
+static size_t word_before(const KilnValueParser *parser, char sign, size_t *ret_sign)
+{
+    const char *p = parser->text + parser->at;
+    size_t n = 0, end;
+
+    while (kiln_is_word(p[n]))
+        n++;
+    end = n + strspn(p + n, " \t");
+    *ret_sign = parser->at + end;
+    return p[end] == sign ? n : 0;
+}
+
 /* The name of an argument name=value, in the arena; NULL: none. */
 static const char *argument_name(KilnValueParser *parser)
 {
-    size_t at = parser->at, n = 0;
+    size_t sign, n = word_before(parser, '=', &sign);
 
-    while (kiln_is_word(parser->text[at + n]))
-        n++;
-    for (at += n; is_blank(parser->text[at]);)
-        at++;
-    if (n == 0 || parser->text[at] != '=')
+    if (n == 0)
         return NULL;
     const char *name = kiln_arena_strndup(parser->maker.arena, parser->text + parser->at, n);
-    parser->at = at + 1;
+    parser->at = sign + 1;
     kiln_value_skip_blanks(parser);
     return name;
 }
@@ -398,22 +405,6 @@ KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps, K
     return KILN_OK;
 }
 
-/* Length of the name of a call `name(`, or 0. */
-static size_t call_name(const KilnValueParser *parser, size_t *ret_open)
-{
-    const char *p = parser->text + parser->at;
-    size_t n = 0, open;
-
-    if (!parser->functions || (*p >= '0' && *p <= '9') || *p == '-')
-        return 0;
-    while (kiln_is_word(p[n]))
-        n++;
-    for (open = n; is_blank(p[open]);)
-        open++;
-    *ret_open = parser->at + open;
-    return p[open] == '(' ? n : 0;
-}
-
 static KilnStatus read_call(KilnValueParser *parser, size_t length, size_t open,
                             KilnConfigNode **ret)
 {
@@ -434,7 +425,7 @@ static KilnStatus read_call(KilnValueParser *parser, size_t length, size_t open,
 KilnStatus kiln_value_element(KilnValueParser *parser, KilnConfigNode **ret)
 {
     char c = parser->text[parser->at];
-    size_t open = 0, length;
+    size_t open = 0, length = 0;
     KilnStatus status;
 
     if (parser->functions && parser->maker.origin.line == 0) /* of an argument */
@@ -443,7 +434,8 @@ KilnStatus kiln_value_element(KilnValueParser *parser, KilnConfigNode **ret)
         return kiln_value_fail(parser, parser->at, "nested deeper than %d levels", MOST_LEVELS);
     if (c == '\'' || c == '"')
         return read_quoted(parser, ret);
-    length = call_name(parser, &open);
+    if (parser->functions && !kiln_is_digit(c) && c != '-')
+        length = word_before(parser, '(', &open);
     if (length == 0 && c != '[' && c != '{')
         return read_unquoted(parser, false, ret);
     parser->depth++;

@@ -60,16 +60,21 @@ bool kiln_number_of(const KilnConfigNode *node, KilnNumber *ret)
     return true;
 }
 
+KilnConfigNode *kiln_number_node(const KilnMaker *maker, const KilnNumber *number)
+{
+    char buf[KILN_F64_TEXT];
+    const char *text = number->real
+                           ? kiln_arena_strdup(maker->arena,
+                                               kiln_format_f64(number->value, buf, sizeof(buf)))
+                           : kiln_arena_printf(maker->arena, "%lld", (long long)number->whole);
+
+    return kiln_node_scalar(maker, number->real ? KILN_SCALAR_FLOAT : KILN_SCALAR_INT, text);
+}
+
 static KilnStatus append_number(const KilnMaker *maker, KilnConfigNode *list, KilnNumber number,
                                 KilnError *err)
 {
-    char buf[KILN_F64_TEXT];
-    const char *text = number.real
-                           ? kiln_arena_strdup(maker->arena,
-                                               kiln_format_f64(number.value, buf, sizeof(buf)))
-                           : kiln_arena_printf(maker->arena, "%lld", (long long)number.whole);
-    KilnConfigNode *node =
-        kiln_node_scalar(maker, number.real ? KILN_SCALAR_FLOAT : KILN_SCALAR_INT, text);
+    KilnConfigNode *node = kiln_number_node(maker, &number);
 
     if (list->count == KILN_SWEEP_VALUES)
         return kiln_error_set(err, KILN_E_RANGE, "more than %d values", KILN_SWEEP_VALUES);

@@ -49,5 +49,7 @@ KILN_NODISCARD KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse);
 void kiln_list_shuffle(KilnConfigNode *list);
 /* The number of a scalar; false when it is not a number or does not fit. */
 bool kiln_number_of(const KilnConfigNode *node, KilnNumber *ret);
+/* A new scalar with the number; NULL when memory is out. */
+KilnConfigNode *kiln_number_node(const KilnMaker *maker, const KilnNumber *number);
 
 #endif
