@@ -10,9 +10,10 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, top_k, "1", 1, 1000000, "how many of the best classes count"),
+    KILN_FIELD_I64(Opts, top_k, "1", 1, 1000000,
+                   "a row is correct if its label is among this many best classes"),
     KILN_FIELD_I64_OPT(Opts, ignore_index, "null", -2147483648.0, 2147483647.0,
-                       "rows with this label are left out"),
+                       "leave out rows with this label"),
     KILN_FIELD_END,
 };
 
@@ -22,9 +23,10 @@ static KilnStatus check(KilnInstance *self, const KilnMetricForm *form, KilnErro
     int64_t classes = kiln_form_classes(form);
 
     if (opts->top_k > classes)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "top_k=%lld of %lld classes would always be right; choose less",
-                              (long long)opts->top_k, (long long)classes);
+        return kiln_error_set(
+            err, KILN_E_RANGE,
+            "top_k=%lld of %lld classes would always be correct; use a smaller number",
+            (long long)opts->top_k, (long long)classes);
     return KILN_OK;
 }
 
@@ -88,7 +90,7 @@ static const KilnMetricOps ops = {
 const KilnComponent kiln_metric_accuracy = {
     .kind = KILN_KIND_METRIC,
     .name = "accuracy",
-    .summary = "Share of rows whose label is among the best classes",
+    .summary = "Fraction of rows whose label is the best class, or among the top_k best",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,

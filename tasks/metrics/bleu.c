@@ -29,9 +29,8 @@ static const KilnChoice smoothings[] = {
 };
 
 static const KilnField fields[] = {
-    KILN_FIELD_ENUM(Opts, tokenize, "13a", tokenizers,
-                    "how texts become words: 13a, as WMT; none: at white space"),
-    KILN_FIELD_ENUM(Opts, smooth, "exp", smoothings, "what a precision of 0 becomes"),
+    KILN_FIELD_ENUM(Opts, tokenize, "13a", tokenizers, "tokenizer: 13a, as WMT; none: white space"),
+    KILN_FIELD_ENUM(Opts, smooth, "exp", smoothings, "smoothing of precisions that are 0"),
     KILN_FIELD_F64_OPT(Opts, smooth_value, "null", 0.0, 1e6,
                        "of floor (null: 0.1) and add_k (null: 1)"),
     KILN_FIELD_I64(Opts, max_order, "4", 1, MOST_ORDERS, "longest n-grams"),

@@ -19,9 +19,9 @@ static const KilnChoice normalizations[] = {
 static const KilnField fields[] = {
     KILN_FIELD_ENUM(
         Opts, normalize, "none", normalizations,
-        "counts; or shares of the rows of the true class, of the predicted one, of all"),
+        "none: counts; or fractions of the true class, of the predicted class, of all rows"),
     KILN_FIELD_I64_OPT(Opts, ignore_index, "null", -2147483648.0, 2147483647.0,
-                       "rows with this label are left out"),
+                       "leave out rows with this label"),
     KILN_FIELD_END,
 };
 
@@ -32,8 +32,9 @@ static KilnStatus check(KilnInstance *self, const KilnMetricForm *form, KilnErro
     (void)self;
     if (classes > MOST_CLASSES)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "has a value for each pair of classes: %lld classes are too many, "
-                              "%d are possible; use recall with per_class=true",
+                              "has a value per pair of classes, so %lld classes are too many (at "
+                              "most %d); use recall with "
+                              "per_class=true",
                               (long long)classes, (int)MOST_CLASSES);
     return KILN_OK;
 }
@@ -103,7 +104,7 @@ static const KilnMetricOps ops = {
 const KilnComponent kiln_metric_confusion_matrix = {
     .kind = KILN_KIND_METRIC,
     .name = "confusion_matrix",
-    .summary = "How often each class was predicted as each other",
+    .summary = "Counts of each pair of true and predicted class",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,

@@ -19,7 +19,7 @@ static const KilnMetricOps ops = {
 const KilnComponent kiln_metric_dice = {
     .kind = KILN_KIND_METRIC,
     .name = "dice",
-    .summary = "Dice coefficient of classes, of pixels or rows",
+    .summary = "Dice coefficient per class, over pixels or rows",
     KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,

@@ -19,7 +19,7 @@ static const KilnMetricOps ops = {
 const KilnComponent kiln_metric_iou = {
     .kind = KILN_KIND_METRIC,
     .name = "iou",
-    .summary = "Intersection over union of classes, of pixels or rows",
+    .summary = "Intersection over union per class, over pixels or rows",
     KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,

@@ -8,7 +8,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_I64_OPT(Opts, ignore_index, "null", -2147483648.0, 2147483647.0,
-                       "rows with this label are left out"),
+                       "leave out rows with this label"),
     KILN_FIELD_END,
 };
 

@@ -9,7 +9,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, empty, "zero", kiln_empty_queries,
-                    "what a query without relevant documents counts; skip: it is left out"),
+                    "the value of a query without relevant documents; skip: leave it out"),
     KILN_FIELD_END,
 };
 

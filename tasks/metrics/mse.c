@@ -9,7 +9,7 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_BOOL(Opts, root, "false", "its square root (RMSE)"),
+    KILN_FIELD_BOOL(Opts, root, "false", "the square root (RMSE)"),
     KILN_FIELD_END,
 };
 

@@ -17,11 +17,11 @@ static const KilnChoice gain_names[] = { { "linear", LINEAR },
                                          { NULL, 0 } };
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64_OPT(Opts, k, "null", 1, 1e9, "first documents that count; null: all"),
+    KILN_FIELD_I64_OPT(Opts, k, "null", 1, 1e9, "number of first documents to use; null: all"),
     KILN_FIELD_ENUM(Opts, gain, "linear", gain_names,
                     "gain of a document: its relevance, or 2^relevance - 1 as in LambdaMART"),
     KILN_FIELD_ENUM(Opts, empty, "zero", kiln_empty_queries,
-                    "what a query without relevant documents counts; skip: it is left out"),
+                    "the value of a query without relevant documents; skip: leave it out"),
     KILN_FIELD_END,
 };
 

@@ -10,7 +10,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_I64_OPT(Opts, ignore_index, "null", -2147483648.0, 2147483647.0,
-                       "tokens with this label (padding) are left out"),
+                       "leave out tokens with this label (padding)"),
     KILN_FIELD_END,
 };
 

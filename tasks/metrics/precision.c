@@ -18,7 +18,7 @@ static const KilnMetricOps ops = {
 const KilnComponent kiln_metric_precision = {
     .kind = KILN_KIND_METRIC,
     .name = "precision",
-    .summary = "Share of what was predicted as a class that is of it",
+    .summary = "Fraction of the rows predicted as a class that belong to it",
     KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,

@@ -18,7 +18,7 @@ static const KilnMetricOps ops = {
 const KilnComponent kiln_metric_recall = {
     .kind = KILN_KIND_METRIC,
     .name = "recall",
-    .summary = "Share of a class that was predicted as it",
+    .summary = "Fraction of the rows of a class that are predicted as it",
     KILN_FIELDS(kiln_class_fields),
     .opts_size = sizeof(KilnClassOptions),
     .ops.metric = &ops,

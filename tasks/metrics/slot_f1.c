@@ -21,10 +21,10 @@ static const KilnChoice averages[] = {
 };
 
 static const KilnField fields[] = {
-    KILN_FIELD_ENUM(Opts, average, "micro", averages,
-                    "micro: over all slots; macro: mean of the types; weighted: by how often "
-                    "each occurs"),
-    KILN_FIELD_BOOL(Opts, per_type, "false", "log the F1 of each type as well"),
+    KILN_FIELD_ENUM(
+        Opts, average, "micro", averages,
+        "micro: over all slots; macro: mean over types; weighted: weighted by frequency"),
+    KILN_FIELD_BOOL(Opts, per_type, "false", "also log the F1 of each type"),
     KILN_FIELD_END,
 };
 
@@ -229,10 +229,10 @@ static KilnStatus count_row(KilnMetricState *state, const KilnSequence *predicte
     if (tags < 0 || true_tags < 0)
         status = KILN_E_NOMEM;
     else if (status >= 0 && tags != true_tags)
-        status = kiln_error_set(err, KILN_E_SHAPE,
-                                "a sequence has %lld tags and its reference %lld; each word has "
-                                "one in both",
-                                (long long)tags, (long long)true_tags);
+        status = kiln_error_set(
+            err, KILN_E_SHAPE,
+            "a sequence has %lld tags and its reference %lld; both need one per word",
+            (long long)tags, (long long)true_tags);
     if (status >= 0)
         status = count_slots(state, found, n_found, actual, n_actual, err);
     free(found);
@@ -266,7 +266,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const Type *)a)->name, ((const Type *)b)->name);
 }
 
-/* The types by name, so that sums over them don't follow the order of rows. */
+/* The types sorted by name, so sums do not depend on the order of rows. */
 static KilnStatus sorted_types(KilnMetricState *state, Type **ret, int64_t *ret_count,
                                KilnError *err)
 {
