@@ -127,7 +127,7 @@ static const char *ending_of(const char *path)
 }
 
 /* `path` with -TEXT before its ending; unchanged without text. */
-static void name_behind(const char *path, const char *text, char *buf, size_t size)
+static void with_suffix(const char *path, const char *text, char *buf, size_t size)
 {
     const size_t ending = strlen(ending_of(path));
     const size_t stem = strlen(path) - (ending > 0 ? ending + 1 : 0);
@@ -395,7 +395,7 @@ static void file_name(const State *state, int64_t number, char *buf, size_t size
     char text[32];
 
     snprintf(text, sizeof(text), "%06" PRId64, number);
-    name_behind(state->path, state->each_batch ? text : "", buf, size);
+    with_suffix(state->path, state->each_batch ? text : "", buf, size);
 }
 
 /* The metadata has the names of the classes, as a JSON list. */
@@ -489,7 +489,7 @@ static KilnStatus begin_set(const Opts *opts, State *state, KilnError *err)
     state->has_head = false;
     state->n_values = 0;
     state->files = 0;
-    name_behind(opts->path, prints ? "" : kiln_trainer_dataloader_name(state->trainer), state->path,
+    with_suffix(opts->path, prints ? "" : kiln_trainer_dataloader_name(state->trainer), state->path,
                 sizeof(state->path));
     if (state->format == SAFETENSORS || prints)
         return KILN_OK;

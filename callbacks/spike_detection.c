@@ -154,9 +154,9 @@ static bool is_spike(const Opts *opts, const State *state, double loss)
            (opts->rtol == NULL || away >= fabs(*opts->rtol * mean));
 }
 
-static Skip here(const KilnTrainer *trainer, int64_t behind)
+static Skip here(const KilnTrainer *trainer, int64_t batches_ago)
 {
-    return (Skip) { kiln_trainer_epoch(trainer), kiln_trainer_batch(trainer) - behind };
+    return (Skip) { kiln_trainer_epoch(trainer), kiln_trainer_batch(trainer) - batches_ago };
 }
 
 /* Either the batch is bad, or the one before it damaged the weights. */

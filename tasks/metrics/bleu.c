@@ -130,7 +130,7 @@ static void part_symbols(const char *text, size_t n, Text *out)
     }
 }
 
-static void part_stops_behind(const char *text, size_t n, Text *out)
+static void part_stops_after(const char *text, size_t n, Text *out)
 {
     for (size_t i = 0; i < n; i++) {
         put(out, text[i]);
@@ -200,7 +200,7 @@ static void tokenize(const char *s, int64_t how, Text *text, Text *room)
         { "<skipped>", "" }, { "-\n", "" },   { "\n", " " },   { "&quot;", "\"" },
         { "&amp;", "&" },    { "&lt;", "<" }, { "&gt;", ">" },
     };
-    static Pass *const passes[] = { part_symbols, part_stops_behind, part_stops_before,
+    static Pass *const passes[] = { part_symbols, part_stops_after, part_stops_before,
                                     part_dashes };
 
     text->n = 0;
