@@ -53,14 +53,18 @@ void *kiln_arena_alloc(KilnArena *arena, size_t size)
 {
     const size_t align = _Alignof(max_align_t);
 
-    if (size > SIZE_MAX / 2)
+    if (size > SIZE_MAX / 2) {
+        arena->failed = true;
         return NULL;
+    }
     size = (size + align - 1) / align * align;
     if (arena->current == NULL || arena->current->size - arena->current->used < size) {
         KilnArenaChunk *chunk = chunk_next(arena, size);
 
-        if (chunk == NULL)
+        if (chunk == NULL) {
+            arena->failed = true;
             return NULL;
+        }
         arena->current = chunk;
     }
     void *p = (char *)arena->current->data + arena->current->used;
@@ -104,6 +108,7 @@ char *kiln_arena_printf(KilnArena *arena, const char *format, ...)
 void kiln_arena_clear(KilnArena *arena)
 {
     arena->current = arena->first;
+    arena->failed = false;
     if (arena->first != NULL)
         arena->first->used = 0;
 }

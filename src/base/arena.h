@@ -7,9 +7,11 @@
 
 typedef struct KilnArenaChunk KilnArenaChunk;
 
-/* A zeroed arena is ready for use. */
+/* A zeroed arena is ready for use. When memory runs out `failed` is set and stays set until the
+ * arena is cleared or released: a function that tolerates NULL on the way checks it once. */
 typedef struct KilnArena {
     KilnArenaChunk *first, *current;
+    bool failed;
 } KilnArena;
 
 /* `size` zeroed bytes, aligned for any type; NULL when memory is out. */

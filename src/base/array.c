@@ -37,6 +37,7 @@ bool kiln_arena_reserve(KilnArena *arena, void *items, size_t *capacity, size_t 
         return true;
     const size_t next = next_capacity(*capacity, count, size);
     char *grown = next > 0 ? kiln_arena_alloc(arena, next * size) : NULL;
+    arena->failed |= grown == NULL;
     if (grown == NULL)
         return false;
     char *old;

@@ -145,6 +145,7 @@ char *kiln_text_to_arena(KilnText *text, KilnArena *arena)
     const char *data = text->data != NULL ? text->data : "";
     char *copy = text->failed ? NULL : kiln_arena_strndup(arena, data, text->length);
 
+    arena->failed |= copy == NULL;
     kiln_text_release(text);
     return copy;
 }

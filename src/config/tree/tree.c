@@ -98,6 +98,7 @@ static bool set_capacity(KilnArena *arena, KilnConfigNode *node, size_t capacity
         size += SLOTS_PER_ENTRY * sizeof(uint32_t);
     node->entries = capacity < UINT32_MAX ? kiln_arena_alloc(arena, capacity * size) : NULL;
     if (node->entries == NULL) {
+        arena->failed = true;
         *node = old;
         return false;
     }
@@ -112,8 +113,9 @@ KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *
 {
     KilnEntry *entry;
 
-    if (value == NULL || (node->count == node->capacity &&
-                          !set_capacity(arena, node, node->count > 0 ? node->count * 2 : 4)))
+    if (node == NULL || value == NULL ||
+        (node->count == node->capacity &&
+         !set_capacity(arena, node, node->count > 0 ? node->count * 2 : 4)))
         return NULL;
     entry = &node->entries[node->count++];
     *entry = (KilnEntry) { .key = key, .key_origin = key_origin, .value = value };

@@ -284,7 +284,12 @@ static void test_arena_reuses_its_chunks(void **unused)
                                                                                          : "2-x");
         kiln_arena_clear(&arena);
     }
+    assert_false(arena.failed);
     assert_null(kiln_arena_alloc(&arena, SIZE_MAX));
+    assert_non_null(kiln_arena_alloc(&arena, 1));
+    assert_true(arena.failed); /* until it is cleared */
+    kiln_arena_clear(&arena);
+    assert_false(arena.failed);
     kiln_arena_release(&arena);
 }
 
