@@ -1,23 +1,18 @@
-/* Parses expressions, with Python's precedence. */
+/* Evaluates ${eval:...} while it reads it, with Python's precedence. expression_math.c computes. */
 #include "config/interpolate/expression.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "config/override/value.h"
+#include "config/interpolate/interpolate.h"
+#include "config/composed.h"
+#include "config/sweep/sweep_value.h"
 
-typedef struct Parser {
-    KilnExprSource source;
-    KilnArena *arena;
-    const char *text;
-    size_t at; /* of the next token */
-    int depth;
-} Parser;
+static const KilnExprValue null_value = { .type = KILN_SCALAR_NULL };
 
-static KilnStatus parse(Parser *parser, int precedence, KilnExpr **ret);
+static KilnExprValue parse(KilnExpression *expression, int precedence, bool counts);
 
 /* ---- Messages ---------------------------------------------------------------------- */
 
@@ -29,15 +24,17 @@ static bool is_continuation(char c)
     return ((unsigned char)c & 0xc0) == 0x80; /* of a UTF-8 character */
 }
 
-KilnStatus kiln_expression_fail(const KilnExprSource *source, size_t at, KilnStatus status,
-                                const char *format, ...)
+KilnExprValue kiln_expression_fail(KilnExpression *expression, size_t at, KilnStatus status,
+                                   const char *format, ...)
 {
-    const char *text = source->text;
+    const char *text = expression->text;
     size_t start = at > SHOWN_BEFORE ? at - SHOWN_BEFORE : 0, end = start;
     KilnText shown = { 0 }, caret = { 0 };
     char message[512];
     va_list args;
 
+    if (expression->status < 0)
+        return null_value;
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
@@ -50,28 +47,42 @@ KilnStatus kiln_expression_fail(const KilnExprSource *source, size_t at, KilnSta
         if (end < at && !is_continuation(text[end]))
             kiln_text_char(&caret, ' ');
     }
-    kiln_error_set(source->err, status, "%s\n  %s%s%s\n  %s%s^", message, start > 0 ? "..." : "",
-                   shown.data != NULL ? shown.data : "", text[end] != '\0' ? "..." : "",
-                   start > 0 ? "   " : "", caret.data != NULL ? caret.data : "");
+    expression->status = kiln_error_set(
+        expression->err, status, "%s\n  %s%s%s\n  %s%s^", message, start > 0 ? "..." : "",
+        shown.data != NULL ? shown.data : "", text[end] != '\0' ? "..." : "",
+        start > 0 ? "   " : "", caret.data != NULL ? caret.data : "");
     kiln_text_release(&shown);
     kiln_text_release(&caret);
-    return status;
+    return null_value;
 }
 
-static KilnStatus syntax_error(const Parser *parser, const char *what)
+static KilnExprValue syntax_error(KilnExpression *expression, const char *what)
 {
-    return kiln_expression_fail(&parser->source, parser->at, KILN_E_SYNTAX, "%s%s", what,
-                                parser->text[parser->at] == '\0' ? ", but the expression ends"
-                                                                 : "");
+    return kiln_expression_fail(
+        expression, expression->at, KILN_E_SYNTAX, "%s%s", what,
+        expression->text[expression->at] == '\0' ? ", but the expression ends" : "");
+}
+
+/* A failure that has its message. */
+static KilnExprValue failed(KilnExpression *expression, KilnStatus status)
+{
+    expression->status = status;
+    return null_value;
+}
+
+/* Does what stands at `at` count? */
+static bool computes(const KilnExpression *expression)
+{
+    return expression->skips == 0 && expression->status >= 0 && expression->missing == NULL;
 }
 
 /* ---- Tokens ------------------------------------------------------------------------ */
 
 /* Move past `n` bytes and the blanks after them. */
-static void skip(Parser *parser, size_t n)
+static void skip(KilnExpression *expression, size_t n)
 {
-    parser->at += n;
-    parser->at += strspn(parser->text + parser->at, " \t\r\n");
+    expression->at += n;
+    expression->at += strspn(expression->text + expression->at, " \t\r\n");
 }
 
 static size_t word_length(const char *p)
@@ -84,55 +95,26 @@ static size_t word_length(const char *p)
 }
 
 /* Skip the token if it is the next one. */
-static bool take(Parser *parser, const char *token)
+static bool take(KilnExpression *expression, const char *token)
 {
     size_t n = strlen(token);
-    const char *p = parser->text + parser->at;
+    const char *p = expression->text + expression->at;
 
     if (strncmp(p, token, n) != 0 || (kiln_is_letter(*token) && word_length(p) != n))
         return false;
-    skip(parser, n);
+    skip(expression, n);
     return true;
 }
 
-/* ---- Nodes ------------------------------------------------------------------------- */
-
-static KilnStatus make(const Parser *parser, KilnExprKind kind, size_t at, const char *name,
-                       KilnExpr **ret)
+/* The next operator with `n_args` operands and at least that precedence; NULL: none. */
+static const KilnExprFunction *take_operator(KilnExpression *expression, size_t n_args,
+                                             int precedence)
 {
-    KilnExpr *expr = kiln_arena_alloc(parser->arena, sizeof(*expr));
-
-    if (expr == NULL)
-        return kiln_error_nomem(parser->source.err, sizeof(*expr));
-    *expr = (KilnExpr) { .kind = kind, .at = at, .name = name };
-    *ret = expr;
-    return KILN_OK;
+    for (const KilnExprFunction *o = kiln_expr_operators; o->name != NULL; o++)
+        if (o->max_args == n_args && o->precedence >= precedence && take(expression, o->name))
+            return o;
+    return NULL;
 }
-
-static KilnStatus add_arg(const Parser *parser, KilnExpr *expr, KilnExpr *arg)
-{
-    if (!KILN_ARENA_RESERVE(parser->arena, expr->args, expr->args_capacity, expr->n_args + 1))
-        return kiln_error_nomem(parser->source.err, sizeof(arg));
-    expr->args[expr->n_args++] = arg;
-    return KILN_OK;
-}
-
-/* An operation; `right` is NULL for a prefix operator. */
-static KilnStatus make_operation(const Parser *parser, const KilnExprFunction *operator, size_t at,
-                                 KilnExpr *left, KilnExpr *right, KilnExpr **ret)
-{
-    KilnStatus status = make(parser, operator->kind, at, operator->name, ret);
-
-    if (status >= 0)
-        status = add_arg(parser, *ret, left);
-    if (status >= 0 && right != NULL)
-        status = add_arg(parser, *ret, right);
-    if (status >= 0)
-        (*ret)->function = operator;
-    return status;
-}
-
-/* ---- Values and calls ---------------------------------------------------------------- */
 
 static size_t number_length(const char *p)
 {
@@ -147,86 +129,148 @@ static size_t number_length(const char *p)
     return n;
 }
 
-static KilnStatus parse_number(Parser *parser, KilnExpr **ret)
+/* Copy what is inside the quotes at `p`, where the text ends with its NUL, to `to`. Returns the
+ * length with both quotes; 0: they are not closed. */
+static size_t unquote(const char *p, char *to)
 {
-    size_t start = parser->at, n = number_length(parser->text + start);
-    const char *text = kiln_arena_strndup(parser->arena, parser->text + start, n);
+    const char *start = p;
+    char quote = *p++;
+
+    for (; *p != quote; p++) {
+        if (*p == '\0')
+            return 0;
+        if (*p == '\\' && (p[1] == quote || p[1] == '\\'))
+            p++;
+        *to++ = *p;
+    }
+    *to = '\0';
+    return (size_t)(p + 1 - start);
+}
+
+/* ---- Values ------------------------------------------------------------------------ */
+
+static KilnExprValue parse_number(KilnExpression *expression)
+{
+    size_t start = expression->at, n = number_length(expression->text + start);
+    const char *text = kiln_arena_strndup(expression->around->maker.arena, expression->text + start,
+                                          n);
     KilnExprValue value = { .type = KILN_SCALAR_INT };
     KilnStatus status;
 
     if (text == NULL)
-        return kiln_error_nomem(parser->source.err, n);
-    parser->at += n;
-    if (kiln_is_letter(parser->text[parser->at]) || kiln_is_digit(parser->text[parser->at]))
-        return syntax_error(parser, "a number ends here; expected an operator");
-    skip(parser, 0);
+        return failed(expression, kiln_error_nomem(expression->err, n));
+    expression->at += n;
+    if (kiln_is_letter(expression->text[expression->at]) ||
+        kiln_is_digit(expression->text[expression->at]))
+        return syntax_error(expression, "a number ends here; expected an operator");
+    skip(expression, 0);
     if (strpbrk(text, ".eE") != NULL)
         value.type = KILN_SCALAR_FLOAT;
     status = value.type == KILN_SCALAR_INT ? kiln_parse_i64(text, &value.i, NULL)
                                            : kiln_parse_f64(text, &value.f, NULL);
     if (status == KILN_E_RANGE)
-        return kiln_expression_fail(&parser->source, start, status, "the number is too large");
+        return kiln_expression_fail(expression, start, status, "the number is too large");
     if (status < 0)
-        return kiln_expression_fail(&parser->source, start, status, "'%.64s' is not a number",
-                                    text);
-    status = make(parser, KILN_EXPR_LITERAL, start, text, ret);
-    if (status >= 0)
-        (*ret)->value = value;
-    return status;
+        return kiln_expression_fail(expression, start, status, "'%.64s' is not a number", text);
+    return value;
 }
 
-static KilnStatus parse_text(Parser *parser, KilnExpr **ret)
+/* The value of a resolved node of the config, which a reference at `at` gave. */
+static KilnExprValue value_of_node(KilnExpression *expression, size_t at,
+                                   const KilnConfigNode *node)
 {
-    size_t start = parser->at++;
-    char quote = parser->text[start];
-    char *text = kiln_arena_strdup(parser->arena, parser->text + start), *end = text;
+    KilnExprValue value = { .type = node->scalar, .text = node->text };
 
-    if (text == NULL)
-        return kiln_error_nomem(parser->source.err, 1);
-    for (; parser->text[parser->at] != quote; parser->at++) {
-        const char *p = parser->text + parser->at;
-
-        if (*p == '\0')
-            return kiln_expression_fail(&parser->source, start, KILN_E_SYNTAX,
-                                        "the quote %c is not closed", quote);
-        if (*p == '\\' && (p[1] == quote || p[1] == '\\'))
-            parser->at++;
-        *end++ = parser->text[parser->at];
-    }
-    *end = '\0';
-    skip(parser, 1);
-    return make(parser, KILN_EXPR_TEXT, start, text, ret);
+    if (node->kind != KILN_NODE_SCALAR)
+        return kiln_expression_fail(expression, at, KILN_E_TYPE,
+                                    "this is %s; an expression computes with single values",
+                                    kiln_node_kind_name(node));
+    if (node->scalar == KILN_SCALAR_MISSING)
+        expression->missing = node;
+    if (node->scalar == KILN_SCALAR_BOOL)
+        value.i = strcmp(node->text, "true") == 0;
+    if (node->scalar == KILN_SCALAR_INT && kiln_parse_i64(node->text, &value.i, NULL) < 0)
+        return kiln_expression_fail(expression, at, KILN_E_RANGE, "%.64s does not fit 64 bits",
+                                    node->text);
+    if (node->scalar == KILN_SCALAR_FLOAT && kiln_parse_f64(node->text, &value.f, NULL) < 0)
+        return kiln_expression_fail(expression, at, KILN_E_RANGE, "%.64s does not fit a double",
+                                    node->text);
+    return value;
 }
 
-static KilnStatus parse_reference(Parser *parser, KilnExpr **ret)
+static KilnExprValue parse_reference(KilnExpression *expression)
 {
-    size_t start = parser->at, end = kiln_value_skip_interpolation(parser->text, start);
+    KilnValueParser parser = *expression->around;
+    const KilnConfigNode *node = NULL;
+    size_t start = expression->at;
+    size_t end = kiln_value_skip_interpolation(expression->text, start);
+    KilnStatus status;
 
     if (end == 0)
-        return syntax_error(parser, "'${' is not closed by '}'");
-    skip(parser, end - start);
-    return make(parser, KILN_EXPR_REFERENCE, start, NULL, ret);
+        return syntax_error(expression, "'${' is not closed by '}'");
+    skip(expression, end - start);
+    if (!computes(expression))
+        return null_value;
+    parser.text = expression->text;
+    parser.at = start;
+    status = kiln_resolve_interpolation(&parser, &node);
+    return status >= 0 ? value_of_node(expression, start, node) : failed(expression, status);
 }
 
-/* The arguments and the closing bracket. */
-static KilnStatus parse_arguments(Parser *parser, KilnExpr *call)
+/* Text, in which ${...} is resolved as in any text of the config. */
+static KilnExprValue parse_text(KilnExpression *expression)
 {
-    while (!take(parser, ")")) {
-        KilnExpr *arg = NULL;
-        KilnStatus status;
+    const KilnMaker *maker = &expression->around->maker;
+    char *text = kiln_arena_strdup(maker->arena, expression->text + expression->at);
+    size_t n = text != NULL ? unquote(expression->text + expression->at, text) : 0;
+    KilnConfigNode *written;
+    const KilnConfigNode *node = NULL;
+    KilnText buf = { 0 };
+    KilnStatus status;
 
-        if (call->n_args > 0 && !take(parser, ","))
-            return syntax_error(parser, "expected ',' or ')'");
-        status = parse(parser, KILN_BINDS_IF, &arg);
-        if (status >= 0)
-            status = add_arg(parser, call, arg);
-        if (status < 0)
-            return status;
-    }
-    return KILN_OK;
+    if (text != NULL && n == 0)
+        return kiln_expression_fail(expression, expression->at, KILN_E_SYNTAX,
+                                    "the quote %c is not closed", expression->text[expression->at]);
+    skip(expression, n);
+    if (!computes(expression))
+        return null_value;
+    written = text != NULL ? kiln_node_string(maker, text) : NULL;
+    if (written == NULL)
+        return failed(expression, kiln_error_nomem(expression->err, 1));
+    written->parent = expression->around->node->parent;
+    status = kiln_resolve_node(expression->around->resolution, written, &node);
+    if (status < 0)
+        return failed(expression, status);
+    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
+        expression->missing = node;
+    kiln_value_text(node, &buf);
+    text = kiln_text_to_arena(&buf, maker->arena);
+    if (text == NULL)
+        return failed(expression, kiln_error_nomem(expression->err, 1));
+    return (KilnExprValue) { .type = KILN_SCALAR_STR, .text = text };
 }
 
-static KilnStatus parse_name(Parser *parser, KilnExpr **ret)
+/* The arguments of a function, and the closing bracket. */
+static KilnExprValue parse_call(KilnExpression *expression, const char *name, size_t at)
+{
+    KilnExprCall call = { .function = kiln_expr_function(name), .at = at };
+    bool folds = call.function != NULL && call.function->max_args == 0;
+
+    if (call.function == NULL && computes(expression))
+        return kiln_expr_unknown_function(expression, name, at);
+    while (!take(expression, ")")) {
+        if (call.n_args > 0 && !take(expression, ","))
+            return syntax_error(expression, "expected ',' or ')'");
+        call.args[call.n_args++ > 0] = parse(expression, KILN_BINDS_IF, true);
+        if (folds && call.n_args > 1 && computes(expression))
+            call.args[0] = kiln_expr_call(expression, &call);
+    }
+    if (!computes(expression))
+        return null_value;
+    return folds && call.n_args > 0 ? call.args[0] : kiln_expr_call(expression, &call);
+}
+
+static KilnExprValue parse_name(KilnExpression *expression)
 {
     static const struct {
         const char *name;
@@ -239,162 +283,203 @@ static KilnStatus parse_name(Parser *parser, KilnExpr **ret)
         { "null", { .type = KILN_SCALAR_NULL } },
         { "None", { .type = KILN_SCALAR_NULL } },
     };
-    size_t start = parser->at, n = word_length(parser->text + start);
-    const char *name = kiln_arena_strndup(parser->arena, parser->text + start, n);
-    KilnStatus status;
+    size_t start = expression->at, n = word_length(expression->text + start);
+    const char *name;
 
+    for (size_t i = 0; i < KILN_COUNT(words); i++)
+        if (take(expression, words[i].name))
+            return words[i].value;
+    name = kiln_arena_strndup(expression->around->maker.arena, expression->text + start, n);
     if (name == NULL)
-        return kiln_error_nomem(parser->source.err, n);
-    skip(parser, n);
-    for (size_t i = 0; i < KILN_COUNT(words); i++) {
-        if (strcmp(name, words[i].name) != 0)
-            continue;
-        status = make(parser, KILN_EXPR_LITERAL, start, name, ret);
-        if (status >= 0)
-            (*ret)->value = words[i].value;
-        return status;
-    }
-    if (!take(parser, "("))
-        return kiln_expression_fail(&parser->source, start, KILN_E_KEY,
-                                    "there is no name '%.64s'; a value of the config is written "
-                                    "${%.64s}, text '%.64s'",
-                                    name, name, name);
-    status = make(parser, KILN_EXPR_CALL, start, name, ret);
-    if (status < 0)
-        return status;
-    (*ret)->function = kiln_expr_function(name);
-    return parse_arguments(parser, *ret);
+        return failed(expression, kiln_error_nomem(expression->err, n));
+    skip(expression, n);
+    if (take(expression, "("))
+        return parse_call(expression, name, start);
+    return kiln_expression_fail(expression, start, KILN_E_KEY,
+                                "there is no name '%.64s'; a value of the config is written "
+                                "${%.64s}, text '%.64s'",
+                                name, name, name);
 }
 
-static KilnStatus parse_atom(Parser *parser, KilnExpr **ret)
+static KilnExprValue parse_atom(KilnExpression *expression)
 {
-    const char *p = parser->text + parser->at;
-    KilnStatus status;
+    const char *p = expression->text + expression->at;
+    KilnExprValue value;
 
     if (kiln_is_digit(*p) || (*p == '.' && kiln_is_digit(p[1])))
-        return parse_number(parser, ret);
+        return parse_number(expression);
     if (*p == '\'' || *p == '"')
-        return parse_text(parser, ret);
+        return parse_text(expression);
     if (*p == '$' && p[1] == '{')
-        return parse_reference(parser, ret);
+        return parse_reference(expression);
     if (kiln_is_letter(*p))
-        return parse_name(parser, ret);
-    if (!take(parser, "("))
-        return syntax_error(parser,
+        return parse_name(expression);
+    if (!take(expression, "("))
+        return syntax_error(expression,
                             "expected a value: a number, 'text', ${key}, a function or (...)");
-    status = parse(parser, KILN_BINDS_IF, ret);
-    if (status >= 0 && !take(parser, ")"))
-        status = syntax_error(parser, "expected ')'");
-    return status;
+    value = parse(expression, KILN_BINDS_IF, true);
+    return take(expression, ")") ? value : syntax_error(expression, "expected ')'");
 }
 
 /* ---- Operators ----------------------------------------------------------------------- */
 
-/* The next operator with `n_args` operands and at least that precedence; NULL: none. */
-static const KilnExprFunction *take_operator(Parser *parser, size_t n_args, int precedence)
-{
-    for (const KilnExprFunction *o = kiln_expr_operators; o->name != NULL; o++)
-        if (o->max_args == n_args && o->precedence >= precedence && take(parser, o->name))
-            return o;
-    return NULL;
-}
-
 /* A prefix operator and its operand, or a value. */
-static KilnStatus parse_prefix(Parser *parser, int precedence, KilnExpr **ret)
+static KilnExprValue parse_prefix(KilnExpression *expression, int precedence)
 {
-    size_t at = parser->at;
-    const KilnExprFunction *operator= take_operator(parser, 1, precedence);
-    KilnExpr *operand = NULL;
+    KilnExprCall call = { .at = expression->at, .n_args = 1 };
 
-    if (operator== NULL)
-        return parse_atom(parser, ret);
-    KilnStatus status = parse(parser, operator->precedence, &operand);
-    return status >= 0 ? make_operation(parser, operator, at, operand, NULL, ret) : status;
-}
-
-/* "A if C else B" from C on. */
-static KilnStatus parse_condition(Parser *parser, const KilnExprFunction *infix, size_t at,
-                                  KilnExpr **ret)
-{
-    KilnExpr *condition = NULL, *other = NULL;
-    KilnStatus status = parse(parser, KILN_BINDS_OR, &condition);
-
-    if (status >= 0 && !take(parser, "else"))
-        status = syntax_error(parser, "expected 'else' (A if C else B)");
-    if (status >= 0)
-        status = parse(parser, KILN_BINDS_IF, &other);
-    if (status >= 0)
-        status = make_operation(parser, infix, at, *ret, condition, ret);
-    return status >= 0 ? add_arg(parser, *ret, other) : status;
+    call.function = take_operator(expression, 1, precedence);
+    if (call.function == NULL)
+        return parse_atom(expression);
+    call.args[0] = parse(expression, call.function->precedence, true);
+    return computes(expression) ? kiln_expr_call(expression, &call) : null_value;
 }
 
 /* Precedence climbing: a value, and the operators of at least that precedence after it. */
-static KilnStatus parse_infixes(Parser *parser, int precedence, KilnExpr **ret)
+static KilnExprValue parse_infixes(KilnExpression *expression, int precedence)
 {
-    static const KilnExprFunction chain = { .name = "and", .kind = KILN_EXPR_AND };
-    KilnExpr *middle = NULL; /* b of a < b < c, which means a < b and b < c */
-    KilnStatus status = parse_prefix(parser, precedence, ret);
+    KilnExprValue value = parse_prefix(expression, precedence);
+    KilnExprCall call = { .at = expression->at, .n_args = 2 };
+    bool compared = false; /* a < b < c means a < b and b < c */
 
-    while (status >= 0) {
-        size_t at = parser->at;
-        const KilnExprFunction *infix = take_operator(parser, 2, precedence);
-        KilnExpr *right = NULL, *left = *ret, *pair = NULL;
+    while ((call.function = take_operator(expression, 2, precedence)) != NULL) {
+        const KilnExprFunction *infix = call.function;
+        bool compares = infix->precedence == KILN_BINDS_COMPARISON, counts = true;
+        int binds = infix->precedence == KILN_BINDS_POWER ? KILN_BINDS_SIGN : infix->precedence + 1;
 
-        if (infix == NULL)
-            break;
-        if (infix->precedence == KILN_BINDS_IF) {
-            status = parse_condition(parser, infix, at, ret);
-            continue;
-        }
-        if (infix->precedence != KILN_BINDS_COMPARISON)
-            middle = NULL;
-        status = parse(
-            parser, infix->precedence == KILN_BINDS_POWER ? KILN_BINDS_SIGN : infix->precedence + 1,
-            &right);
-        if (status >= 0)
-            status = make_operation(parser, infix, at, middle != NULL ? middle : left, right,
-                                    &pair);
-        if (status >= 0 && middle != NULL)
-            status = make_operation(parser, &chain, at, left, pair, &pair);
-        middle = infix->precedence == KILN_BINDS_COMPARISON ? right : NULL;
-        *ret = pair;
+        if (infix->run == NULL || (compares && compared))
+            counts = kiln_expr_value_is_true(&value) == (infix->precedence != KILN_BINDS_OR);
+        call.args[0] = compares && compared ? call.args[1] : value;
+        call.args[1] = parse(expression, binds, counts);
+        if (counts && computes(expression))
+            value = infix->run != NULL ? kiln_expr_call(expression, &call) : call.args[1];
+        compared = compares;
+        call.at = expression->at;
     }
-    return status;
+    return value;
 }
 
-static KilnStatus parse(Parser *parser, int precedence, KilnExpr **ret)
+/* "A if C else B", or what binds stronger. A is read again when it counts. */
+static KilnExprValue parse_condition(KilnExpression *expression)
 {
-    KilnStatus status;
+    size_t start = expression->at, end;
+    bool truth = true;
+    KilnExprValue value;
 
-    if (++parser->depth > KILN_EXPRESSION_DEPTH)
-        return kiln_expression_fail(&parser->source, parser->at, KILN_E_RANGE,
+    expression->skips++;
+    value = parse_infixes(expression, KILN_BINDS_OR);
+    expression->skips--;
+    if (take(expression, "if")) {
+        KilnExprValue condition = parse(expression, KILN_BINDS_OR, true);
+
+        truth = kiln_expr_value_is_true(&condition);
+        if (!take(expression, "else"))
+            return syntax_error(expression, "expected 'else' (A if C else B)");
+        value = parse(expression, KILN_BINDS_IF, !truth);
+    }
+    if (!truth || !computes(expression))
+        return value;
+    end = expression->at;
+    expression->at = start;
+    value = parse_infixes(expression, KILN_BINDS_OR);
+    expression->at = end;
+    return value;
+}
+
+/* What binds at least as strong as `precedence`; only read when it does not count. */
+static KilnExprValue parse(KilnExpression *expression, int precedence, bool counts)
+{
+    KilnExprValue value;
+
+    if (expression->depth == KILN_EXPRESSION_DEPTH)
+        return kiln_expression_fail(expression, expression->at, KILN_E_RANGE,
                                     "nested deeper than %d levels; give a part a key of its own",
                                     KILN_EXPRESSION_DEPTH);
-    status = parse_infixes(parser, precedence, ret);
-    parser->depth--;
-    return status;
+    expression->depth++;
+    expression->skips += !counts;
+    value = precedence == KILN_BINDS_IF ? parse_condition(expression)
+                                        : parse_infixes(expression, precedence);
+    expression->skips -= !counts;
+    expression->depth--;
+    return value;
 }
 
-KilnStatus kiln_expression_parse(KilnArena *arena, KilnExprSource *source, KilnExpr **ret)
+/* Read everything without computing, for mistakes in the syntax come first; then compute. */
+static KilnExprValue evaluate(KilnExpression *expression)
 {
-    Parser parser = { .source = { source->text, NULL }, .arena = arena, .text = source->text };
-    KilnExpr *expr = NULL;
-    KilnStatus status;
+    if (strlen(expression->text) > KILN_EXPRESSION_BYTES)
+        return failed(
+            expression,
+            kiln_error_set(expression->err, KILN_E_RANGE,
+                           "longer than %d characters; give parts of it keys of their own",
+                           KILN_EXPRESSION_BYTES));
+    skip(expression, 0);
+    parse(expression, KILN_BINDS_IF, false);
+    if (expression->text[expression->at] != '\0')
+        syntax_error(expression, "expected an operator: + - * / // % ** < <= > >= == != and or if");
+    expression->at = 0;
+    skip(expression, 0);
+    return computes(expression) ? parse(expression, KILN_BINDS_IF, true) : null_value;
+}
 
-    if ((*parser.text == '\'' || *parser.text == '"') && parse_text(&parser, &expr) >= 0 &&
-        parser.text[parser.at] == '\0')
-        source->text = expr->name;
-    parser = (Parser) { .source = *source, .arena = arena, .text = source->text };
-    if (strlen(source->text) > KILN_EXPRESSION_BYTES)
-        return kiln_error_set(source->err, KILN_E_RANGE,
-                              "longer than %d characters; give parts of it keys of their own",
-                              KILN_EXPRESSION_BYTES);
-    skip(&parser, 0);
-    status = parse(&parser, KILN_BINDS_IF, &expr);
-    if (status >= 0 && parser.text[parser.at] != '\0')
-        status = syntax_error(&parser,
-                              "expected an operator: + - * / // % ** < <= > >= == != and or if");
-    if (status >= 0)
-        *ret = expr;
-    return status;
+/* ---- ${eval:...} --------------------------------------------------------------------- */
+
+/* What is between the colon at parser->at and the closing brace before `end`. Quotes around the
+ * whole expression do not count: overrides and YAML often need them. */
+static const char *take_expression(KilnValueParser *parser, size_t end)
+{
+    size_t start = parser->at + 1;
+    char *text, *inner;
+
+    parser->at = end--;
+    while (start < end && strchr(" \t\r\n", parser->text[start]) != NULL)
+        start++;
+    while (end > start && strchr(" \t\r\n", parser->text[end - 1]) != NULL)
+        end--;
+    text = kiln_arena_strndup(parser->maker.arena, parser->text + start, end - start);
+    if (text == NULL || (*text != '\'' && *text != '"'))
+        return text;
+    inner = kiln_arena_strdup(parser->maker.arena, text);
+    return inner != NULL && unquote(text, inner) == end - start ? inner : text;
+}
+
+static KilnConfigNode *node_of_value(const KilnMaker *maker, const KilnExprValue *value)
+{
+    const KilnNumber number = { value->type == KILN_SCALAR_FLOAT, value->i, value->f };
+    const char *text = value->text;
+
+    if (value->type == KILN_SCALAR_INT || value->type == KILN_SCALAR_FLOAT)
+        return kiln_number_node(maker, &number);
+    if (value->type == KILN_SCALAR_BOOL)
+        text = value->i != 0 ? "true" : "false";
+    else if (value->type == KILN_SCALAR_NULL)
+        text = "null";
+    return kiln_node_scalar(maker, value->type, text);
+}
+
+KilnStatus kiln_eval_call(KilnValueParser *parser, size_t start, const KilnConfigNode **ret)
+{
+    KilnExpression expression = { .around = parser, .err = parser->err };
+    size_t end = kiln_value_skip_interpolation(parser->text, start);
+    KilnExprValue value;
+    KilnConfigNode *result;
+
+    if (end == 0)
+        return kiln_value_fail(parser, start, "'${' is not closed by '}'");
+    expression.text = take_expression(parser, end);
+    if (expression.text == NULL)
+        return kiln_error_nomem(parser->err, end - start);
+    value = evaluate(&expression);
+    if (expression.status < 0)
+        return expression.status;
+    if (expression.missing != NULL) {
+        *ret = expression.missing;
+        return KILN_OK;
+    }
+    result = node_of_value(&parser->maker, &value);
+    if (result == NULL)
+        return kiln_error_nomem(parser->err, sizeof(*result));
+    result->parent = parser->node->parent;
+    *ret = result;
+    return KILN_OK;
 }

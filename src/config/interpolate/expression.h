@@ -1,9 +1,9 @@
-/* Expressions of ${eval:...}. expression.c parses them, expression_math.c has their operators
- * and functions, expression_eval.c evaluates them. */
+/* Expressions of ${eval:...}. expression.c reads and evaluates them in one go, expression_math.c
+ * has their operators and functions. */
 #ifndef KILN_CONFIG_INTERPOLATE_EXPRESSION_H
 #define KILN_CONFIG_INTERPOLATE_EXPRESSION_H
 
-#include "config/tree/tree.h"
+#include "config/override/value.h"
 
 #define KILN_EXPRESSION_BYTES 4096
 #define KILN_EXPRESSION_DEPTH 64
@@ -16,23 +16,17 @@ typedef struct KilnExprValue {
     const char *text; /* of STR */
 } KilnExprValue;
 
-typedef enum KilnExprKind {
-    KILN_EXPR_TEXT,      /* quoted text, in `name`; may hold ${...} */
-    KILN_EXPR_REFERENCE, /* ${...} at `at` */
-    KILN_EXPR_CALL,      /* a function, or an operator other than the lazy ones below */
-    KILN_EXPR_LITERAL,   /* a number, true, false, null: `value` */
-    KILN_EXPR_AND,
-    KILN_EXPR_OR,
-    KILN_EXPR_IF /* args[0] if args[1] else args[2] */
-} KilnExprKind;
-
-typedef struct KilnExpr KilnExpr;
-
-/* The text of an expression, which messages quote. */
-typedef struct KilnExprSource {
+/* State of evaluating an expression. */
+typedef struct KilnExpression {
     const char *text;
+    size_t at; /* of the next token */
+    int depth;
+    int skips; /* operands around `at` that do not count: they are read, but not computed */
+    const KilnValueParser *around; /* the text that holds the expression */
+    const KilnConfigNode *missing; /* a reference gave ???, so the result is ??? too */
+    KilnStatus status;             /* of the first failure, which ends computing */
     KilnError *err;
-} KilnExprSource;
+} KilnExpression;
 
 /* The precedence of operators, from the weakest to the strongest; a sign binds weaker than **:
  * -2 ** 2 is -4. */
@@ -48,42 +42,38 @@ enum {
     KILN_BINDS_POWER
 };
 
+typedef struct KilnExprCall KilnExprCall;
+
 /* A row in the tables of operators and functions. */
 typedef struct KilnExprFunction {
     const char *name;
-    size_t min_args, max_args; /* max_args 0: any number */
+    size_t min_args, max_args; /* max_args 0: any number, two at a time from the left */
     bool numbers_only;
     const char *usage; /* of a function: "a number" */
-    /* Computes expr->value from the values of expr->args. */
-    KilnStatus (*run)(const KilnExprSource *source, KilnExpr *expr);
-    int precedence;    /* of an operator: KILN_BINDS_* */
-    KilnExprKind kind; /* of an operator */
+    /* NULL for `and` and `or`, whose result is one of the operands. */
+    KilnExprValue (*run)(KilnExpression *expression, const KilnExprCall *call);
+    int precedence; /* of an operator: KILN_BINDS_* */
 } KilnExprFunction;
 
-struct KilnExpr {
-    KilnExprKind kind;
+struct KilnExprCall {
+    const KilnExprFunction *function;
     size_t at; /* in the expression's text */
-    const char *name;
-    const KilnExprFunction *function; /* of a call; NULL: no function has that name */
-    KilnExpr **args;
-    size_t n_args, args_capacity;
-    KilnExprValue value; /* of a literal; of others when evaluated */
+    size_t n_args;
+    KilnExprValue args[2];
 };
-
-/* The tree of source->text, in the arena. Quotes around the whole expression do not count:
- * overrides and YAML often need them; source->text loses them. */
-KILN_NODISCARD KilnStatus kiln_expression_parse(KilnArena *arena, KilnExprSource *source,
-                                                KilnExpr **ret);
-/* Set a message that shows the expression, with a caret under the character `at`. */
-KilnStatus kiln_expression_fail(const KilnExprSource *source, size_t at, KilnStatus status,
-                                const char *format, ...) KILN_PRINTF(4, 5);
 
 /* The operators, up to a row without a name. */
 extern const KilnExprFunction kiln_expr_operators[];
 /* Function of that name; NULL: none. */
 const KilnExprFunction *kiln_expr_function(const char *name);
-/* Run a call whose args are evaluated: checks their number and types first. */
-KILN_NODISCARD KilnStatus kiln_expr_call(const KilnExprSource *source, KilnExpr *call);
+/* Fail with the names of the functions. */
+KilnExprValue kiln_expr_unknown_function(KilnExpression *expression, const char *name, size_t at);
+/* The result of a call, after checks of the number and types of its arguments. */
+KilnExprValue kiln_expr_call(KilnExpression *expression, const KilnExprCall *call);
 bool kiln_expr_value_is_true(const KilnExprValue *value);
+/* Set the expression's status, and a message that shows the expression, with a caret under the
+ * character `at`; does nothing after a failure. Returns null. */
+KilnExprValue kiln_expression_fail(KilnExpression *expression, size_t at, KilnStatus status,
+                                   const char *format, ...) KILN_PRINTF(4, 5);
 
 #endif

@@ -7,9 +7,6 @@
 #include "base/text.h"
 #include "config/interpolate/expression.h"
 
-#define FAIL(source, expr, status, ...)                                                            \
-    kiln_expression_fail(source, (expr)->at, status, __VA_ARGS__)
-
 /* ---- Values ------------------------------------------------------------------------ */
 
 static KilnExprValue of_int(int64_t i)
@@ -72,9 +69,9 @@ static const char *type_name(const KilnExprValue *value)
 
 /* ---- Arithmetic -------------------------------------------------------------------- */
 
-static KilnStatus overflow(const KilnExprSource *source, const KilnExpr *expr)
+static KilnExprValue overflow(KilnExpression *expression, const KilnExprCall *call)
 {
-    return FAIL(source, expr, KILN_E_RANGE, "the result is too large");
+    return kiln_expression_fail(expression, call->at, KILN_E_RANGE, "the result is too large");
 }
 
 static bool power_of_ints(int64_t base, int64_t exponent, int64_t *ret)
@@ -107,15 +104,13 @@ static bool compute_ints(const char *sign, int64_t a, int64_t b, int64_t *ret)
 {
     int64_t quotient, remainder;
 
-    if (strcmp(sign, "**") == 0)
-        return power_of_ints(a, b, ret);
     switch (*sign) {
     case '+':
         return !__builtin_add_overflow(a, b, ret);
     case '-':
         return !__builtin_sub_overflow(a, b, ret);
     case '*':
-        return !__builtin_mul_overflow(a, b, ret);
+        return sign[1] == '*' ? power_of_ints(a, b, ret) : !__builtin_mul_overflow(a, b, ret);
     default: /* // and % */
         *ret = 0;
         if (a == INT64_MIN && b == -1)
@@ -147,55 +142,44 @@ static double divide_floats(double a, double b, bool want_remainder)
 
 static double compute_floats(const char *sign, double a, double b)
 {
-    if (strcmp(sign, "**") == 0)
-        return pow(a, b);
-    if (strcmp(sign, "/") == 0)
-        return a / b;
     switch (*sign) {
     case '+':
         return a + b;
     case '-':
         return a - b;
     case '*':
-        return a * b;
+        return sign[1] == '*' ? pow(a, b) : a * b;
     default:
-        return divide_floats(a, b, *sign == '%');
+        return strcmp(sign, "/") == 0 ? a / b : divide_floats(a, b, *sign == '%');
     }
 }
 
-/* Integers stay integers, except with / and a negative power. */
-static KilnStatus compute(const KilnExprSource *source, KilnExpr *expr, const char *sign,
-                          const KilnExprValue *a, const KilnExprValue *b)
+/* Integers stay integers, except with / and a negative power. A sign multiplies by 1 or -1. */
+static KilnExprValue run_arithmetic(KilnExpression *expression, const KilnExprCall *call)
 {
-    double x = as_float(a), y = as_float(b), result;
+    const char *sign = call->n_args == 2 ? call->function->name : "*";
+    KilnExprValue a = call->args[0], b = call->args[1];
+
+    if (call->n_args == 1)
+        b = of_int(*call->function->name == '-' ? -1 : 1);
+
+    double x = as_float(&a), y = as_float(&b), result;
     bool power = strcmp(sign, "**") == 0, divides = *sign == '/' || *sign == '%';
 
     if ((divides && y == 0) || (power && x == 0 && y < 0))
-        return FAIL(source, expr, KILN_E_RANGE, "division by zero");
-    if (is_int(a) && is_int(b) && strcmp(sign, "/") != 0 && !(power && b->i < 0)) {
-        expr->value = of_int(0);
-        return compute_ints(sign, a->i, b->i, &expr->value.i) ? KILN_OK : overflow(source, expr);
+        return kiln_expression_fail(expression, call->at, KILN_E_RANGE, "division by zero");
+    if (is_int(&a) && is_int(&b) && strcmp(sign, "/") != 0 && !(power && b.i < 0)) {
+        KilnExprValue whole = of_int(0);
+
+        return compute_ints(sign, a.i, b.i, &whole.i) ? whole : overflow(expression, call);
     }
     result = compute_floats(sign, x, y);
     if (isfinite(x) && isfinite(y) && isnan(result))
-        return FAIL(source, expr, KILN_E_RANGE,
-                    "a negative number to the power of a fraction is no real number");
-    if (isfinite(x) && isfinite(y) && isinf(result))
-        return overflow(source, expr);
-    expr->value = of_float(result);
-    return KILN_OK;
-}
-
-static KilnStatus run_arithmetic(const KilnExprSource *source, KilnExpr *expr)
-{
-    return compute(source, expr, expr->name, &expr->args[0]->value, &expr->args[1]->value);
-}
-
-static KilnStatus run_sign(const KilnExprSource *source, KilnExpr *expr)
-{
-    const KilnExprValue factor = of_int(*expr->name == '-' ? -1 : 1);
-
-    return compute(source, expr, "*", &factor, &expr->args[0]->value);
+        return kiln_expression_fail(expression, call->at, KILN_E_RANGE,
+                                    "a negative number to the power of a fraction is no real "
+                                    "number");
+    return isfinite(x) && isfinite(y) && isinf(result) ? overflow(expression, call)
+                                                       : of_float(result);
 }
 
 /* ---- Comparisons --------------------------------------------------------------------- */
@@ -218,96 +202,74 @@ static bool is_equal(const KilnExprValue *a, const KilnExprValue *b)
     return a->type == KILN_SCALAR_NULL || strcmp(a->text, b->text) == 0;
 }
 
-/* Less than, equal to or greater than 0; an error for values without an order. */
-static KilnStatus compare(const KilnExprSource *source, const KilnExpr *expr,
-                          const KilnExprValue *a, const KilnExprValue *b, int *ret)
+static KilnExprValue run_equality(KilnExpression *expression, const KilnExprCall *call)
 {
+    (void)expression;
+    return of_bool(is_equal(&call->args[0], &call->args[1]) == (*call->function->name == '='));
+}
+
+/* < <= > >=, and the extremes: max(a, b) is b if b > a. */
+static KilnExprValue run_order(KilnExpression *expression, const KilnExprCall *call)
+{
+    const KilnExprValue *a = &call->args[0], *b = &call->args[1];
+    const char *name = call->function->name;
+    int cmp;
+
     if (is_number(a) && is_number(b))
-        *ret = compare_numbers(a, b);
+        cmp = compare_numbers(a, b);
     else if (a->type == KILN_SCALAR_STR && b->type == KILN_SCALAR_STR)
-        *ret = strcmp(a->text, b->text);
+        cmp = strcmp(a->text, b->text);
     else
-        return FAIL(source, expr, KILN_E_TYPE, "%s and %s have no order", type_name(a),
-                    type_name(b));
-    return KILN_OK;
+        return kiln_expression_fail(expression, call->at, KILN_E_TYPE, "%s and %s have no order",
+                                    type_name(a), type_name(b));
+    return of_bool(!is_nan(a) && !is_nan(b) &&
+                   ((*name == '<' ? cmp < 0 : cmp > 0) || (name[1] == '=' && cmp == 0)));
 }
 
-static KilnStatus run_equality(const KilnExprSource *source, KilnExpr *expr)
+static KilnExprValue run_extreme(KilnExpression *expression, const KilnExprCall *call)
 {
-    bool equal = is_equal(&expr->args[0]->value, &expr->args[1]->value);
+    static const KilnExprFunction less = { .name = "<" }, greater = { .name = ">" };
+    const KilnExprValue *best = &call->args[0], *other = &call->args[1];
+    KilnExprCall order = { .at = call->at, .n_args = 2, .args = { *other, *best } };
 
-    (void)source;
-    expr->value = of_bool(equal == (*expr->name == '='));
-    return KILN_OK;
+    if (call->n_args == 1)
+        return *best;
+    order.function = strcmp(call->function->name, "min") == 0 ? &less : &greater;
+    return run_order(expression, &order).i != 0 ? *other : *best;
 }
 
-static KilnStatus run_order(const KilnExprSource *source, KilnExpr *expr)
+static KilnExprValue run_not(KilnExpression *expression, const KilnExprCall *call)
 {
-    const KilnExprValue *a = &expr->args[0]->value, *b = &expr->args[1]->value;
-    const char *sign = expr->name;
-    int cmp = 0;
-    KilnStatus status = compare(source, expr, a, b, &cmp);
-
-    expr->value = of_bool(!is_nan(a) && !is_nan(b) &&
-                          ((*sign == '<' ? cmp < 0 : cmp > 0) || (sign[1] == '=' && cmp == 0)));
-    return status;
-}
-
-static KilnStatus run_not(const KilnExprSource *source, KilnExpr *expr)
-{
-    (void)source;
-    expr->value = of_bool(!kiln_expr_value_is_true(&expr->args[0]->value));
-    return KILN_OK;
+    (void)expression;
+    return of_bool(!kiln_expr_value_is_true(&call->args[0]));
 }
 
 /* ---- Functions ----------------------------------------------------------------------- */
 
-static KilnStatus run_extreme(const KilnExprSource *source, KilnExpr *expr)
+static KilnExprValue run_abs(KilnExpression *expression, const KilnExprCall *call)
 {
-    bool smallest = strcmp(expr->name, "min") == 0;
-    KilnExprValue best = expr->args[0]->value;
-
-    for (size_t i = 1; i < expr->n_args; i++) {
-        const KilnExprValue *arg = &expr->args[i]->value;
-        int cmp = 0;
-        KilnStatus status = compare(source, expr, arg, &best, &cmp);
-
-        if (status < 0)
-            return status;
-        if (!is_nan(arg) && !is_nan(&best) && (smallest ? cmp < 0 : cmp > 0))
-            best = *arg;
-    }
-    expr->value = best;
-    return KILN_OK;
-}
-
-static KilnStatus run_abs(const KilnExprSource *source, KilnExpr *expr)
-{
-    const KilnExprValue *arg = &expr->args[0]->value;
+    const KilnExprValue *arg = &call->args[0];
 
     if (is_int(arg) && arg->i == INT64_MIN)
-        return overflow(source, expr);
-    expr->value = is_int(arg) ? of_int(arg->i < 0 ? -arg->i : arg->i) : of_float(fabs(arg->f));
-    return KILN_OK;
+        return overflow(expression, call);
+    return is_int(arg) ? of_int(arg->i < 0 ? -arg->i : arg->i) : of_float(fabs(arg->f));
 }
 
-static KilnStatus set_int(const KilnExprSource *source, KilnExpr *expr, double value)
+static KilnExprValue to_int(KilnExpression *expression, const KilnExprCall *call, double value)
 {
-    if (!(value >= -9223372036854775808.0 && value < 9223372036854775808.0))
-        return FAIL(source, expr, KILN_E_RANGE, "%s: the number does not fit an integer",
-                    expr->name);
-    expr->value = of_int((int64_t)value);
-    return KILN_OK;
+    if (value >= -9223372036854775808.0 && value < 9223372036854775808.0)
+        return of_int((int64_t)value);
+    return kiln_expression_fail(expression, call->at, KILN_E_RANGE,
+                                "%s: the number does not fit an integer", call->function->name);
 }
 
-static KilnStatus run_floor(const KilnExprSource *source, KilnExpr *expr)
+static KilnExprValue run_floor(KilnExpression *expression, const KilnExprCall *call)
 {
-    const KilnExprValue *arg = &expr->args[0]->value;
+    const KilnExprValue *arg = &call->args[0];
 
-    expr->value = of_int(arg->i);
     if (is_int(arg))
-        return KILN_OK;
-    return set_int(source, expr, *expr->name == 'f' ? floor(arg->f) : ceil(arg->f));
+        return of_int(arg->i);
+    return to_int(expression, call, *call->function->name == 'f' ? floor(arg->f) : ceil(arg->f));
 }
 
 /* To a multiple of 10 ** -digits, halves to the even one. False: it does not fit. */
@@ -347,59 +309,54 @@ static double round_float(double value, int64_t digits)
     return result;
 }
 
-static KilnStatus run_round(const KilnExprSource *source, KilnExpr *expr)
+static KilnExprValue run_round(KilnExpression *expression, const KilnExprCall *call)
 {
-    const KilnExprValue *arg = &expr->args[0]->value;
-    const KilnExprValue *digits = expr->n_args == 2 ? &expr->args[1]->value : NULL;
+    const KilnExprValue *arg = &call->args[0], *digits = &call->args[1];
+    KilnExprValue whole = of_int(0);
 
-    if (digits != NULL && !is_int(digits))
-        return FAIL(source, expr, KILN_E_TYPE, "round: the number of digits must be an integer");
-    if (is_int(arg)) {
-        expr->value = of_int(0);
-        return round_int(arg->i, digits != NULL ? digits->i : 0, &expr->value.i)
-                   ? KILN_OK
-                   : overflow(source, expr);
-    }
-    if (digits == NULL)
-        return set_int(source, expr, nearbyint(arg->f));
-    expr->value = of_float(round_float(arg->f, digits->i));
-    return KILN_OK;
+    if (call->n_args == 2 && !is_int(digits))
+        return kiln_expression_fail(expression, call->at, KILN_E_TYPE,
+                                    "round: the number of digits must be an integer");
+    if (!is_int(arg))
+        return call->n_args == 2 ? of_float(round_float(arg->f, digits->i))
+                                 : to_int(expression, call, nearbyint(arg->f));
+    return round_int(arg->i, call->n_args == 2 ? digits->i : 0, &whole.i)
+               ? whole
+               : overflow(expression, call);
 }
 
 /* ---- Tables -------------------------------------------------------------------------- */
 
 /* An operator stands before those that its name begins with. */
 const KilnExprFunction kiln_expr_operators[] = {
-    { "-", 1, 1, true, NULL, run_sign, KILN_BINDS_SIGN, KILN_EXPR_CALL },
-    { "+", 1, 1, true, NULL, run_sign, KILN_BINDS_SIGN, KILN_EXPR_CALL },
-    { "not", 1, 1, false, NULL, run_not, KILN_BINDS_NOT, KILN_EXPR_CALL },
-    { "if", 2, 2, false, NULL, NULL, KILN_BINDS_IF, KILN_EXPR_IF },
-    { "or", 2, 2, false, NULL, NULL, KILN_BINDS_OR, KILN_EXPR_OR },
-    { "and", 2, 2, false, NULL, NULL, KILN_BINDS_AND, KILN_EXPR_AND },
-    { "<=", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
-    { ">=", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
-    { "==", 2, 2, false, NULL, run_equality, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
-    { "!=", 2, 2, false, NULL, run_equality, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
-    { "<", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
-    { ">", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON, KILN_EXPR_CALL },
-    { "+", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_SUM, KILN_EXPR_CALL },
-    { "-", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_SUM, KILN_EXPR_CALL },
-    { "**", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_POWER, KILN_EXPR_CALL },
-    { "*", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
-    { "//", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
-    { "/", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
-    { "%", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT, KILN_EXPR_CALL },
+    { "-", 1, 1, true, NULL, run_arithmetic, KILN_BINDS_SIGN },
+    { "+", 1, 1, true, NULL, run_arithmetic, KILN_BINDS_SIGN },
+    { "not", 1, 1, false, NULL, run_not, KILN_BINDS_NOT },
+    { "or", 2, 2, false, NULL, NULL, KILN_BINDS_OR },
+    { "and", 2, 2, false, NULL, NULL, KILN_BINDS_AND },
+    { "<=", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON },
+    { ">=", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON },
+    { "==", 2, 2, false, NULL, run_equality, KILN_BINDS_COMPARISON },
+    { "!=", 2, 2, false, NULL, run_equality, KILN_BINDS_COMPARISON },
+    { "<", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON },
+    { ">", 2, 2, false, NULL, run_order, KILN_BINDS_COMPARISON },
+    { "+", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_SUM },
+    { "-", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_SUM },
+    { "**", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_POWER },
+    { "*", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT },
+    { "//", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT },
+    { "/", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT },
+    { "%", 2, 2, true, NULL, run_arithmetic, KILN_BINDS_PRODUCT },
     { .name = NULL },
 };
 
 static const KilnExprFunction functions[] = {
-    { "min", 1, 0, false, "one value or more", run_extreme, 0, KILN_EXPR_CALL },
-    { "max", 1, 0, false, "one value or more", run_extreme, 0, KILN_EXPR_CALL },
-    { "round", 1, 2, true, "a number and the digits after the point", run_round, 0,
-      KILN_EXPR_CALL },
-    { "abs", 1, 1, true, "a number", run_abs, 0, KILN_EXPR_CALL },
-    { "floor", 1, 1, true, "a number", run_floor, 0, KILN_EXPR_CALL },
-    { "ceil", 1, 1, true, "a number", run_floor, 0, KILN_EXPR_CALL },
+    { "min", 1, 0, false, "one value or more", run_extreme, 0 },
+    { "max", 1, 0, false, "one value or more", run_extreme, 0 },
+    { "round", 1, 2, true, "a number and the digits after the point", run_round, 0 },
+    { "abs", 1, 1, true, "a number", run_abs, 0 },
+    { "floor", 1, 1, true, "a number", run_floor, 0 },
+    { "ceil", 1, 1, true, "a number", run_floor, 0 },
 };
 
 const KilnExprFunction *kiln_expr_function(const char *name)
@@ -410,43 +367,40 @@ const KilnExprFunction *kiln_expr_function(const char *name)
     return NULL;
 }
 
-static KilnStatus unknown_function(const KilnExprSource *source, const KilnExpr *call)
+KilnExprValue kiln_expr_unknown_function(KilnExpression *expression, const char *name, size_t at)
 {
     const char *names[KILN_COUNT(functions)], *near;
 
     for (size_t i = 0; i < KILN_COUNT(functions); i++)
         names[i] = functions[i].name;
-    near = kiln_nearest(call->name, names, KILN_COUNT(names));
-    return FAIL(source, call, KILN_E_KEY,
-                "there is no function '%.64s'%s%s%s; there are min, max, round, abs, floor, ceil",
-                call->name, near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                near != NULL ? "?" : "");
+    near = kiln_nearest(name, names, KILN_COUNT(names));
+    return kiln_expression_fail(
+        expression, at, KILN_E_KEY,
+        "there is no function '%.64s'%s%s%s; there are min, max, round, abs, floor, ceil", name,
+        near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
 }
 
-static KilnStatus needs_numbers(const KilnExprSource *source, const KilnExpr *call)
+static KilnExprValue needs_numbers(KilnExpression *expression, const KilnExprCall *call)
 {
-    const KilnExprValue *a = &call->args[0]->value;
-    const KilnExprValue *b = call->n_args > 1 ? &call->args[1]->value : a;
+    const KilnExprValue *a = &call->args[0], *b = &call->args[call->n_args - 1];
     bool text = a->type == KILN_SCALAR_STR || b->type == KILN_SCALAR_STR;
 
-    return FAIL(source, call, KILN_E_TYPE, "%s needs %s, got %s%s%s%s", call->name,
-                a == b ? "a number" : "numbers", type_name(a), a == b ? "" : " and ",
-                a == b ? "" : type_name(b),
-                text ? "; ${oc.decode:...} turns text into a number" : "");
+    return kiln_expression_fail(expression, call->at, KILN_E_TYPE, "%s needs %s, got %s%s%s%s",
+                                call->function->name, a == b ? "a number" : "numbers", type_name(a),
+                                a == b ? "" : " and ", a == b ? "" : type_name(b),
+                                text ? "; ${oc.decode:...} turns text into a number" : "");
 }
 
-KilnStatus kiln_expr_call(const KilnExprSource *source, KilnExpr *call)
+KilnExprValue kiln_expr_call(KilnExpression *expression, const KilnExprCall *call)
 {
     const KilnExprFunction *function = call->function;
     size_t n = call->n_args;
 
-    if (function == NULL)
-        return unknown_function(source, call);
     if (n < function->min_args || (function->max_args > 0 && n > function->max_args))
-        return FAIL(source, call, KILN_E_USAGE, "%s takes %s, got %zu argument%s", call->name,
-                    function->usage, n, n == 1 ? "" : "s");
-    for (size_t i = 0; i < n && function->numbers_only; i++)
-        if (!is_number(&call->args[i]->value))
-            return needs_numbers(source, call);
-    return function->run(source, call);
+        return kiln_expression_fail(expression, call->at, KILN_E_USAGE,
+                                    "%s takes %s, got %zu argument%s", function->name,
+                                    function->usage, n, n == 1 ? "" : "s");
+    if (function->numbers_only && (!is_number(&call->args[0]) || !is_number(&call->args[n - 1])))
+        return needs_numbers(expression, call);
+    return function->run(expression, call);
 }

@@ -1,5 +1,5 @@
 /* Resolves interpolations: ${a.b}, ${.x}, and text with them. Resolvers such as ${oc.env:X} are
- * in resolvers.c, ${eval:...} in expression_eval.c. */
+ * in resolvers.c, ${eval:...} in expression.c. */
 #include "config/interpolate/interpolate.h"
 
 #include <string.h>

@@ -39,7 +39,7 @@ KILN_NODISCARD KilnStatus kiln_resolve_interpolation(KilnValueParser *parser,
 KILN_NODISCARD KilnStatus kiln_resolver_call(const KilnValueParser *parser, const char *name,
                                              const KilnConfigNode *arguments,
                                              const KilnConfigNode **ret);
-/* The value of ${eval:...} (expression_eval.c). The ${ is at `start`, the colon at parser->at,
+/* The value of ${eval:...} (expression.c). The ${ is at `start`, the colon at parser->at,
  * which moves past the closing brace. */
 KILN_NODISCARD KilnStatus kiln_eval_call(KilnValueParser *parser, size_t start,
                                          const KilnConfigNode **ret);

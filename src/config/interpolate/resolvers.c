@@ -1,7 +1,7 @@
 /* The resolvers: ${oc.env:X}, ${oc.select:key,default}, ${oc.decode:text}, ${oc.create:[1,2]},
  * ${oc.deprecated:key}, ${oc.dict.keys:key}, ${oc.dict.values:key}, ${now:%Y}, ${kiln:run.dir}.
  * Their table is at the end; to add a resolver, add a function and a row. ${eval:...} is in
- * expression_eval.c. */
+ * expression.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
