@@ -299,7 +299,7 @@ static KilnStatus diff(const char *const *words, bool *ret_differ, KilnError *er
     if (status >= 0)
         status = find(words[1], &paths[1], err);
     if (status >= 0)
-        status = kiln_differences_folders("", paths[0], paths[1], &found, err);
+        status = kiln_differences_folders(paths[0], paths[1], &found, err);
     if (status >= 0 && found.count == 0)
         printf("equal\n");
     else if (status >= 0 && !found.text.failed && found.text.data != NULL)
@@ -307,7 +307,7 @@ static KilnStatus diff(const char *const *words, bool *ret_differ, KilnError *er
     if (status >= 0 && found.count > found.most)
         printf("and %zu more\n", found.count - found.most);
     *ret_differ = status >= 0 && found.count > 0;
-    kiln_text_release(&found.text);
+    kiln_differences_release(&found);
     free(paths[0]);
     free(paths[1]);
     return status;

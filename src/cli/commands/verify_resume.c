@@ -1,6 +1,5 @@
 /* kiln verify-resume: kills and resumes runs, and compares their checkpoints and logs with those of
- * an undisturbed run. cli/verify/kill_points.h chooses the kill points, cli/verify/differences.h
- * compares. */
+ * an undisturbed run (cli/verify/differences.h). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +22,9 @@
 #include "cli/help/selection.h"
 #include "cli/screen/screen.h"
 #include "cli/verify/differences.h"
-#include "cli/verify/kill_points.h"
+#include "kiln/rng.h"
 #include "kiln/run.h"
+#include "train/report/live_page.h"
 #include "train/run/run_options.h"
 
 enum {
@@ -37,16 +37,54 @@ enum {
 static const double poll_s = 2e-4;  /* between two polls of a run */
 static const double patience = 50.; /* a run hangs after so many times the undisturbed run's time */
 
+typedef enum Point {
+    KILL_ANY,        /* uniform over the time of the run */
+    KILL_EPOCH,      /* in an epoch of training */
+    KILL_VALIDATION, /* while it validates */
+    KILL_SAVING,     /* while a checkpoint is written */
+    KILL_GROUP,      /* between the batches of one optimizer step */
+    KILL_FIRST,      /* before the first checkpoint */
+    KILL_TEST,       /* in the final test */
+    KILL_AGAIN,      /* anywhere, and again while it is resumed */
+    POINTS
+} Point;
+
+static const char *const point_names[POINTS] = {
+    [KILL_ANY] = "at any time",
+    [KILL_EPOCH] = "in an epoch",
+    [KILL_VALIDATION] = "in validation",
+    [KILL_SAVING] = "while saving",
+    [KILL_GROUP] = "in a group of batches",
+    [KILL_FIRST] = "before a checkpoint",
+    [KILL_TEST] = "in the final test",
+    [KILL_AGAIN] = "again when resumed",
+};
+
+/* What the undisturbed run does: its seconds, the seconds until its first checkpoint, its steps. */
+typedef struct Profile {
+    double seconds, saved;
+    int64_t steps;
+} Profile;
+
+/* When to kill: after a time, or at a kill point from some step on. */
+typedef struct Target {
+    Point point;
+    double after; /* seconds; < 0: at the kill point */
+    int64_t step;
+} Target;
+
 typedef struct Verdict {
+    bool reached; /* by the undisturbed run */
     int64_t kills, equal, differ, failed, missed;
 } Verdict;
 
 typedef struct Check {
     const KilnArgs *args;
-    char program[4096], folder[64], run[96], undisturbed[96], log[96];
-    char last[128]; /* the last word of a run's command */
-    KilnRunProfile profile;
-    Verdict by[KILN_KILL_COUNT];
+    const char **command; /* `train FLAGS`, with room for words; owned */
+    size_t n_flags;
+    char folder[64], run[96], undisturbed[96], log[96];
+    Profile profile;
+    Verdict by[POINTS];
     int64_t wanted, done;
     double began;
     KilnConsole console;
@@ -54,79 +92,121 @@ typedef struct Check {
     KilnText failures;
 } Check;
 
+/* ---- Kill points ------------------------------------------------------------------------ */
+
+static Target draw_target(Point point, const Profile *profile, KilnRng *rng)
+{
+    const double share = (double)kiln_rng_uniform(rng);
+    Target target = { .point = point, .after = -1.0 };
+
+    if (point == KILL_ANY || point == KILL_AGAIN)
+        target.after = share * profile->seconds;
+    else if (point == KILL_FIRST)
+        target.after = share * (profile->saved > 0.0 ? profile->saved : profile->seconds);
+    else
+        target.step = (int64_t)(share * (double)profile->steps);
+    return target;
+}
+
+/* KILL_ANY, KILL_AGAIN and KILL_FIRST have a time. */
+static bool is_at(Point point, const KilnLiveSnapshot *live)
+{
+    switch (point) {
+    case KILL_EPOCH:
+        return live->at.phase == KILN_LIVE_FIT;
+    case KILL_VALIDATION:
+        return live->at.phase == KILN_LIVE_VALIDATE;
+    case KILL_SAVING:
+        return live->saving > 0;
+    case KILL_GROUP:
+        return live->at.phase == KILN_LIVE_FIT && live->at.in_group > 0;
+    case KILL_TEST:
+        return live->at.phase == KILN_LIVE_TEST;
+    default:
+        return true;
+    }
+}
+
+/* `live` is the live status (NULL: none yet), `seconds` after the start of the run. */
+static bool is_reached(const Target *target, double seconds, const KilnLiveSnapshot *live)
+{
+    if (target->after >= 0.0)
+        return seconds >= target->after;
+    return live != NULL && live->at.step >= target->step && is_at(target->point, live);
+}
+
+/* Record the live status of the undisturbed run. */
+static void note_status(Check *check, double seconds, const KilnLiveSnapshot *live)
+{
+    Profile *profile = &check->profile;
+
+    for (int i = 0; i < POINTS; i++)
+        check->by[i].reached |= is_at((Point)i, live);
+    if (profile->saved <= 0.0 && live->saving > 0)
+        profile->saved = seconds;
+    if (live->at.step > profile->steps)
+        profile->steps = live->at.step;
+}
+
 /* ---- A run ------------------------------------------------------------------------------ */
 
-static void pause_for(double seconds)
+static void add_flags(Check *check, const char *flag, const char *const *values)
 {
-    const struct timespec time = { .tv_nsec = (long)(1e9 * seconds) };
-
-    nanosleep(&time, NULL);
+    for (; *values != NULL; values++) {
+        check->command[check->n_flags++] = flag;
+        check->command[check->n_flags++] = *values;
+    }
 }
 
-/* In the child: execute `words`, with output to the log. */
-static void execute(const Check *check, char *const *words)
+static KilnStatus make_command(Check *check, KilnError *err)
 {
-    int log = open(check->log, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    int nothing = open("/dev/null", O_RDONLY);
+    const KilnArgs *args = check->args;
+    const size_t room = args->n_words + 4 * KILN_MAX_REPEATED + 8;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (log < 0 || nothing < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0 || dup2(nothing, 0) < 0)
-        _exit(127);
-    execv(check->program, words);
-    _exit(127);
-}
-
-static size_t add_flag(const char **words, size_t n, const char *flag, const char *value)
-{
-    if (value == NULL)
-        return n;
-    words[n] = flag;
-    words[n + 1] = value;
-    return n + 2;
+    if ((check->command = calloc(room, sizeof(*check->command))) == NULL)
+        return kiln_error_nomem(err, room * sizeof(*check->command));
+    check->command[check->n_flags++] = "train";
+    add_flags(check, "--plugin", args->plugins);
+    add_flags(check, "--config-dir", args->config_dirs);
+    add_flags(check, "--config-path", (const char *const[]) { args->config_path, NULL });
+    add_flags(check, "--config-name", (const char *const[]) { args->config_name, NULL });
+    return KILN_OK;
 }
 
 /* Start a run in a child process: `train FLAGS WORDS kiln.run.dir=RUN`, or `train FLAGS
- * resume=RUN`. */
-static pid_t start(Check *check, bool resumes)
+ * resume=RUN`. Its output goes to the log. */
+static pid_t start(const Check *check, bool resumes)
 {
-    const KilnArgs *args = check->args;
-    const char **words = calloc(args->n_words + 4 * KILN_MAX_REPEATED + 8, sizeof(*words));
-    size_t n = 0;
+    const char **word = check->command + check->n_flags;
+    char last[128];
+    const pid_t child = fork();
 
-    if (words == NULL)
-        return -1;
-    words[n++] = check->program;
-    words[n++] = "train";
-    for (size_t i = 0; args->plugins[i] != NULL; i++)
-        n = add_flag(words, n, "--plugin", args->plugins[i]);
-    for (size_t i = 0; args->config_dirs[i] != NULL; i++)
-        n = add_flag(words, n, "--config-dir", args->config_dirs[i]);
-    if (!resumes) {
-        n = add_flag(words, n, "--config-path", args->config_path);
-        n = add_flag(words, n, "--config-name", args->config_name);
-    }
-    for (size_t i = 0; i < args->n_words && !resumes; i++)
-        words[n++] = args->words[i];
-    snprintf(check->last, sizeof(check->last), "%s=%s", resumes ? "resume" : "kiln.run.dir",
-             check->run);
-    words[n] = check->last;
-    pid_t child = fork();
-    if (child == 0)
-        execute(check, (char *const *)words);
-    free(words);
-    return child;
+    if (child != 0)
+        return child;
+    for (size_t i = 0; i < check->args->n_words && !resumes; i++)
+        *word++ = check->args->words[i];
+    snprintf(last, sizeof(last), "%s=%s", resumes ? "resume" : "kiln.run.dir", check->run);
+    *word = last;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int log = open(check->log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (log >= 0 && nothing >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0 && dup2(nothing, 0) >= 0)
+        execv("/proc/self/exe", (char *const *)check->command);
+    _exit(127);
 }
 
 /* How a run ended. */
 typedef enum End { END_WELL, END_KILLED, END_FAILED, END_HUNG, END_STOPPED } End;
 
-/* Wait for a run's end, and kill it at `target` (NULL: never). `profile` (NULL: none) records what
- * the run does. */
-static End watch(const Check *check, pid_t child, const KilnKillTarget *target,
-                 KilnRunProfile *profile)
+/* Start or resume a run, wait for its end, and kill it at `target`; NULL: never, it is the
+ * undisturbed run, or one that is resumed. */
+static End run(Check *check, bool resumes, const Target *target)
 {
+    const struct timespec pause = { .tv_nsec = (long)(1e9 * poll_s) };
+    const bool undisturbed = check->profile.seconds <= 0.0;
     const double began = kiln_clock();
-    const double longest = profile != NULL ? INFINITY : patience * check->profile.seconds + 60.0;
+    const double longest = undisturbed ? INFINITY : patience * check->profile.seconds + 60.0;
+    const pid_t child = start(check, resumes);
     int status = 0;
     KilnLiveSnapshot live;
 
@@ -135,108 +215,97 @@ static End watch(const Check *check, pid_t child, const KilnKillTarget *target,
         const bool is_live = kiln_live_page_read(check->run, &live, NULL) >= 0 &&
                              live.run.pid == child;
 
-        if (waitpid(child, &status, WNOHANG) == child)
-            return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL : END_FAILED;
-        if (is_live && profile != NULL)
-            kiln_run_profile_note(profile, seconds, &live);
-        const bool reached = target != NULL &&
-                             kiln_kill_target_reached(target, seconds, is_live ? &live : NULL);
+        if (child < 0 || waitpid(child, &status, WNOHANG) == child)
+            return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL
+                                                                              : END_FAILED;
+        if (is_live && undisturbed)
+            note_status(check, seconds, &live);
+        const bool reached = target != NULL && is_reached(target, seconds, is_live ? &live : NULL);
         if (reached || seconds > longest || *check->stop != 0) {
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
             return *check->stop != 0 ? END_STOPPED : reached ? END_KILLED : END_HUNG;
         }
-        pause_for(poll_s);
+        nanosleep(&pause, NULL);
     }
 }
 
 /* ---- One kill ------------------------------------------------------------------------------ */
 
-static void note_failure(Check *check, KilnKillPoint point, const char *what, const char *detail)
+static void note_failure(Check *check, Point point, const char *what, const char *detail)
 {
     kiln_text_printf(&check->failures, "kill %lld, %s: %s\n%s", (long long)check->done + 1,
-                     kiln_kill_point_name(point), what, detail);
+                     point_names[point], what, detail);
 }
 
 /* The end of the runs' output, owned by the caller. */
 static char *end_of_log(const Check *check)
 {
     enum { TAIL = 600 };
-    char *text = NULL, *end;
+    char *text = NULL;
     size_t size = 0;
 
     if (kiln_file_read(check->log, (size_t)1 << 26, &text, &size, NULL) < 0)
         return kiln_strdup("");
-    end = kiln_strdup(text + (size > TAIL ? size - TAIL : 0));
-    free(text);
-    return end;
+    if (size > TAIL)
+        memmove(text, text + size - TAIL, TAIL + 1);
+    return text;
 }
 
 /* Start a run and kill it at a kill point. Tries again with an earlier target when the run ends
  * first. */
-static End kill_once(Check *check, KilnKillPoint point, KilnRng *rng, KilnError *err)
+static End kill_once(Check *check, Point point, KilnRng *rng, KilnError *err)
 {
-    KilnKillTarget target = kiln_kill_target_draw(point, &check->profile, rng);
+    Target target = draw_target(point, &check->profile, rng);
+    End end = END_WELL;
 
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES && end == END_WELL; i++) {
         if (kiln_path_remove(check->run, err) < 0 || kiln_path_remove(check->log, err) < 0)
             return END_FAILED;
-        End end = watch(check, start(check, false), &target, NULL);
-        if (end != END_WELL)
-            return end;
+        end = run(check, false, &target);
         target.step /= 2;
-        target.after = target.after >= 0.0 ? target.after * 0.8 : -1.0;
+        target.after *= target.after >= 0.0 ? 0.8 : 1.0;
     }
-    return END_WELL;
+    return end;
 }
 
-/* Resume the run until it ends, with more kills for KILN_KILL_AGAIN. A run that was killed before
- * it had a config is started again. */
-static End resume(Check *check, KilnKillPoint point, int *kills, KilnRng *rng)
+/* Resume the run until it ends, with more kills for KILL_AGAIN. A run that was killed before it had
+ * a config is started again. */
+static End resume(Check *check, Point point, int *kills, KilnRng *rng)
 {
     char config[128];
     End end = END_KILLED;
 
     snprintf(config, sizeof(config), "%s/.kiln/config.yaml", check->run);
     while (end == END_KILLED) {
-        const bool again = point == KILN_KILL_AGAIN && *kills < MOST_KILLS;
-        const KilnKillTarget target = kiln_kill_target_draw(KILN_KILL_ANY, &check->profile, rng);
+        const bool again = point == KILL_AGAIN && *kills < MOST_KILLS;
+        const Target target = draw_target(KILL_ANY, &check->profile, rng);
 
-        end = watch(check, start(check, kiln_is_file(config)), again ? &target : NULL, NULL);
+        end = run(check, kiln_is_file(config), again ? &target : NULL);
         *kills += end == END_KILLED;
     }
     return end;
 }
 
 /* Compare the resumed run with the undisturbed one. */
-static KilnStatus judge(Check *check, KilnKillPoint point, bool *ret_equal, KilnError *err)
+static KilnStatus compare(Check *check, Point point, bool *ret_equal, KilnError *err)
 {
     KilnDifferences found = { .most = SHOWN, .sides = { "undisturbed run", "resumed run" } };
-    char a[128], b[128];
-
-    snprintf(a, sizeof(a), "%s/checkpoints", check->undisturbed);
-    snprintf(b, sizeof(b), "%s/checkpoints", check->run);
-    KilnStatus status = kiln_differences_folders("checkpoints/", a, b, &found, err);
-    if (status >= 0)
-        status = kiln_differences_logs(check->undisturbed, check->run, &found, err);
+    KilnStatus status = kiln_differences_runs(check->undisturbed, check->run, &found, err);
 
     *ret_equal = found.count == 0;
     if (status >= 0 && found.count > 0)
         note_failure(check, point,
                      "the resumed run differs:", found.text.failed ? "" : found.text.data);
-    kiln_text_release(&found.text);
+    kiln_differences_release(&found);
     return status;
 }
 
-static KilnStatus stopped(KilnError *err)
-{
-    return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
-}
-
 /* Kill and resume one run, and count the result. */
-static KilnStatus try_point(Check *check, KilnKillPoint point, uint64_t number, KilnError *err)
+static KilnStatus try_point(Check *check, Point point, uint64_t number, KilnError *err)
 {
     Verdict *verdict = &check->by[point];
+    KilnStatus status = KILN_OK;
     char *log = NULL;
     int kills = 1;
     bool equal = false;
@@ -244,21 +313,19 @@ static KilnStatus try_point(Check *check, KilnKillPoint point, uint64_t number, 
 
     kiln_rng_init(&rng, SEED, KILN_RNG_USER, 0, number);
     End end = kill_once(check, point, &rng, err);
-    if (end == END_WELL) {
-        verdict->missed++;
+    verdict->missed += end == END_WELL;
+    if (end == END_WELL)
         return KILN_OK;
-    }
     if (end == END_KILLED)
         end = resume(check, point, &kills, &rng);
     if (end == END_STOPPED)
-        return stopped(err);
-    verdict->kills += kills;
-    KilnStatus status = KILN_OK;
+        return KILN_E_INTERRUPTED;
     if (end == END_WELL)
-        status = judge(check, point, &equal, err);
+        status = compare(check, point, &equal, err);
     else if ((log = end_of_log(check)) != NULL)
         note_failure(check, point, end == END_HUNG ? "the run hangs:" : "the run fails:", log);
     free(log);
+    verdict->kills += kills;
     verdict->failed += end != END_WELL;
     verdict->equal += equal ? kills : 0;
     verdict->differ += end == END_WELL && !equal ? kills : 0;
@@ -286,11 +353,13 @@ static void show_progress(const Check *check)
 static KilnStatus run_undisturbed(Check *check, KilnError *err)
 {
     const double began = kiln_clock();
-    const End end = watch(check, start(check, false), NULL, &check->profile);
+    const End end = run(check, false, NULL);
+    char seconds[KILN_UNIT_TEXT];
 
-    check->profile.seconds = kiln_clock() - began;
+    check->began = kiln_clock();
+    check->profile.seconds = check->began - began;
     if (end == END_STOPPED)
-        return stopped(err);
+        return KILN_E_INTERRUPTED;
     if (end != END_WELL) {
         char *log = end_of_log(check);
 
@@ -300,6 +369,9 @@ static KilnStatus run_undisturbed(Check *check, KilnError *err)
     }
     if (rename(check->run, check->undisturbed) != 0)
         return kiln_error_errno(err, check->undisturbed);
+    printf("undisturbed: %lld steps in %s\n", (long long)check->profile.steps,
+           kiln_seconds_text(check->profile.seconds, seconds));
+    fflush(stdout);
     return KILN_OK;
 }
 
@@ -310,18 +382,18 @@ static KilnStatus run_killed(Check *check, KilnError *err)
     int64_t missed = 0;
 
     for (uint64_t number = 0; check->done < check->wanted && status >= 0; number++) {
-        const KilnKillPoint point = (KilnKillPoint)(number % KILN_KILL_COUNT);
+        const Point point = (Point)(number % POINTS);
         const int64_t before = check->done;
 
-        if (!check->profile.has[point] || check->by[point].missed > 2)
-            continue;
-        show_progress(check);
-        status = try_point(check, point, number, err);
+        if (check->by[point].reached && check->by[point].missed <= 2) {
+            show_progress(check);
+            status = try_point(check, point, number, err);
+        }
         missed = check->done > before ? 0 : missed + 1;
-        if (missed > 2 * (int64_t)KILN_KILL_COUNT)
-            return kiln_error_set(err, KILN_E_IO,
-                                  "the runs end before they can be killed: give one that takes "
-                                  "seconds");
+        if (missed > 3 * (int64_t)POINTS && status >= 0)
+            status = kiln_error_set(err, KILN_E_IO,
+                                    "the runs end before they can be killed: give one that takes "
+                                    "seconds");
     }
     if (check->console.terminal)
         fputs("\r\033[K", stderr);
@@ -333,17 +405,14 @@ static bool print_table(const Check *check)
     Verdict all = { 0 };
 
     printf("%-24s %6s %6s %6s %6s\n", "killed", "kills", "equal", "differ", "failed");
-    for (int i = 0; i < KILN_KILL_COUNT; i++) {
+    for (int i = 0; i < POINTS; i++) {
         const Verdict *one = &check->by[i];
 
-        if (!check->profile.has[i]) {
-            printf("%-24s      - (this run does not reach it)\n",
-                   kiln_kill_point_name((KilnKillPoint)i));
-            continue;
-        }
-        printf("%-24s %6lld %6lld %6lld %6lld\n", kiln_kill_point_name((KilnKillPoint)i),
-               (long long)one->kills, (long long)one->equal, (long long)one->differ,
-               (long long)one->failed);
+        if (one->reached)
+            printf("%-24s %6lld %6lld %6lld %6lld\n", point_names[i], (long long)one->kills,
+                   (long long)one->equal, (long long)one->differ, (long long)one->failed);
+        else
+            printf("%-24s      - (this run does not reach it)\n", point_names[i]);
         all.kills += one->kills;
         all.equal += one->equal;
     }
@@ -378,15 +447,12 @@ static void find_clock(void *ctx, const KilnConfigNode *node, const char *path,
         check->found = "train_time_interval of model_checkpoint";
 }
 
-static KilnStatus check_config(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config,
-                               void *ctx, KilnError *err)
+static KilnStatus check_config(KilnConfig *config, const KilnRegistry *registry, KilnError *err)
 {
     ClockCheck clocks = { .config = config };
     KilnOptions options = { 0 };
     KilnStatus status = kiln_options_read(config, &options, err);
 
-    (void)args;
-    (void)ctx;
     if (status < 0)
         return status;
     kiln_selection_visit(config, registry, find_clock, &clocks);
@@ -409,69 +475,49 @@ static KilnStatus check_config(KilnArgs *args, const KilnRegistry *registry, Kil
 
 /* ---- The command -------------------------------------------------------------------- */
 
-static KilnStatus prepare(Check *check, KilnArgs *args, KilnError *err)
+static KilnStatus prepare(Check *check, KilnError *err)
 {
-    const char *tmp = getenv("TMPDIR");
+    const char *tmp = getenv("TMPDIR"), *count = check->args->count;
 
     check->wanted = KILLS;
-    if (args->count != NULL &&
-        (kiln_parse_i64(args->count, &check->wanted, NULL) < 0 || check->wanted < 1))
-        return kiln_error_set(err, KILN_E_USAGE, "-n %s: expected a number of kills", args->count);
-    if (args->multirun || kiln_args_take(args, "resume") != NULL)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "give the arguments of one run: no -m, no resume=");
-    if (snprintf(check->folder, sizeof(check->folder), "%s/kiln-verify-XXXXXX",
-                 tmp != NULL && strlen(tmp) < 32 ? tmp : "/tmp") < 0 ||
-        mkdtemp(check->folder) == NULL)
+    if (count != NULL && (kiln_parse_i64(count, &check->wanted, NULL) < 0 || check->wanted < 1))
+        return kiln_error_set(err, KILN_E_USAGE, "-n %s: expected a number of kills", count);
+    snprintf(check->folder, sizeof(check->folder), "%s/kiln-verify-XXXXXX",
+             tmp != NULL && strlen(tmp) < 32 ? tmp : "/tmp");
+    if (mkdtemp(check->folder) == NULL)
         return kiln_error_errno(err, check->folder);
-    ssize_t n = readlink("/proc/self/exe", check->program, sizeof(check->program) - 1);
-    if (n <= 0)
-        return kiln_error_errno(err, "/proc/self/exe");
-    check->program[n] = '\0';
     snprintf(check->run, sizeof(check->run), "%s/run", check->folder);
     snprintf(check->undisturbed, sizeof(check->undisturbed), "%s/undisturbed", check->folder);
     snprintf(check->log, sizeof(check->log), "%s/log", check->folder);
-    return KILN_OK;
+    return make_command(check, err);
 }
 
-static KilnStatus verify(Check *check, KilnError *err)
+static KilnStatus verify(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config,
+                         void *ctx, KilnError *err)
 {
-    char seconds[KILN_UNIT_TEXT];
-    KilnStatus status = run_undisturbed(check, err);
+    Check check = { .args = args,
+                    .console = kiln_screen_console(stderr),
+                    .stop = kiln_screen_catch_signals().stop };
+    KilnStatus status = check_config(config, registry, err);
 
-    if (status < 0)
-        return status;
-    printf("undisturbed: %lld steps in %s\n", (long long)check->profile.steps,
-           kiln_seconds_text(check->profile.seconds, seconds));
-    fflush(stdout);
-    check->began = kiln_clock();
-    return run_killed(check, err);
-}
-
-int kiln_command_verify_resume(KilnArgs *args)
-{
-    Check check = { .args = args, .console = kiln_screen_console(stderr) };
-    KilnError err = { 0 };
-    bool good = false;
-    /* Checked here, so that errors are reported once, as train reports them. */
-    const int refused = kiln_command_run(args, true, check_config, NULL);
-
-    if (refused != 0)
-        return refused;
-    check.stop = kiln_screen_catch_signals().stop;
-    KilnStatus status = prepare(&check, args, &err);
+    (void)ctx;
     if (status >= 0)
-        status = verify(&check, &err);
+        status = prepare(&check, err);
     if (status >= 0)
-        good = print_table(&check);
-    else
-        kiln_screen_error(args->command, &err);
-    if (status >= 0 && !good)
+        status = run_undisturbed(&check, err);
+    if (status >= 0)
+        status = run_killed(&check, err);
+    const bool differs = status >= 0 && !print_table(&check);
+    if (differs)
         printf("the runs of the last kill are in %s\n", check.folder);
     else if (check.folder[0] != '\0')
         (void)!kiln_path_remove(check.folder, NULL);
     kiln_text_release(&check.failures);
-    if (status == KILN_E_INTERRUPTED)
-        return kiln_screen_signal_status();
-    return status < 0 ? kiln_screen_exit_status(status) : good ? 0 : 1;
+    free(check.command);
+    return differs ? KILN_E_IO : status; /* the table is the message */
+}
+
+int kiln_command_verify_resume(KilnArgs *args)
+{
+    return kiln_command_run(args, true, verify, NULL);
 }

@@ -4,23 +4,27 @@
 
 #include "base/text.h"
 
-/* The differences between two folders, a line each. */
+/* The differences between two folders, a line each. Zeroed, with `most` and `sides` set, it is
+ * ready; the caller releases it. */
 typedef struct KilnDifferences {
     KilnText text;
     size_t count, most;   /* differences found; lines at most */
     const char *sides[2]; /* the folders' names in messages: "first" and "second" */
+    KilnArena arena;      /* of paths and keys */
+    KilnStatus status;    /* an error ends the comparison */
+    KilnError *err;
 } KilnDifferences;
 
-/* Compare two folders with all that is in them: tensors with their largest difference, keys of the
- * config and of state.json, other files by their bytes, links by their targets. `where` is the text
- * before each line: "" or "checkpoints/". KILN_E_IO, KILN_E_FORMAT: a file cannot be read. */
-KILN_NODISCARD KilnStatus kiln_differences_folders(const char *where, const char *a, const char *b,
+/* Compare two folders with all that is in them: tensors with their largest difference, keys of
+ * config.yaml and state.json, loggers' files without wall-clock times and measurements, which
+ * differ between runs, other files by their bytes, links by their targets. KILN_E_IO,
+ * KILN_E_FORMAT: a file cannot be read. */
+KILN_NODISCARD KilnStatus kiln_differences_folders(const char *a, const char *b,
                                                    KilnDifferences *found, KilnError *err);
-/* Compare the loggers' files in two run folders: metrics.csv, metrics.jsonl and TensorBoard's
- * events, without wall-clock times and measurements, which differ between runs. */
-KILN_NODISCARD KilnStatus kiln_differences_logs(const char *a, const char *b,
+/* Compare what must be the same in two folders of equal runs: checkpoints, metrics.csv,
+ * metrics.jsonl and TensorBoard's events. */
+KILN_NODISCARD KilnStatus kiln_differences_runs(const char *a, const char *b,
                                                 KilnDifferences *found, KilnError *err);
-/* Add a difference. */
-void kiln_differences_add(KilnDifferences *found, const char *format, ...) KILN_PRINTF(2, 3);
+void kiln_differences_release(KilnDifferences *found);
 
 #endif
