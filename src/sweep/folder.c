@@ -7,6 +7,7 @@
 
 #include "base/system/file.h"
 #include "base/system/sync.h"
+#include "config/interpolate/interpolate.h"
 #include "sweep/sweep_state.h"
 
 enum { MAX_SWEEPS_A_SECOND = 1000 };
@@ -39,12 +40,7 @@ static bool is_free(const char *dir)
 /* Names with the time in it get a number when they are in use. */
 static bool is_timed(const KilnSweep *sweep)
 {
-    char *written = NULL;
-    bool timed = kiln_config_yaml(sweep->config, "kiln.sweep.dir", false, &written, NULL) >= 0 &&
-                 strstr(written, "${now") != NULL;
-
-    free(written);
-    return timed;
+    return kiln_config_uses_time(sweep->config, "kiln.sweep.dir");
 }
 
 static KilnStatus set_dir(KilnSweep *sweep, KilnText *name, KilnError *err)

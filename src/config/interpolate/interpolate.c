@@ -456,6 +456,15 @@ KilnStatus kiln_config_resolve(const KilnConfig *config, const KilnConfigNode *n
     return kiln_resolve_node(&resolution, node, ret);
 }
 
+bool kiln_config_uses_time(const KilnConfig *config, const char *key)
+{
+    KilnError err = { 0 };
+    KilnResolution resolution = { .config = config, .root = config->root, .err = &err };
+    const KilnConfigNode *node = NULL;
+
+    return kiln_resolve_path(&resolution, config->root, key, &node) >= 0 && resolution.used_time;
+}
+
 /* The node at `path`, or the first interpolation on the path. */
 static const KilnConfigNode *follow_path(const KilnConfigNode *node, const char *path)
 {

@@ -17,6 +17,7 @@ typedef struct KilnResolution {
     int depth;                       /* nodes within nodes */
     int nesting;                     /* interpolations within interpolations and resolvers */
     size_t steps;
+    bool used_time; /* ${now:...} */
     KilnError *err;
 } KilnResolution;
 
@@ -35,6 +36,8 @@ KILN_NODISCARD KilnStatus kiln_resolve_path(KilnResolution *resolution, const Ki
 /* The value of the interpolation ${...} at parser->at, which moves past it. */
 KILN_NODISCARD KilnStatus kiln_resolve_interpolation(KilnValueParser *parser,
                                                      const KilnConfigNode **ret);
+/* Does the value at `key` depend on ${now:...}, also through other values? */
+bool kiln_config_uses_time(const KilnConfig *config, const char *key);
 /* Call a resolver (resolvers.c) with a list of resolved arguments. */
 KILN_NODISCARD KilnStatus kiln_resolver_call(const KilnValueParser *parser, const char *name,
                                              const KilnConfigNode *arguments,

@@ -292,6 +292,7 @@ static KilnStatus run_now(const Call *call, const KilnConfigNode **ret)
 
     if (status < 0)
         return status;
+    call->resolution->used_time = true;
     if (*format != '\0' && strftime(text, sizeof(text), format, started) == 0)
         return kiln_error_set(call->err, KILN_E_RANGE,
                               "now: '%s' makes a text that is empty or too long", format);

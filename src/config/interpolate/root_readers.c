@@ -7,136 +7,91 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
-#include "kiln/array.h"
 #include "config/defaults/group_files.h"
 #include "config/composed.h"
 
 /* ---- Text ------------------------------------------------------------------------ */
 
-/* Does a path begin at `p`: `lr` in "..lr", but not in "optimizer.lr"? */
-static bool is_first(const char *text, const char *p)
+/* Is a name that begins at `p` a key: after "${", or after a resolver that takes keys? */
+static bool is_key(const char *text, const char *p)
 {
-    while (p > text && p[-1] == '.')
-        p--;
-    return p == text || (!kiln_is_word(p[-1]) && p[-1] != ']' && p[-1] != '}');
-}
-
-/* Does a resolver that takes keys, "oc.select:", end at `p`? */
-static bool takes_keys(const char *text, const char *p)
-{
-    static const char *const names[] = { "select", "deprecated", "keys", "values" };
+    static const char *const before[] = { "${", "select:", "deprecated:", "keys:", "values:" };
 
     while (p > text && p[-1] == ' ')
         p--;
-    if (p == text || *--p != ':')
-        return false;
-    for (size_t i = 0; i < KILN_COUNT(names); i++) {
-        size_t length = strlen(names[i]);
+    for (size_t i = 0; i < KILN_COUNT(before); i++) {
+        size_t length = strlen(before[i]);
 
-        if ((size_t)(p - text) >= length && strncmp(p - length, names[i], length) == 0)
+        if ((size_t)(p - text) >= length && strncmp(p - length, before[i], length) == 0)
             return true;
     }
     return false;
 }
 
-/* The "${" at `p` computes part of a name: could that be the key? */
-static bool may_become(const char *text, const char *p, const char *key)
-{
-    const char *start = p;
-
-    while (start > text && kiln_is_word(start[-1]))
-        start--;
-    if (start < p)
-        return is_first(text, start) && strncmp(start, key, (size_t)(p - start)) == 0;
-    return (p - text >= 2 && p[-1] == '{' && p[-2] == '$') || takes_keys(text, p);
-}
-
+/* Goes from path to path. One that "${" continues is computed: could the key be its first name? */
 static bool text_reads(const char *text, const char *key)
 {
     size_t length = strlen(key);
     int depth = 0;
 
-    for (const char *p = strstr(text, "${"); p != NULL && *p != '\0'; p++) {
-        if (p[0] == '$' && p[1] == '{') {
-            if (depth++ > 0 && may_become(text, p, key))
-                return true;
+    for (const char *p = text; *p != '\0';) {
+        const char *path = p, *name = p + strspn(p, ".");
+        size_t n = 0;
+
+        while (kiln_is_word(name[n]))
+            n++;
+        while (kiln_is_word(*p) || (*p != '\0' && strchr(".[]", *p) != NULL))
             p++;
-        } else if (*p == '}' && depth > 0) {
-            depth--;
-        } else if (depth > 0 && strncmp(p, key, length) == 0 && !kiln_is_word(p[length]) &&
-                   (p == text || !kiln_is_word(p[-1])) && is_first(text, p)) {
+        bool computed = p[0] == '$' && p[1] == '{', continues = path > text && path[-1] == '}';
+        bool whole = !computed || name + n < p;
+        if (depth > 0 && !continues && strncmp(name, key, n) == 0 &&
+            (n == length || (!whole && (n > 0 || is_key(text, path)))))
             return true;
-        }
+        depth += computed;
+        depth -= *p == '}' && depth > 0;
+        p += computed ? 2 : *p != '\0';
     }
     return false;
 }
 
-/* ---- Texts ----------------------------------------------------------------------- */
+/* ---- Trees ----------------------------------------------------------------------- */
 
-static void add_text(KilnReads *reads, const char *text, const char *top)
+/* Does anything in the node, with overridden values, read the key? Items that a list shares with
+ * its history count only once. */
+static bool node_reads(const KilnConfigNode *node, const char *key)
 {
-    if (!KILN_RESERVE(reads->items, reads->capacity, reads->count + 1)) {
-        reads->failed = true;
-        return;
+    bool seen = false;
+
+    for (; node != NULL; seen = node->shared, node = node->replaced) {
+        if (kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION) && text_reads(node->text, key))
+            return true;
+        for (size_t i = 0; i < node->count && !seen; i++)
+            if (node_reads(node->entries[i].value, key))
+                return true;
     }
-    reads->items[reads->count++] = (KilnRead) { text, top };
+    return false;
 }
 
-/* Everything in the root's key `top`, with overridden values; items that a list shares with its
- * history only once. */
-static void add_node(KilnReads *reads, const KilnConfigNode *node, const char *top)
-{
-    bool added = false;
-
-    for (; node != NULL; added = node->shared, node = node->replaced) {
-        if (kiln_node_is_scalar(node, KILN_SCALAR_INTERPOLATION))
-            add_text(reads, node->text, top);
-        for (size_t i = 0; i < node->count && !added; i++)
-            add_node(reads, node->entries[i].value, top);
-    }
-}
-
-static void add_root(KilnReads *reads, const KilnConfigNode *root)
+static bool root_reads(const KilnConfigNode *root, const char *key)
 {
     for (size_t i = 0; i < root->count; i++)
-        add_node(reads, root->entries[i].value,
-                 root->entries[i].key != NULL ? root->entries[i].key : "");
+        if ((root->entries[i].key == NULL || strcmp(root->entries[i].key, key) != 0) &&
+            node_reads(root->entries[i].value, key))
+            return true;
+    return false;
 }
 
-static void visit_file(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
+static bool file_reads(const KilnConfigFile *file, const char *key)
 {
-    KilnReads *reads = ctx;
-    bool global = file->package != NULL ? strcmp(file->package, "_global_") == 0
-                                        : strchr(file->path, '/') == NULL;
-    const char *top = file->package != NULL ? file->package : file->path;
+    const char *package = file->package != NULL ? file->package : file->path;
+    size_t n = strcspn(package, "/.");
 
-    top = kiln_arena_strndup(reads->files->arena, top, strcspn(top, "/."));
-    reads->failed |= top == NULL;
-    (void)group, (void)option;
-    if (file->content == NULL || top == NULL)
-        return;
-    if (global)
-        add_root(reads, file->content);
-    else
-        add_node(reads, file->content, top);
+    if (file->content == NULL)
+        return false;
+    if (file->package != NULL ? strcmp(package, "_global_") == 0 : strchr(package, '/') == NULL)
+        return root_reads(file->content, key);
+    return !(strncmp(package, key, n) == 0 && key[n] == '\0') && node_reads(file->content, key);
 }
-
-static void read_files(KilnReads *reads)
-{
-    KilnConfig *files = calloc(1, sizeof(*files));
-
-    reads->files = files;
-    reads->failed |= files == NULL;
-    if (files == NULL)
-        return;
-    files->arena = &files->storage;
-    files->search = (KilnSearch) { .arena = files->arena,
-                                   .config = files,
-                                   .folders = reads->config->search.folders };
-    reads->failed |= kiln_search_walk(&files->search, "", visit_file, reads, NULL) == KILN_E_NOMEM;
-}
-
-/* ---- Queries --------------------------------------------------------------------- */
 
 static bool is_repeated(const KilnConfigNode *node)
 {
@@ -148,30 +103,46 @@ static bool is_repeated(const KilnConfigNode *node)
     return node->replaced != NULL && is_repeated(node->replaced);
 }
 
-static bool find(const KilnReads *reads, const char *key)
+/* ---- Queries --------------------------------------------------------------------- */
+
+static void ignore_file(void *ctx, const char *group, const char *option,
+                        const KilnConfigFile *file)
 {
-    for (size_t i = 0; i < reads->count; i++)
-        if (strcmp(reads->items[i].top, key) != 0 && text_reads(reads->items[i].text, key))
-            return true;
-    return reads->failed; /* unknown: no warning */
+    (void)ctx, (void)group, (void)option, (void)file; /* the search keeps it */
+}
+
+static KilnConfig *read_files(const KilnConfig *config)
+{
+    KilnConfig *files = calloc(1, sizeof(*files));
+
+    if (files == NULL)
+        return NULL;
+    files->arena = &files->storage;
+    files->search =
+        (KilnSearch) { .arena = files->arena, .config = files, .folders = config->search.folders };
+    if (kiln_search_walk(&files->search, "", ignore_file, NULL, NULL) < 0)
+        files->arena->failed = true; /* memory is out */
+    return files;
 }
 
 bool kiln_reads_key(KilnReads *reads, const KilnEntry *entry)
 {
-    if (reads->count == 0)
-        add_root(reads, reads->config->root);
-    if (is_repeated(entry->value) || find(reads, entry->key))
+    if (is_repeated(entry->value) || root_reads(reads->config->root, entry->key))
         return true;
     if (reads->files == NULL)
-        read_files(reads);
-    return find(reads, entry->key);
+        reads->files = read_files(reads->config);
+    if (reads->files == NULL || reads->files->arena->failed)
+        return true; /* unknown: no warning */
+    for (const KilnConfigFile *file = reads->files->search.files; file != NULL; file = file->next)
+        if (file_reads(file, entry->key))
+            return true;
+    return false;
 }
 
 void kiln_reads_release(KilnReads *reads)
 {
     kiln_config_free(reads->files);
-    free(reads->items);
-    *reads = (KilnReads) { .config = reads->config };
+    reads->files = NULL;
 }
 
 /* ---- Recorded configs ------------------------------------------------------------- */

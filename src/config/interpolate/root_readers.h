@@ -4,19 +4,10 @@
 
 #include "config/defaults/search_path.h"
 
-/* A text with ${...}. */
-typedef struct KilnRead {
-    const char *text;
-    const char *top; /* the root's key that it belongs to */
-} KilnRead;
-
-/* Those of a config and, when needed, of all files that it could select. */
+/* What may read: a config and, when needed, all files that it could select. */
 typedef struct KilnReads {
     const KilnConfig *config; /* borrowed; zero the rest */
     KilnConfig *files;
-    KilnRead *items;
-    size_t count, capacity;
-    bool failed; /* memory is out */
 } KilnReads;
 
 /* Does any ${...} outside of the root's key `entry` read it, or an alias repeat it? Searches the
