@@ -350,8 +350,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     *ret = (KilnDataSpec){
         .n_features = 2,
         .features = {
-            { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(state->height, state->width, 1) },
-            { .name = "label", .dtype = KILN_I32, .shape = KILN_SCALAR },
+            { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = KILN_SHAPE(state->height, state->width, 1) },
+            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .shape = KILN_SCALAR },
         },
         .n_classes = state->n_classes,
         .class_names = state->class_names,

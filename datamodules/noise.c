@@ -54,7 +54,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     if (size < 0 || size >= INT64_C(1) << 31)
         return kiln_error_set(err, KILN_E_RANGE,
                               "shape: an image of 2^31 numbers or more is too large");
-    state->image = (KilnFeature) { .name = "image", .dtype = KILN_F32, .shape = shape };
+    state->image =
+        (KilnFeature) { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = shape };
     state->n_classes = opts->classes;
     state->class_names = kiln_class_names_copy(NULL, opts->classes);
     state->noise = malloc((size_t)(size + SPARE) * sizeof(float));
@@ -73,7 +74,7 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     (void)err;
     *ret = (KilnDataSpec) {
         .n_features = 2,
-        .features = { state->image, { .name = "label", .dtype = KILN_I32 } },
+        .features = { state->image, { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 } },
         .n_classes = state->n_classes,
         .class_names = state->class_names,
     };

@@ -78,7 +78,7 @@ KILN_API const KilnComponent *kiln_instance_component(const KilnInstance *self);
 
 /* Raised with every change of a struct that components fill in or receive (KilnComponent, the
  * ...Ops, KilnFlat, ...). */
-#define KILN_ABI 5u
+#define KILN_ABI 6u
 #define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
 
 /* A plugin's description of itself; compared field by field with the program's. */

@@ -9,15 +9,33 @@
 
 #define KILN_MAX_FEATURES 8
 
+/* What a value is, and so what may read it; with the types and axes of one sample. Bits, since what
+ * a model takes may be of several kinds; a feature has exactly one. */
+typedef enum KilnContent {
+    KILN_IMAGE = 1,     /* f32 [height, width, channels] */
+    KILN_TOKENS = 2,    /* i32 [time] */
+    KILN_ROW = 4,       /* f32 or i32 [columns]: a row of a table */
+    KILN_VECTOR = 8,    /* f32 [features] */
+    KILN_SEQUENCE = 16, /* f32 [time, features] */
+    KILN_MAP = 32,      /* f32 or i32 [height, width, channels]: a value or vector per pixel */
+    KILN_LABEL = 64,    /* i32 or f32 [] or [k]: a target */
+    KILN_TEXT = 128,    /* strings on the host, for output; never in a step */
+} KilnContent;
+
+/* The name of one content ("image", "tokens", "row", ...); NULL for anything else. */
+KILN_API const char *kiln_content_name(unsigned content);
+
 /* One named part of a sample, e.g. "image" f32 [28, 28, 1] or "label" i32 []. */
 typedef struct KilnFeature {
     const char *name;
+    unsigned content; /* one KilnContent */
     KilnDType dtype;
     KilnShape shape; /* of one sample; batches add the batch axis first */
     /* The first axis varies with the sample (KilnDataset.length); shape has the longest. In a batch
      * all samples are padded with `pad` to one length. */
     bool varies;
     double pad;
+    int64_t n_ids; /* KILN_TOKENS: ids are from 0 to n_ids - 1, also those of `pad` */
 } KilnFeature;
 
 /* What a sample is. Pointers belong to the datamodule's state, or to the checkpoint that it was
@@ -31,6 +49,10 @@ typedef struct KilnDataSpec {
 
 /* The feature of that name; NULL if there is none. */
 KILN_API const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name);
+
+/* Check that each feature has a name of its own and one content, whose type and axes fit.
+ * KILN_E_SHAPE with the feature and what its content needs. */
+KILN_API KILN_NODISCARD KilnStatus kiln_spec_check(const KilnDataSpec *spec, KilnError *err);
 
 /* The feature "label": one i32 from 0 to n_classes - 1, or negative for samples that losses and
  * metrics may ignore. NULL if there is no such feature. */

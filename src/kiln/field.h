@@ -52,10 +52,10 @@ typedef enum KilnType {
  * components; a list or map is NULL with count 0 for null, and not NULL if it is empty. Without
  * `optional`, an empty list or map may be NULL. */
 typedef enum KilnShapeOf {
-    KILN_ONE,  /* one value: member `x` is the value itself */
-    KILN_LIST, /* a sequence: member `x` is a pointer, member `x_count` a size_t */
-    KILN_MAP   /* a mapping from free names, in file order: the same with pairs of key and
-                * value; a map of components is a list, without null entries */
+    KILN_ONE,    /* one value: member `x` is the value itself */
+    KILN_LIST,   /* a sequence: member `x` is a pointer, member `x_count` a size_t */
+    KILN_MAPPING /* a mapping from free names, in file order: the same with pairs of key and
+                  * value; a map of components is a list, without null entries */
 } KilnShapeOf;
 
 /* The items of maps of plain values. Keys are never NULL. */
@@ -145,14 +145,14 @@ typedef struct KilnField {
 #define KILN_MAP_(T, m, ctype, P)                                                                  \
     KILN_MEMBER_(T, m, P *), KILN_COUNT_(T, m),                                                    \
         .item_size = sizeof(ctype), .pair_size = sizeof(P), .value_offset = offsetof(P, value),    \
-        .shape = KILN_MAP
+        .shape = KILN_MAPPING
 /* The key must be text, and first. */
 #define KILN_PAIR_SIZE_(P)                                                                         \
     _Generic(((P *)0)->key, char * : sizeof(P) + 0 * sizeof(char[offsetof(P, key) == 0 ? 1 : -1]))
 #define KILN_STRUCT_MAP_(T, m, P)                                                                  \
     KILN_MEMBER_(T, m, P *), KILN_COUNT_(T, m),                                                    \
         .item_size = sizeof(((P *)0)->value), .pair_size = KILN_PAIR_SIZE_(P),                     \
-        .value_offset = offsetof(P, value), .shape = KILN_MAP
+        .value_offset = offsetof(P, value), .shape = KILN_MAPPING
 /* An options table, which must be the array itself: of a table that KILN_FIELD_END does not close
  * the length tells. Also a component's: KILN_FIELDS(fields) in its KilnComponent. */
 #define KILN_FIELDS(table) .fields = (table), .n_fields = sizeof(table) / sizeof((table)[0])
@@ -336,11 +336,11 @@ typedef struct KilnField {
     KILN_ROW_(KILN_LIST_(T, m, KilnInstance *), .optional = true, KILN_AS_(COMPONENT, dflt, text), \
               .component_kind = kind_)
 #define KILN_FIELD_COMPONENT_MAP(T, m, kind_, dflt, text)                                          \
-    KILN_ROW_(KILN_MEMBER_(T, m, KilnInstance **), KILN_COUNT_(T, m), .shape = KILN_MAP,           \
+    KILN_ROW_(KILN_MEMBER_(T, m, KilnInstance **), KILN_COUNT_(T, m), .shape = KILN_MAPPING,       \
               .item_size = sizeof(KilnInstance *), KILN_AS_(COMPONENT, dflt, text),                \
               .component_kind = kind_)
 #define KILN_FIELD_COMPONENT_MAP_OPT(T, m, kind_, dflt, text)                                      \
-    KILN_ROW_(KILN_MEMBER_(T, m, KilnInstance **), KILN_COUNT_(T, m), .shape = KILN_MAP,           \
+    KILN_ROW_(KILN_MEMBER_(T, m, KilnInstance **), KILN_COUNT_(T, m), .shape = KILN_MAPPING,       \
               .item_size = sizeof(KilnInstance *), .optional = true,                               \
               KILN_AS_(COMPONENT, dflt, text), .component_kind = kind_)
 

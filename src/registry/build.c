@@ -64,7 +64,7 @@ static KilnStatus find_nested(Builder *builder, const KilnField *field, char *ba
                               const KilnConfigNode *node, const char *path, KilnInstance *instance,
                               KilnError *err)
 {
-    bool map = field->shape == KILN_MAP;
+    bool map = field->shape == KILN_MAPPING;
     size_t stride = map ? field->pair_size : field->item_size;
     char *value = base + field->offset;
     KilnStatus status = KILN_OK;
@@ -125,8 +125,8 @@ static KilnStatus add_child(Builder *builder, KilnInstance *instance, const Slot
 
     if (entry != NULL)
         status = kiln_config_resolve(builder->config, entry->value, &node, err);
-    if (status < 0 || (kiln_node_is_null(node) &&
-                       (field->shape == KILN_MAP || (field->shape == KILN_ONE && field->optional))))
+    if (status < 0 || (kiln_node_is_null(node) && (field->shape == KILN_MAPPING ||
+                                                   (field->shape == KILN_ONE && field->optional))))
         return status;
     const char *path = child_path(builder, slot->path, field->name, entry, i);
     if (path == NULL)

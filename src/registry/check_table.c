@@ -217,7 +217,7 @@ static void check_option(KilnCheck *check, const KilnField *field, const Scope *
 {
     /* `callbacks: null` means none of them. */
     bool nullable = field->optional ||
-                    (field->shape == KILN_MAP && field->type == KILN_TYPE_COMPONENT);
+                    (field->shape == KILN_MAPPING && field->type == KILN_TYPE_COMPONENT);
     const KilnConfigNode *value = resolve(check, written);
     KilnError err;
 
@@ -225,7 +225,7 @@ static void check_option(KilnCheck *check, const KilnField *field, const Scope *
         return;
     if (field->shape == KILN_ONE) {
         check_one(check, field, scope, written, value);
-    } else if (value->kind == (field->shape == KILN_MAP ? KILN_NODE_MAP : KILN_NODE_LIST)) {
+    } else if (value->kind == (field->shape == KILN_MAPPING ? KILN_NODE_MAP : KILN_NODE_LIST)) {
         check_items(check, field, scope, written, value);
     } else if (kiln_node_is_scalar(value, KILN_SCALAR_MISSING)) {
         report_missing(check, scope, field, written, value);

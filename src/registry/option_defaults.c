@@ -115,7 +115,7 @@ static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *fie
 
     if (value == NULL)
         return;
-    if (field->type == KILN_TYPE_COMPONENT && have != NULL && field->shape == KILN_MAP &&
+    if (field->type == KILN_TYPE_COMPONENT && have != NULL && field->shape == KILN_MAPPING &&
         value->kind == KILN_NODE_MAP && have->kind == KILN_NODE_MAP) {
         for (size_t i = 0; i < value->count && walk->err.status == KILN_OK; i++) {
             const KilnConfigNode *there = kiln_node_get(have, value->entries[i].key);

@@ -30,7 +30,7 @@ static PluginFunction *plugin_function(void *library)
 
 /* Sizes of structs that plugins fill in or receive, for this KILN_ABI. When one of these fails, a
  * struct has changed: raise KILN_ABI (once between two releases), then write the new size here. */
-_Static_assert(KILN_ABI == 5, "new ABI: check all sizes below");
+_Static_assert(KILN_ABI == 6, "new ABI: check all sizes below");
 #define KILN_SIZE(T, bytes) _Static_assert(sizeof(T) == (bytes), #T " has a new size: see above")
 KILN_SIZE(KilnDataModuleOps, 80);
 KILN_SIZE(KilnModuleOps, 64);
@@ -51,7 +51,7 @@ KILN_SIZE(KilnFlat, 96);
 KILN_SIZE(KilnRecording, 40);
 KILN_SIZE(KilnOptimizers, 136);
 KILN_SIZE(KilnDataset, 48);
-KILN_SIZE(KilnDataSpec, 728);
+KILN_SIZE(KilnDataSpec, 792);
 KILN_SIZE(KilnLoading, 56);
 KILN_SIZE(KilnProgress, 40);
 KILN_SIZE(KilnMetric, 40);

@@ -103,7 +103,7 @@ static cyaml_schema_value_t pair_value(Schema *schema, const KilnField *field)
 
 static void many_values(Schema *schema, const KilnField *field, cyaml_schema_field_t *to)
 {
-    bool map = field->shape == KILN_MAP;
+    bool map = field->shape == KILN_MAPPING;
 
     if (schema->item_count == MOST_ITEMS) {
         schema->full = true;
@@ -179,7 +179,7 @@ static bool keep_empty(const KilnField *fields, char *base, const char **given);
 /* The struct at `at`, or each of a list or mapping of them. */
 static bool keep_empty_in(const KilnField *field, char *at, size_t count, const char **given)
 {
-    bool map = field->shape == KILN_MAP, good = true;
+    bool map = field->shape == KILN_MAPPING, good = true;
     size_t stride = map ? field->pair_size : field->item_size;
 
     for (size_t i = 0; at != NULL && i < count && good; i++)

@@ -108,7 +108,7 @@ KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *
 
     kiln_value_got(node, got, sizeof(got));
     return kiln_error_set(err, KILN_E_TYPE, "expected %s of %s%s%s, got %s",
-                          field->shape == KILN_MAP ? "a mapping" : "a list",
+                          field->shape == KILN_MAPPING ? "a mapping" : "a list",
                           component ? kiln_kind_name(field->component_kind)
                                     : kiln_type_info(field->type)->many,
                           component ? "s" : "", field->optional ? " or null" : "", got);

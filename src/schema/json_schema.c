@@ -163,7 +163,7 @@ static json_t *item_json(KilnJsonSchema *schema, const KilnField *field, bool nu
 /* A list or mapping of items, or an interpolation. */
 static json_t *many_json(KilnJsonSchema *schema, const KilnField *field)
 {
-    bool map = field->shape == KILN_MAP;
+    bool map = field->shape == KILN_MAPPING;
     json_t *item = item_json(schema, field, map || field->optional);
 
     return json_pack(

@@ -110,7 +110,7 @@ static void add_rows(Rows *rows, const KilnField *fields, const char *prefix)
 {
     /* "limits.", "rules[].", "rules.NAME." before the options of a struct */
     static const char *const ends[] = {
-        [KILN_ONE] = ".", [KILN_LIST] = "[].", [KILN_MAP] = ".NAME."
+        [KILN_ONE] = ".", [KILN_LIST] = "[].", [KILN_MAPPING] = ".NAME."
     };
 
     for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {

@@ -80,7 +80,7 @@ KilnField kiln_field_item(const KilnField *field)
     KilnField item = *field;
 
     /* null removes a component from a mapping. */
-    item.optional = field->type == KILN_TYPE_COMPONENT && field->shape == KILN_MAP;
+    item.optional = field->type == KILN_TYPE_COMPONENT && field->shape == KILN_MAPPING;
     item.shape = KILN_ONE;
     return item;
 }
@@ -125,7 +125,7 @@ static KilnStatus check_layout(const Table *table, const KilnField *f, KilnError
     size_t one = kiln_type_info(f->type)->size;
 
     if ((int)f->type < KILN_TYPE_END || f->type > KILN_TYPE_COMPONENT || (int)f->shape < KILN_ONE ||
-        f->shape > KILN_MAP)
+        f->shape > KILN_MAPPING)
         return bad(table, f, "kiln does not know its type or shape", err);
     if (f->item_size == 0 || (one != 0 && f->item_size != one))
         return bad(table, f, "the size of a value (item_size) is not its type's", err);
@@ -134,7 +134,7 @@ static KilnStatus check_layout(const Table *table, const KilnField *f, KilnError
         return bad(table, f, "its member is not within the options struct (opts_size)", err);
     if (f->shape != KILN_ONE && !inside(f->count_offset, sizeof(size_t), table->opts_size))
         return bad(table, f, "its count is not within the options struct (opts_size)", err);
-    if (f->shape == KILN_MAP && f->type != KILN_TYPE_COMPONENT &&
+    if (f->shape == KILN_MAPPING && f->type != KILN_TYPE_COMPONENT &&
         (f->value_offset < sizeof(char *) || !inside(f->value_offset, f->item_size, f->pair_size)))
         return bad(table, f, "key and value are not within a pair (pair_size)", err);
     return KILN_OK;
@@ -207,7 +207,7 @@ static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *
         return f->optional ? KILN_OK : kiln_error_set(err, KILN_E_TYPE, "null is not allowed");
     if (f->shape == KILN_LIST && node->kind != KILN_NODE_LIST)
         return kiln_error_set(err, KILN_E_TYPE, "expected a list");
-    if (f->shape == KILN_MAP && node->kind != KILN_NODE_MAP)
+    if (f->shape == KILN_MAPPING && node->kind != KILN_NODE_MAP)
         return kiln_error_set(err, KILN_E_TYPE, "expected a mapping");
     for (size_t i = 0; f->shape != KILN_ONE && i < node->count && status == KILN_OK; i++)
         status = check_default_value(&item, node->entries[i].value, err);

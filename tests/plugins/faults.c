@@ -1,5 +1,5 @@
-/* Components that fail in the middle of a run: a datamodule whose samples fail, wait, end their thread
- * or fill memory, and a logger that fails. */
+/* Components that fail in the middle of a run: a datamodule whose samples fail, wait, end their
+ * thread or fill memory, and a logger that fails. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -64,8 +64,11 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     (void)err;
     *ret = (KilnDataSpec) {
         .n_features = 2,
-        .features = { { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(1, SIZE, 1) },
-                      { .name = "label", .dtype = KILN_I32 } },
+        .features = { { .name = "image",
+                        .content = KILN_IMAGE,
+                        .dtype = KILN_F32,
+                        .shape = KILN_SHAPE(1, SIZE, 1) },
+                      { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 } },
         .n_classes = 2,
         .class_names = state->class_names,
     };

@@ -44,8 +44,11 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     (void)err;
     *ret = (KilnDataSpec) {
         .n_features = 2,
-        .features = { { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(4, 4, 1) },
-                      { .name = "label", .dtype = KILN_I32 } },
+        .features = { { .name = "image",
+                        .content = KILN_IMAGE,
+                        .dtype = KILN_F32,
+                        .shape = KILN_SHAPE(4, 4, 1) },
+                      { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 } },
         .n_classes = 2,
         .class_names = names,
     };

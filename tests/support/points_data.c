@@ -69,8 +69,8 @@ KilnStatus points_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     *ret = (KilnDataSpec) {
         .n_features = 2,
         .features = {
-            { .name = "x", .dtype = KILN_F32, .shape = { .rank = 1, .dim = { 2 } } },
-            { .name = "label", .dtype = KILN_I32 },
+            { .name = "x", .content = KILN_VECTOR, .dtype = KILN_F32, .shape = { .rank = 1, .dim = { 2 } } },
+            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
         },
         .n_classes = 2,
         .class_names = names,

@@ -99,7 +99,7 @@ static void placeholder(KilnText *text, const KilnField *field)
     KilnText value = { 0 };
 
     item.shape = KILN_ONE;
-    if (field->shape == KILN_MAP) {
+    if (field->shape == KILN_MAPPING) {
         const bool known = kiln_example_value(&value, &item) && !value.failed;
 
         kiln_text_printf(text, "{%s%s}", known ? "0:" : "", known ? value.data : "");

@@ -192,6 +192,19 @@ static bool read_dtype(const char *name, KilnDType *ret)
     return false;
 }
 
+/* Older checkpoints have no contents: their features were images, labels and vectors. */
+static unsigned read_content(const json_t *saved, const KilnFeature *feature)
+{
+    const char *name = json_string_value(json_object_get(saved, "content"));
+
+    for (unsigned bit = KILN_IMAGE; name != NULL && kiln_content_name(bit) != NULL; bit <<= 1)
+        if (strcmp(kiln_content_name(bit), name) == 0)
+            return bit;
+    if (strcmp(feature->name, "label") == 0)
+        return KILN_LABEL;
+    return feature->shape.rank == 3 ? KILN_IMAGE : KILN_VECTOR;
+}
+
 static bool read_feature(const json_t *saved, KilnFeature *feature)
 {
     const json_t *shape = json_object_get(saved, "shape");
@@ -201,6 +214,8 @@ static bool read_feature(const json_t *saved, KilnFeature *feature)
     if (feature->name == NULL || json_array_size(shape) > KILN_MAX_RANK ||
         !read_dtype(json_string_value(json_object_get(saved, "dtype")), &feature->dtype))
         return false;
+    feature->content = read_content(saved, feature);
+    feature->n_ids = json_integer_value(json_object_get(saved, "ids"));
     feature->varies = json_is_true(json_object_get(saved, "varies"));
     feature->pad = json_number_value(json_object_get(saved, "pad"));
     for (int axis = 0; axis < feature->shape.rank; axis++)

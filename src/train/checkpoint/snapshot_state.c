@@ -21,10 +21,12 @@ static json_t *spec_json(const KilnDataSpec *spec)
         for (int axis = 0; axis < spec->features[i].shape.rank; axis++)
             kiln_json_add(&shape, json_integer(spec->features[i].shape.dim[axis]));
         kiln_json_add(&features,
-                      json_pack("{s:s, s:s, s:o, s:b, s:f}", "name", spec->features[i].name,
-                                "dtype", kiln_dtype_name(spec->features[i].dtype), "shape", shape,
-                                "varies", (int)spec->features[i].varies, "pad",
-                                spec->features[i].pad));
+                      json_pack("{s:s, s:s, s:I, s:s, s:o, s:b, s:f}", "name",
+                                spec->features[i].name, "content",
+                                kiln_content_name(spec->features[i].content), "ids",
+                                (json_int_t)spec->features[i].n_ids, "dtype",
+                                kiln_dtype_name(spec->features[i].dtype), "shape", shape, "varies",
+                                (int)spec->features[i].varies, "pad", spec->features[i].pad));
     }
     for (int64_t i = 0; i < spec->n_classes; i++)
         kiln_json_add(&classes, kiln_json_text(spec->class_names[i]));

@@ -345,6 +345,8 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         status = KILN_CALLED(trainer->datamodule, "spec",
                              data_ops(trainer)->spec(trainer->datamodule, &trainer->data.spec, err),
                              err);
+    if (status >= 0)
+        status = kiln_spec_check(&trainer->data.spec, err);
     if (status < 0)
         return kiln_instance_error(trainer->config, trainer->datamodule, err);
     kiln_call_enter(trainer->datamodule, "loading");

@@ -383,12 +383,18 @@ static void test_batch_norm_needs_values(void **unused)
 
 static void test_vision_refuses_data(void **unused)
 {
-    const KilnFeature image = { .name = "image",
-                                .dtype = KILN_F32,
-                                .shape = KILN_SHAPE(28, 28, 1) };
-    const KilnFeature label = { .name = "label", .dtype = KILN_I32, .shape = KILN_SCALAR };
-    const KilnFeature flat = { .name = "image", .dtype = KILN_F32, .shape = KILN_SHAPE(784) };
-    const KilnFeature text = { .name = "tokens", .dtype = KILN_I32, .shape = KILN_SHAPE(12) };
+    const KilnFeature image = {
+        .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = KILN_SHAPE(28, 28, 1)
+    };
+    const KilnFeature label = {
+        .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .shape = KILN_SCALAR
+    };
+    const KilnFeature flat = {
+        .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = KILN_SHAPE(784)
+    };
+    const KilnFeature text = {
+        .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .shape = KILN_SHAPE(12)
+    };
     const struct {
         KilnDataSpec data;
         KilnStatus want;

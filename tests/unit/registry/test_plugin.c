@@ -139,7 +139,7 @@ static void test_refused(void **unused)
     static const struct {
         const char *macro, *want;
     } cases[] = {
-        { "-DINFO_ABI=7", "built for ABI 7, this program has 5: rebuild the plugin" },
+        { "-DINFO_ABI=7", "built for ABI 7, this program has 6: rebuild the plugin" },
         { "-DINFO_MAGIC=1", "does not describe a kiln plugin" },
         { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, this program's " },
         { "-DINFO_FIELD=8", "its KilnField has 8 bytes, this program's " },

@@ -70,11 +70,11 @@ static void test_numbers(void **unused)
     SPOIL("size", "options struct", f.size = 4);
     SPOIL("type", "kiln does not know its type", f.type = (KilnType)99);
     SPOIL("shape", "kiln does not know its type", f.shape = (KilnShapeOf)9);
-    SPOIL("pair", "within a pair", f.shape = KILN_MAP, f.pair_size = 8, f.value_offset = 8);
-    SPOIL("value in the key", "within a pair", f.shape = KILN_MAP, f.pair_size = 16);
-    SPOIL("map", NULL, f.shape = KILN_MAP, f.pair_size = 16, f.value_offset = 8,
+    SPOIL("pair", "within a pair", f.shape = KILN_MAPPING, f.pair_size = 8, f.value_offset = 8);
+    SPOIL("value in the key", "within a pair", f.shape = KILN_MAPPING, f.pair_size = 16);
+    SPOIL("map", NULL, f.shape = KILN_MAPPING, f.pair_size = 16, f.value_offset = 8,
           f.value = "{a: 1}");
-    SPOIL("map", "got 9", f.shape = KILN_MAP, f.pair_size = 16, f.value_offset = 8,
+    SPOIL("map", "got 9", f.shape = KILN_MAPPING, f.pair_size = 16, f.value_offset = 8,
           f.value = "{a: 9}");
     SPOIL("optional", NULL, f.optional = true, f.value = "null");
     SPOIL("optional", NULL, f.optional = true);

@@ -58,8 +58,8 @@ static KilnStatus image_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *
 static const KilnDataSpec images = {
     .n_features = 2,
     .features = {
-        { .name = "image", .shape = { .rank = 3, .dim = { HEIGHT, WIDTH, 2 } } },
-        { .name = "label", .dtype = KILN_I32 },
+        { .name = "image", .content = KILN_IMAGE, .shape = { .rank = 3, .dim = { HEIGHT, WIDTH, 2 } } },
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
     },
     .n_classes = CLASSES,
 };
@@ -317,11 +317,11 @@ static KilnStatus text_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *s
 static const KilnDataSpec texts = {
     .n_features = 3,
     .features = {
-        { .name = "tokens", .dtype = KILN_I32, .shape = { .rank = 1, .dim = { LONGEST } },
+        { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .shape = { .rank = 1, .dim = { LONGEST } },
           .varies = true, .pad = PAD },
-        { .name = "points", .shape = { .rank = 2, .dim = { LONGEST, 2 } }, .varies = true,
+        { .name = "points", .content = KILN_SEQUENCE, .shape = { .rank = 2, .dim = { LONGEST, 2 } }, .varies = true,
           .pad = -1 },
-        { .name = "label", .dtype = KILN_I32 },
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
     },
     .n_classes = 2,
 };

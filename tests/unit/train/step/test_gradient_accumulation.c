@@ -64,8 +64,8 @@ static KilnStatus grid_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *er
     *ret = (KilnDataSpec) {
         .n_features = 2,
         .features = {
-            { .name = "x", .dtype = KILN_F32, .shape = { .rank = 1, .dim = { IN } } },
-            { .name = "label", .dtype = KILN_I32 },
+            { .name = "x", .content = KILN_VECTOR, .dtype = KILN_F32, .shape = { .rank = 1, .dim = { IN } } },
+            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
         },
         .n_classes = OUT,
         .class_names = names,
