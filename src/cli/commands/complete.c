@@ -5,7 +5,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/complete/complete_line.h"
-#include "cli/complete/complete_words.h"
+#include "cli/complete/completion.h"
 #include "cli/complete/shell_scripts.h"
 #include "cli/screen/screen.h"
 
@@ -56,10 +56,10 @@ static void print_fish(const KilnCandidate *candidate)
     printf("%s%s%s\n", candidate->text, note ? "\t" : "", note ? candidate->note : "");
 }
 
-static void print_all(const KilnCandidates *candidates, KilnShell shell, const KilnLine *line)
+static void print_all(const KilnCompletion *c, KilnShell shell, const KilnLine *line)
 {
-    for (size_t i = 0; i < candidates->count; i++) {
-        const KilnCandidate *candidate = &candidates->list[i];
+    for (size_t i = 0; i < c->count; i++) {
+        const KilnCandidate *candidate = &c->list[i];
 
         if (!printable(candidate->text))
             continue;
@@ -94,21 +94,19 @@ static bool read_line(KilnArena *arena, int argc, char **argv, KilnShell *ret_sh
 
 int kiln_command_complete(int argc, char **argv)
 {
-    KilnArena arena = { 0 };
-    KilnCandidates candidates = { 0 };
+    KilnCompletion c = { 0 };
     KilnLine line = { 0 };
     KilnShell shell;
 
-    if (read_line(&arena, argc, argv, &shell, &line)) {
-        candidates.typed = line.words[line.count - 1];
+    if (read_line(&c.arena, argc, argv, &shell, &line)) {
+        c.word = c.typed = line.words[line.count - 1];
         if (line.file)
-            kiln_candidates_paths(&candidates, "", candidates.typed, "");
+            kiln_candidates_paths(&c, "");
         else
-            kiln_complete_words(line.words, line.count, &candidates);
-        print_all(&candidates, shell, &line);
+            kiln_complete_words(&c, line.words, line.count);
+        print_all(&c, shell, &line);
     }
-    kiln_candidates_release(&candidates);
-    kiln_arena_release(&arena);
+    kiln_completion_release(&c);
     return 0;
 }
 
