@@ -265,7 +265,7 @@ fuzz:
 	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
 	@sh tests/fuzz/run.sh "$(or $(SECONDS),60)" "$(FUZZ)"
 
-bench: all $(B)/bench/kernels_resnet $(B)/bench/mlp $(B)/bench/gpt $(B)/bench/lstm
+bench: all $(B)/bench/kernels_resnet $(B)/bench/mlp $(B)/bench/gpt $(B)/bench/lstm $(B)/bench/plan
 	@python3 bench/run.py $(BENCH)
 bench-loop: all
 	@python3 bench/loop.py

@@ -105,6 +105,15 @@ char *kiln_arena_printf(KilnArena *arena, const char *format, ...)
     return text;
 }
 
+size_t kiln_arena_bytes(const KilnArena *arena)
+{
+    size_t bytes = 0;
+
+    for (const KilnArenaChunk *chunk = arena->first; chunk != NULL; chunk = chunk->next)
+        bytes += sizeof(*chunk) + chunk->size;
+    return bytes;
+}
+
 void kiln_arena_clear(KilnArena *arena)
 {
     arena->current = arena->first;

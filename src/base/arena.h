@@ -20,6 +20,8 @@ void *kiln_arena_alloc(KilnArena *arena, size_t size);
 char *kiln_arena_strdup(KilnArena *arena, const char *text);
 char *kiln_arena_strndup(KilnArena *arena, const char *text, size_t length);
 char *kiln_arena_printf(KilnArena *arena, const char *format, ...) KILN_PRINTF(2, 3);
+/* Bytes that the arena holds. */
+size_t kiln_arena_bytes(const KilnArena *arena);
 /* Forget all objects but keep the memory for the next ones. */
 void kiln_arena_clear(KilnArena *arena);
 /* Return the memory. The arena is ready for use again. */

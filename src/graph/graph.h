@@ -60,6 +60,15 @@ typedef struct KilnPlanKey {
     bool failed; /* out of memory */
 } KilnPlanKey;
 
+/* How much the graph's plans take, and how often it planned. */
+typedef struct KilnPlanCache {
+    size_t limit;   /* bytes of all plans */
+    size_t bytes;   /* held now */
+    size_t kept;    /* plans held now */
+    size_t made;    /* so far, with those dropped since */
+    double seconds; /* of planning so far */
+} KilnPlanCache;
+
 void kiln_plan_key_add(KilnPlanKey *plan_key, const void *bytes, size_t n);
 
 struct KilnGraph {
@@ -78,8 +87,8 @@ struct KilnGraph {
     bool accumulates;     /* gradients are added to what their destinations hold */
     size_t n_forward;     /* nodes before the gradients, if `backward` */
     KilnPlan *plans;      /* linked list, most recently used first */
-    size_t n_plans;       /* made so far */
-    void *block;          /* activations and workspace, sized for the largest plan */
+    KilnPlanCache plan_cache;
+    void *block; /* activations and workspace, sized for the largest plan */
     size_t block_size;
     bool profile;
     KilnPrecision precision;

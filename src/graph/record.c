@@ -7,6 +7,7 @@
 #include "graph/backend.h"
 #include "graph/op_check.h"
 #include "graph/plan/plan.h"
+#include "graph/plan/plan_cache.h"
 
 /* Ids fit an int, and 32-bit indexing is safe in every kernel and library. */
 static const int64_t most_elements = INT64_C(1) << 31;
@@ -21,6 +22,7 @@ KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret, KilnError *err)
         return kiln_error_nomem(err, sizeof(*graph));
     graph->backend = backend;
     graph->float_type = backend->float_type;
+    graph->plan_cache.limit = KILN_PLAN_CACHE_BYTES;
     graph->poison = calloc(1, sizeof(*graph->poison));
     if (graph->poison == NULL) {
         kiln_graph_free(graph);

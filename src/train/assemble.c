@@ -67,12 +67,13 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
 
 /* ---- Network ------------------------------------------------------------------------------- */
 
-static void set_passes(KilnTrainer *trainer)
+static void set_planning(KilnTrainer *trainer)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
 
     for (size_t i = 0; i < options->passes_off_count; i++)
         trainer->graph->passes_off |= 1u << options->passes_off[i];
+    trainer->graph->plan_cache.limit = (size_t)options->plan_cache;
     kiln_graph_set_recompute(trainer->graph, (const char *const *)options->recompute,
                              options->recompute_count);
 }
@@ -118,7 +119,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
         return status;
     trainer->graph->profile = trainer->options.trainer->profiler != NULL;
     set_precision(trainer);
-    set_passes(trainer);
+    set_planning(trainer);
     if (status >= 0)
         trainer->graph->detect_anomaly = trainer->options.trainer->detect_anomaly;
     trainer->step.graph = trainer->graph;

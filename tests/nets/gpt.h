@@ -4,7 +4,7 @@
 
 #include "kiln/nn.h"
 
-enum { GPT_MAX_LAYERS = 12 };
+enum { GPT_MAX_LAYERS = 96 };
 
 typedef struct GptSpec {
     int64_t vocabulary, context, width, heads, layers;

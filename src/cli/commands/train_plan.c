@@ -42,6 +42,20 @@ static int64_t step_samples(const KilnTrainer *trainer)
     return trainer->data.batch_size < all ? trainer->data.batch_size : all;
 }
 
+/* Plans so far; batches of other lengths, or the last batch of an epoch, need more. */
+static void put_plans(KilnPage *page, const KilnTrainer *trainer)
+{
+    const KilnPlanCache *cache = &trainer->graph->plan_cache;
+    const size_t lengths = trainer->data.loading.buckets_count;
+    char bytes[KILN_UNIT_TEXT], seconds[KILN_UNIT_TEXT], each[64] = "";
+
+    if (lengths > 1)
+        snprintf(each, sizeof(each), "; more for each of the %zu lengths", lengths);
+    put_pair(page, "plans", "%zu: %s, made in %s%s", cache->kept,
+             kiln_bytes_text((double)cache->bytes, bytes),
+             kiln_seconds_text(cache->seconds, seconds), each);
+}
+
 static void put_work(KilnPage *page, const KilnTrainer *trainer)
 {
     const KilnMemoryEstimate *memory = &trainer->memory;
@@ -54,6 +68,7 @@ static void put_work(KilnPage *page, const KilnTrainer *trainer)
              kiln_quantity_text(memory->flops, b), kiln_quantity_text(memory->flops_backward, c));
     kiln_processors_why(&trainer->processors, why, sizeof(why));
     bool limited = trainer->options.trainer->threads == 0 && why[0] != '\0';
+    put_plans(page, trainer);
     put_pair(page, "threads", "%d%s%s", trainer->threads, limited ? ": " : "", limited ? why : "");
 }
 

@@ -20,6 +20,9 @@ typedef struct Fusion {
     int *group_of; /* per node */
     Group *groups;
     int n_groups;
+    int *readers; /* nodes that read tensor t, in order: readers[first[t]] to readers[first[t + 1]]
+                   */
+    size_t *first;
 } Fusion;
 
 /* ---- Maps of groups ------------------------------------------------------------------ */
@@ -179,20 +182,39 @@ static bool in_group(const Group *group, int node)
     return false;
 }
 
-static bool node_reads(const KilnNode *node, const KilnTensor *tensor)
+/* Lists the readers of each tensor: the searches below would otherwise scan the whole step. */
+static KilnStatus list_readers(Fusion *fusion, KilnError *err)
 {
-    for (int i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i] == tensor)
-            return true;
-    return false;
+    const KilnRewrite *rewrite = fusion->rewrite;
+    size_t n = 0;
+
+    for (size_t i = 0; i < rewrite->n_tensors; i++)
+        n += (size_t)rewrite->reads[i];
+    fusion->readers = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(int));
+    fusion->first = kiln_arena_alloc(rewrite->arena, (rewrite->n_tensors + 1) * sizeof(size_t));
+    if (fusion->readers == NULL || fusion->first == NULL)
+        return kiln_error_nomem(err, n * sizeof(int));
+    /* Filled backwards from the end of each list, which so becomes its start. */
+    n = 0;
+    for (size_t i = 0; i < rewrite->n_tensors; i++) {
+        n += (size_t)rewrite->reads[i];
+        fusion->first[i] = n;
+    }
+    fusion->first[rewrite->n_tensors] = n;
+    for (size_t i = rewrite->n_nodes; i-- > 0;)
+        for (int k = 0; k < rewrite->nodes[i]->n_inputs; k++)
+            if (rewrite->nodes[i]->inputs[k] != NULL)
+                fusion->readers[--fusion->first[rewrite->nodes[i]->inputs[k]->id]] = (int)i;
+    return KILN_OK;
 }
 
 /* Whether a node outside the group reads the tensor, up to the node `to` (excluded). */
-static bool read_outside(const KilnRewrite *rewrite, const Group *group, const KilnTensor *tensor,
+static bool read_outside(const Fusion *fusion, const Group *group, const KilnTensor *tensor,
                          int from, int to)
 {
-    for (int i = from + 1; i < to; i++)
-        if (node_reads(rewrite->nodes[i], tensor) && !in_group(group, i))
+    for (size_t i = fusion->first[tensor->id]; i < fusion->first[tensor->id + 1]; i++)
+        if (fusion->readers[i] > from && fusion->readers[i] < to &&
+            !in_group(group, fusion->readers[i]))
             return true;
     return false;
 }
@@ -215,15 +237,16 @@ static bool dest_is_read(const KilnRewrite *rewrite, const KilnTensor *tensor, i
 }
 
 /* Whether a member of the group can run later, at node `at`. */
-static bool can_wait(const KilnRewrite *rewrite, const Group *group, int member, int at)
+static bool can_wait(const Fusion *fusion, const Group *group, int member, int at)
 {
+    const KilnRewrite *rewrite = fusion->rewrite;
     const KilnNode *node = rewrite->nodes[member];
 
     for (int i = 0; i < node->n_inputs; i++)
         if (kiln_rewrite_written(rewrite, node->inputs[i], (size_t)member, (size_t)at))
             return false;
     for (int i = 0; i < node->n_outputs; i++)
-        if (read_outside(rewrite, group, node->outputs[i], member, at) ||
+        if (read_outside(fusion, group, node->outputs[i], member, at) ||
             dest_is_read(rewrite, node->outputs[i], member, at))
             return false;
     return true;
@@ -238,15 +261,16 @@ static void draft_group(const KilnRewrite *rewrite, const Group *group, Draft *r
 }
 
 /* Collects the values needed outside the group, the last member's first. */
-static void draft_results(const KilnRewrite *rewrite, const Group *group, Draft *draft)
+static void draft_results(const Fusion *fusion, const Group *group, Draft *draft)
 {
+    const KilnRewrite *rewrite = fusion->rewrite;
     const int end = (int)rewrite->n_nodes;
 
     for (int i = draft->n_made - 1; i >= 0; i--) {
         const KilnTensor *tensor = draft->made[i].tensor;
 
         if (!kiln_rewrite_visible(rewrite, tensor) &&
-            !read_outside(rewrite, group, tensor, rewrite->made[tensor->id]->index, end))
+            !read_outside(fusion, group, tensor, rewrite->made[tensor->id]->index, end))
             continue;
         if (draft->map.n_results == KILN_MAP_RESULTS) {
             draft->full = true;
@@ -275,16 +299,16 @@ static bool join(const Group *a, const Group *b, Group *ret)
 }
 
 /* Whether the group, including its last member, fits one map. */
-static bool is_map(const KilnRewrite *rewrite, const Group *group)
+static bool is_map(const Fusion *fusion, const Group *group)
 {
     const int last = group->members[group->n - 1];
     Draft draft;
 
     for (int i = 0; i + 1 < group->n; i++)
-        if (!can_wait(rewrite, group, group->members[i], last))
+        if (!can_wait(fusion, group, group->members[i], last))
             return false;
-    draft_group(rewrite, group, &draft);
-    draft_results(rewrite, group, &draft);
+    draft_group(fusion->rewrite, group, &draft);
+    draft_results(fusion, group, &draft);
     return !draft.full && draft.map.n_inputs > 0;
 }
 
@@ -326,7 +350,7 @@ static void group_node(Fusion *fusion, int index)
             Group both;
 
             if (other == NO_GROUP || other == own || !join(group, &fusion->groups[other], &both) ||
-                !is_map(fusion->rewrite, &both))
+                !is_map(fusion, &both))
                 continue;
             *group = both;
             for (int k = 0; k < both.n; k++)
@@ -341,8 +365,9 @@ static void group_node(Fusion *fusion, int index)
 
 /* Output 0 may overwrite input 0, so that should be an input of its size that is not read
  * afterwards. */
-static int best_first(const KilnRewrite *rewrite, const Group *group, const Draft *draft)
+static int best_first(const Fusion *fusion, const Group *group, const Draft *draft)
 {
+    const KilnRewrite *rewrite = fusion->rewrite;
     const int last = group->members[group->n - 1], end = (int)rewrite->n_nodes;
     const KilnTensor *y = draft->outputs[0];
 
@@ -351,7 +376,7 @@ static int best_first(const KilnRewrite *rewrite, const Group *group, const Draf
 
         if (rewrite->made[x->id] != NULL && x->dtype == y->dtype &&
             kiln_shape_equal(&x->shape, &y->shape) && !kiln_rewrite_visible(rewrite, x) &&
-            !read_outside(rewrite, group, x, last, end))
+            !read_outside(fusion, group, x, last, end))
             return i;
     }
     return 0;
@@ -394,18 +419,19 @@ static bool reads_number(const KilnRewrite *rewrite, const KilnNode *node)
     return false;
 }
 
-static KilnStatus emit_group(KilnRewrite *rewrite, const Group *group, KilnError *err)
+static KilnStatus emit_group(const Fusion *fusion, const Group *group, KilnError *err)
 {
+    KilnRewrite *rewrite = fusion->rewrite;
     const int last = group->members[group->n - 1];
     Draft draft;
 
     if (group->n == 1 && !reads_number(rewrite, rewrite->nodes[last]))
         return KILN_OK;
     draft_group(rewrite, group, &draft);
-    draft_results(rewrite, group, &draft);
+    draft_results(fusion, group, &draft);
     if (draft.full || draft.map.n_inputs == 0 || draft.map.n_results == 0)
         return KILN_OK; /* a single node stays as it is */
-    finish(&draft, best_first(rewrite, group, &draft));
+    finish(&draft, best_first(fusion, group, &draft));
 
     KilnNode *node = kiln_rewrite_node(rewrite, &kiln_op_map, draft.inputs, draft.map.n_inputs,
                                        draft.outputs, draft.map.n_results, &draft.map,
@@ -427,13 +453,15 @@ KilnStatus kiln_pass_fuse_elementwise(KilnRewrite *rewrite, KilnError *err)
     fusion.groups = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(Group));
     if (fusion.group_of == NULL || fusion.groups == NULL)
         return kiln_error_nomem(err, (n + 1) * sizeof(Group));
+    if (list_readers(&fusion, err) < 0)
+        return err->status;
     for (size_t i = 0; i < n; i++) {
         fusion.group_of[i] = NO_GROUP;
         if (is_elementwise(rewrite, rewrite->nodes[i]))
             group_node(&fusion, (int)i);
     }
     for (int i = 0; i < fusion.n_groups; i++)
-        if (fusion.groups[i].n > 0 && emit_group(rewrite, &fusion.groups[i], err) < 0)
+        if (fusion.groups[i].n > 0 && emit_group(&fusion, &fusion.groups[i], err) < 0)
             return err->status;
     for (int i = 0; i < fusion.n_groups; i++)
         for (int k = 0; k + 1 < fusion.groups[i].n; k++)

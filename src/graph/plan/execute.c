@@ -1,90 +1,13 @@
-/* Execution: finds or makes the plan of the recorded step, binds every call's arguments to memory,
+/* Execution: takes the recorded step's plan from the cache, binds every call's arguments to memory,
  * and runs. Allocates only when a plan is new. */
 #include "base/system/file.h"
 #include "base/system/zeros.h"
 #include "graph/plan/anomaly.h"
 #include "graph/op.h"
-#include "graph/plan/overlap.h"
 #include "graph/plan/plan.h"
+#include "graph/plan/plan_cache.h"
 #include "graph/plan/profile.h"
 #include "graph/plan/plan_report.h"
-
-/* Limit of stored plans, for programs that never repeat a structure. */
-enum { MAX_PLANS = 64 };
-
-/* ---- The plan ------------------------------------------------------------------ */
-
-/* Completes the plan key: the recorded structure, the requested outputs, the destinations, and
- * which bytes overlap. */
-static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
-                           XXH128_hash_t *ret, KilnError *err)
-{
-    KilnPlanKey *plan_key = &graph->plan_key;
-    const size_t recorded = plan_key->n;
-
-    kiln_plan_key_add(plan_key, &recorded, sizeof(recorded));
-    for (size_t i = 0; i < n; i++)
-        kiln_plan_key_add(plan_key, &outputs[i]->id, sizeof(int));
-    kiln_plan_key_add(plan_key, &graph->passes_off, sizeof(graph->passes_off));
-    kiln_plan_key_add(plan_key, &graph->precision, sizeof(graph->precision));
-    kiln_plan_key_add(plan_key, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
-    for (size_t i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i]->dest != NULL)
-            kiln_plan_key_add(plan_key, &graph->tensors[i]->id, sizeof(int));
-    }
-    plan_key->failed |= !kiln_overlap_add_to_key(graph);
-    *ret = XXH3_128bits(plan_key->bytes, plan_key->n);
-    plan_key->n = recorded; /* the same step may run again with different outputs */
-    return plan_key->failed ? kiln_error_nomem(err, plan_key->n) : KILN_OK;
-}
-
-/* Removes the plan with that key from the list and returns it; NULL if there is none. */
-static KilnPlan *take_plan(KilnGraph *graph, XXH128_hash_t key)
-{
-    for (KilnPlan **link = &graph->plans; *link != NULL; link = &(*link)->next) {
-        KilnPlan *plan = *link;
-
-        if (XXH128_isEqual(plan->key, key)) {
-            *link = plan->next;
-            return plan;
-        }
-    }
-    return NULL;
-}
-
-static void drop_oldest_plans(KilnGraph *graph)
-{
-    KilnPlan *plan = graph->plans;
-
-    for (int i = 1; plan != NULL && i < MAX_PLANS; i++)
-        plan = plan->next;
-    if (plan != NULL) {
-        kiln_plans_free(plan->next);
-        plan->next = NULL;
-    }
-}
-
-/* The plan to run, moved to the front of the list. */
-static KilnStatus get_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnError *err)
-{
-    XXH128_hash_t key;
-    KilnStatus status = plan_key(graph, outputs, n, &key, err);
-
-    if (status < 0)
-        return status;
-    KilnPlan *plan = take_plan(graph, key);
-    if (plan == NULL) {
-        status = kiln_plan_new(graph, outputs, n, &plan, err);
-        if (status < 0)
-            return status;
-        plan->key = key;
-        graph->n_plans++;
-    }
-    plan->next = graph->plans;
-    graph->plans = plan;
-    drop_oldest_plans(graph);
-    return KILN_OK;
-}
 
 /* ---- Memory -------------------------------------------------------------------- */
 
@@ -200,7 +123,7 @@ KilnStatus kiln_graph_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t 
     KilnStatus status = check_outputs(graph, outputs, n, err);
 
     if (status >= 0)
-        status = get_plan(graph, outputs, n, err);
+        status = kiln_plan_cache_get(graph, outputs, n, err);
     if (status >= 0)
         *ret = graph->plans;
     return status;
@@ -241,7 +164,7 @@ KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n
 
 size_t kiln_graph_plans(const KilnGraph *graph)
 {
-    return graph->n_plans;
+    return graph->plan_cache.made;
 }
 
 size_t kiln_graph_bytes(const KilnGraph *graph)

@@ -40,6 +40,7 @@ typedef struct KilnPlanCall {
 struct KilnPlan {
     KilnPlan *next;
     XXH128_hash_t key;
+    size_t bytes;         /* of memory that it holds, for the plan cache */
     KilnArena arena;      /* calls, attributes, names */
     KilnPlanCall *made;   /* all calls, for release */
     KilnPlanCall **calls; /* in order of execution */

@@ -145,6 +145,7 @@ static void add_loop(Table *table, const char *phase, const char *what, double s
 static Table sum_up_rest(const KilnTrainer *trainer)
 {
     const KilnTiming *timing = &trainer->timing;
+    const KilnPlanCache *cache = &trainer->graph->plan_cache;
     Table table = { 0 };
 
     for (size_t number = 0; number < KILN_HOOK_COUNT; number++) {
@@ -166,6 +167,7 @@ static Table sum_up_rest(const KilnTrainer *trainer)
             table.seconds += call->seconds;
         }
     }
+    add_loop(&table, "plan", "planning steps", cache->seconds, (int64_t)cache->made);
     add_loop(&table, "data", "waiting for data", timing->waited_s, timing->steps);
     add_loop(&table, "checkpoint", "copying a checkpoint", timing->copied_s, timing->copies);
     add_loop(&table, "checkpoint", "waiting for the disk", timing->written_s, timing->copies);

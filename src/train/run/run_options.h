@@ -47,6 +47,7 @@ typedef struct KilnTrainerOptions {
     size_t recompute_count;
     int64_t *passes_off; /* KilnPassNumber */
     size_t passes_off_count;
+    int64_t plan_cache; /* bytes */
     bool detect_anomaly;
 } KilnTrainerOptions;
 

@@ -107,7 +107,7 @@ static void check_overlap(KilnGraph *graph, int offset, size_t plans)
         if (value(old, i) != 5.0f + (float)i)
             fail_msg("offset %d: value %d is %g, after the update", offset, i,
                      (double)value(old, i));
-    assert_int_equal(graph->n_plans, plans);
+    assert_int_equal(graph->plan_cache.made, plans);
 }
 
 static void test_overlaps_decide(void **unused)
@@ -144,23 +144,80 @@ static void test_outputs_decide(void **unused)
     kiln_graph_free(graph);
 }
 
-static void test_old_plans_go(void **unused)
+/* x * factor, summed with itself; the result is checked. Every factor has a plan of its own. */
+static void run_scaled(KilnGraph *graph, float *data, int factor)
+{
+    kiln_graph_begin(graph);
+    KilnTensor *scaled = kiln_scale(input(graph, 4, data), factor);
+
+    KilnTensor *sum = kiln_add(scaled, scaled);
+    run_one(graph, sum);
+    assert_true(value(sum, 3) == 2 * data[3] * (float)factor);
+}
+
+static void test_plans_within_limit(void **unused)
+{
+    float data[4] = { 1, 2, 3, 4 };
+    KilnGraph *graph = graph_new();
+    const KilnPlanCache *cache = &graph->plan_cache;
+
+    (void)unused;
+    run_scaled(graph, data, 0);
+    graph->plan_cache.limit = 8 * cache->bytes;
+    for (int s = 1; s < 80; s++)
+        run_scaled(graph, data, s);
+    assert_int_equal(cache->made, 80);
+    assert_int_equal(cache->kept, 8);
+    assert_true(cache->bytes <= cache->limit);
+    run_scaled(graph, data, 72); /* still there */
+    assert_int_equal(cache->made, 80);
+    run_scaled(graph, data, 0); /* dropped */
+    assert_int_equal(cache->made, 81);
+    run_scaled(graph, data, 72); /* used since the others */
+    assert_int_equal(cache->made, 81);
+    kiln_graph_free(graph);
+}
+
+/* Alternating steps of one variable, whose plans never fit together. */
+static void test_tiny_limit(void **unused)
 {
     float data[4] = { 1, 2, 3, 4 };
     KilnGraph *graph = graph_new();
 
     (void)unused;
-    for (int s = 0; s < 80; s++) {
+    graph->plan_cache.limit = 0;
+    for (int s = 0; s < 6; s++) {
         kiln_graph_begin(graph);
-        run_one(graph, kiln_scale(input(graph, 4, data), s));
+        KilnTensor *x = variable(graph, 4, data);
+        KilnTensor *before = kiln_scale(x, s % 2 == 0 ? 2 : 4);
+        const float ones[4] = { 1, 1, 1, 1 };
+
+        kiln_ema_update(x, input(graph, 4, (float *)ones), 0.5);
+        const float was = data[3];
+        run_one(graph, before);
+        assert_true(value(before, 3) == was * (s % 2 == 0 ? 2 : 4));
+        assert_true(data[3] == was + 0.5F * (1 - was));
+        assert_int_equal(graph->plan_cache.kept, 1);
     }
-    assert_int_equal(kiln_graph_plans(graph), 80);
-    kiln_graph_begin(graph);
-    run_one(graph, kiln_scale(input(graph, 4, data), 79)); /* still there */
-    assert_int_equal(kiln_graph_plans(graph), 80);
-    kiln_graph_begin(graph);
-    run_one(graph, kiln_scale(input(graph, 4, data), 0)); /* gone */
-    assert_int_equal(kiln_graph_plans(graph), 81);
+    assert_int_equal(graph->plan_cache.made, 6);
+    kiln_graph_free(graph);
+}
+
+/* A dropped plan would take the times of its calls with it. */
+static void test_profile_keeps_plans(void **unused)
+{
+    float data[4] = { 1, 2, 3, 4 };
+    KilnGraph *graph = graph_new();
+
+    (void)unused;
+    graph->plan_cache.limit = 0;
+    graph->profile = true;
+    for (int s = 0; s < 6; s++)
+        run_scaled(graph, data, s);
+    assert_int_equal(graph->plan_cache.kept, 6);
+    graph->profile = false;
+    run_scaled(graph, data, 5);
+    assert_int_equal(graph->plan_cache.kept, 1);
     kiln_graph_free(graph);
 }
 
@@ -521,7 +578,9 @@ int main(void)
         cmocka_unit_test(test_reuse),
         cmocka_unit_test(test_overlaps_decide),
         cmocka_unit_test(test_outputs_decide),
-        cmocka_unit_test(test_old_plans_go),
+        cmocka_unit_test(test_plans_within_limit),
+        cmocka_unit_test(test_tiny_limit),
+        cmocka_unit_test(test_profile_keeps_plans),
         cmocka_unit_test(test_dead_code),
         cmocka_unit_test(test_liveness),
         cmocka_unit_test(test_in_place),

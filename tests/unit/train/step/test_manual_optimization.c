@@ -122,7 +122,7 @@ static KilnStatus two_optimizers(KilnInstance *self, KilnOptimizers *ret, KilnEr
 static KilnStatus note_plans(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)self, (void)err;
-    ways.plans[ways.n_plans++ % KILN_COUNT(ways.plans)] = (int64_t)trainer->graph->n_plans;
+    ways.plans[ways.n_plans++ % KILN_COUNT(ways.plans)] = (int64_t)trainer->graph->plan_cache.made;
     return KILN_OK;
 }
 
