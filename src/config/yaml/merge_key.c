@@ -18,14 +18,12 @@ KilnStatus kiln_merge_key_add(const KilnMaker *maker, KilnConfigNode **merged,
                            "<< takes a mapping or a list of mappings (usually an alias)");
             return kiln_error_at(err, &key->origin);
         }
-        if (*merged == NULL || kiln_node_append(maker->arena, *merged, NULL, maps[i].value->origin,
-                                                maps[i].value) == NULL)
-            return kiln_error_nomem(err, sizeof(*value));
+        (void)kiln_node_append(maker->arena, *merged, NULL, maps[i].value->origin, maps[i].value);
     }
     return KILN_OK;
 }
 
-static bool put_entry(KilnArena *arena, KilnConfigNode *map, const KilnEntry *from,
+static void put_entry(KilnArena *arena, KilnConfigNode *map, const KilnEntry *from,
                       KilnConfigNode *value)
 {
     KilnEntry *entry = kiln_node_entry(map, from->key);
@@ -33,18 +31,16 @@ static bool put_entry(KilnArena *arena, KilnConfigNode *map, const KilnEntry *fr
     if (entry == NULL)
         entry = kiln_node_append(arena, map, from->key, from->key_origin, value);
     if (entry == NULL || value == NULL)
-        return false;
+        return;
     value->parent = map;
     entry->value = value;
     entry->key_origin = from->key_origin;
     entry->key_typed = from->key_typed;
-    return true;
 }
 
-bool kiln_merge_key_apply(KilnArena *arena, KilnConfigNode *map, const KilnConfigNode *merged)
+void kiln_merge_key_apply(KilnArena *arena, KilnConfigNode *map, const KilnConfigNode *merged)
 {
     const KilnConfigNode own = *map;
-    bool ok = true;
 
     map->entries = NULL;
     map->count = map->capacity = 0;
@@ -52,12 +48,11 @@ bool kiln_merge_key_apply(KilnArena *arena, KilnConfigNode *map, const KilnConfi
     for (size_t i = merged->count; i-- > 0;) {
         const KilnConfigNode *source = merged->entries[i].value;
 
-        for (size_t j = 0; j < source->count && ok; j++)
+        for (size_t j = 0; j < source->count; j++)
             if (kiln_node_entry(&own, source->entries[j].key) == NULL)
-                ok = put_entry(arena, map, &source->entries[j],
-                               kiln_node_copy(arena, source->entries[j].value));
+                put_entry(arena, map, &source->entries[j],
+                          kiln_node_copy(arena, source->entries[j].value));
     }
-    for (size_t j = 0; j < own.count && ok; j++)
-        ok = put_entry(arena, map, &own.entries[j], own.entries[j].value);
-    return ok;
+    for (size_t j = 0; j < own.count; j++)
+        put_entry(arena, map, &own.entries[j], own.entries[j].value);
 }

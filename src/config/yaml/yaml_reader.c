@@ -28,6 +28,9 @@ typedef struct Reader {
     size_t size, nodes;
     int lists;       /* around the current value */
     Anchor *anchors; /* newest first: a name may be reused */
+    /* Of the first failure. From then on there are no more events, which ends all loops; the same
+     * holds when the arena's memory is out. */
+    KilnStatus status;
     KilnError *err;
 } Reader;
 
@@ -43,24 +46,21 @@ static KilnOrigin origin_of(const Reader *reader, yaml_mark_t mark)
 }
 
 KILN_PRINTF(4, 5)
-static KilnStatus fail(Reader *reader, yaml_mark_t mark, KilnStatus status, const char *format, ...)
+static void fail(Reader *reader, yaml_mark_t mark, KilnStatus status, const char *format, ...)
 {
     KilnOrigin origin = origin_of(reader, mark);
     va_list args;
 
+    if (reader->status < 0)
+        return;
     va_start(args, format);
     kiln_error_vset(reader->err, status, format, args);
     va_end(args);
-    return kiln_error_at(reader->err, &origin);
-}
-
-static KilnStatus no_memory(Reader *reader)
-{
-    return kiln_error_nomem(reader->err, sizeof(KilnConfigNode));
+    reader->status = kiln_error_at(reader->err, &origin);
 }
 
 /* libyaml gives no mark for bytes that are not UTF-8: count lines. */
-static KilnStatus bad_bytes(Reader *reader)
+static void bad_bytes(Reader *reader)
 {
     yaml_mark_t mark = { 0 };
     size_t end = reader->parser.problem_offset;
@@ -71,76 +71,84 @@ static KilnStatus bad_bytes(Reader *reader)
         mark.line += line;
         mark.column = line ? 0 : mark.column + (((unsigned char)reader->text[i] & 0xc0) != 0x80);
     }
-    return fail(reader, mark, KILN_E_SYNTAX,
-                "byte %zu is not text: %s. A config is YAML in UTF-8; is this another kind of "
-                "file?",
-                end, reader->parser.problem);
+    fail(reader, mark, KILN_E_SYNTAX,
+         "byte %zu is not text: %s. A config is YAML in UTF-8; is this another kind of file?", end,
+         reader->parser.problem);
 }
 
-static KilnStatus syntax_error(Reader *reader)
+static void syntax_error(Reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
     KilnError text = { 0 };
     yaml_mark_t mark;
 
-    if (parser->error == YAML_MEMORY_ERROR)
-        return no_memory(reader);
-    if (parser->error == YAML_READER_ERROR)
-        return bad_bytes(reader);
-    kiln_syntax_hint_describe(parser, reader->text, reader->size, &text, &mark);
-    return fail(reader, mark, KILN_E_SYNTAX, "%s", text.text);
+    if (parser->error == YAML_MEMORY_ERROR) {
+        reader->maker.arena->failed = true;
+    } else if (parser->error == YAML_READER_ERROR) {
+        bad_bytes(reader);
+    } else {
+        kiln_syntax_hint_describe(parser, reader->text, reader->size, &text, &mark);
+        fail(reader, mark, KILN_E_SYNTAX, "%s", text.text);
+    }
 }
 
-static KilnStatus next(Reader *reader)
+static bool failed(const Reader *reader)
 {
+    return reader->status < 0 || reader->maker.arena->failed;
+}
+
+/* False after a failure. */
+static bool next(Reader *reader)
+{
+    if (failed(reader))
+        return false;
     yaml_event_delete(&reader->event);
     if (yaml_parser_parse(&reader->parser, &reader->event) == 0)
-        return syntax_error(reader);
-    return KILN_OK;
+        syntax_error(reader);
+    return !failed(reader);
 }
 
 /* ---- Anchors -------------------------------------------------------------- */
 
-static KilnStatus anchor_add(Reader *reader, const yaml_char_t *name, Anchor **ret)
+static Anchor *anchor_add(Reader *reader, const yaml_char_t *name)
 {
     Anchor *anchor = kiln_arena_alloc(reader->maker.arena, sizeof(*anchor));
+    const char *copy = kiln_arena_strdup(reader->maker.arena, (const char *)name);
 
-    if (anchor == NULL ||
-        (anchor->name = kiln_arena_strdup(reader->maker.arena, (const char *)name)) == NULL)
-        return no_memory(reader);
-    anchor->next = reader->anchors;
+    if (anchor == NULL || copy == NULL)
+        return NULL;
+    *anchor = (Anchor) { .name = copy, .next = reader->anchors };
     reader->anchors = anchor;
-    *ret = anchor;
-    return KILN_OK;
+    return anchor;
 }
 
-static KilnStatus check_count(Reader *reader, size_t more)
+static void count_nodes(Reader *reader, size_t more)
 {
     reader->nodes += more;
     if (reader->nodes > KILN_YAML_NODES)
-        return fail(reader, reader->event.start_mark, KILN_E_RANGE,
-                    "more than 200000 values (with aliases expanded): too many for a config; put "
-                    "data into a file of its own");
-    return KILN_OK;
+        fail(reader, reader->event.start_mark, KILN_E_RANGE,
+             "more than 200000 values (with aliases expanded): too many for a config; put data "
+             "into a file of its own");
 }
 
-static KilnStatus read_alias(Reader *reader, KilnConfigNode **ret)
+static KilnConfigNode *read_alias(Reader *reader)
 {
     const char *name = (const char *)reader->event.data.alias.anchor;
     const Anchor *anchor = reader->anchors;
 
     while (anchor != NULL && strcmp(anchor->name, name) != 0)
         anchor = anchor->next;
-    if (anchor == NULL || anchor->node == NULL)
-        return fail(reader, reader->event.start_mark, KILN_E_KEY,
-                    "*%s: there is no anchor &%s before it%s", name, name,
-                    reader->anchors != NULL ? " that is complete" : "");
-    KilnStatus status = check_count(reader, kiln_node_size(anchor->node));
-    if (status < 0)
-        return status;
+    if (anchor == NULL || anchor->node == NULL) {
+        fail(reader, reader->event.start_mark, KILN_E_KEY,
+             "*%s: there is no anchor &%s before it%s", name, name,
+             reader->anchors != NULL ? " that is complete" : "");
+        return NULL;
+    }
+    count_nodes(reader, kiln_node_size(anchor->node));
+    if (reader->status < 0)
+        return NULL;
     anchor->node->aliased = true;
-    *ret = kiln_node_copy(reader->maker.arena, anchor->node);
-    return *ret != NULL ? KILN_OK : no_memory(reader);
+    return kiln_node_copy(reader->maker.arena, anchor->node);
 }
 
 /* ---- Values --------------------------------------------------------------- */
@@ -176,17 +184,17 @@ static const char *tag_of(const yaml_char_t *tag)
     return kiln_starts_with(text, prefix) ? text + sizeof(prefix) - 1 : "?";
 }
 
-static KilnStatus bad_tag(Reader *reader, const char *why)
+static void bad_tag(Reader *reader, const char *why)
 {
     const yaml_char_t *tag = properties_of(&reader->event).tag;
     const char *standard = tag_of(tag);
     const bool known = standard != NULL && strcmp(standard, "?") != 0;
 
-    return fail(reader, reader->event.start_mark, KILN_E_TYPE, "tag %s%s %s", known ? "!!" : "",
-                known ? standard : (const char *)tag, why);
+    fail(reader, reader->event.start_mark, KILN_E_TYPE, "tag %s%s %s", known ? "!!" : "",
+         known ? standard : (const char *)tag, why);
 }
 
-static KilnStatus apply_tag(Reader *reader, const char *tag, KilnConfigNode *node)
+static void apply_tag(Reader *reader, const char *tag, KilnConfigNode *node)
 {
     static const struct {
         const char *tag;
@@ -195,217 +203,187 @@ static KilnStatus apply_tag(Reader *reader, const char *tag, KilnConfigNode *nod
                  { "bool", KILN_SCALAR_BOOL },
                  { "int", KILN_SCALAR_INT },
                  { "float", KILN_SCALAR_FLOAT } };
-    const char *written = node->text;
+    size_t i = 0;
 
-    if (strcmp(tag, "str") == 0) {
-        node->scalar = kiln_scalar_text(written);
-        node->quoted = true;
-        return KILN_OK;
+    node->quoted = strcmp(tag, "str") == 0;
+    if (node->quoted) {
+        node->scalar = kiln_scalar_text(node->text);
+        return;
     }
-    for (size_t i = 0; i < KILN_COUNT(tags); i++) {
-        if (strcmp(tag, tags[i].tag) != 0)
-            continue;
-        node->scalar = kiln_scalar_yaml(reader->maker.arena, written, &node->text);
-        if (node->text == NULL)
-            return no_memory(reader);
-        if (node->scalar == KILN_SCALAR_INT && tags[i].type == KILN_SCALAR_FLOAT)
-            node->scalar = KILN_SCALAR_FLOAT;
-        if (node->scalar != tags[i].type)
-            return bad_tag(reader, "does not fit its value");
-        node->quoted = false;
-        return KILN_OK;
+    while (i < KILN_COUNT(tags) && strcmp(tag, tags[i].tag) != 0)
+        i++;
+    if (i == KILN_COUNT(tags)) {
+        bad_tag(reader,
+                "is not known; a config has !append, !remove, !replace, !delete, and !!str, "
+                "!!int, !!float, !!bool, !!null, !!map, !!seq");
+        return;
     }
-    return bad_tag(reader,
-                   "is not known; a config has !append, !remove, !replace, !delete, and !!str, "
-                   "!!int, !!float, !!bool, !!null, !!map, !!seq");
+    node->scalar = kiln_scalar_yaml(reader->maker.arena, node->text, &node->text);
+    if (node->scalar == KILN_SCALAR_INT && tags[i].type == KILN_SCALAR_FLOAT)
+        node->scalar = KILN_SCALAR_FLOAT;
+    if (node->scalar != tags[i].type)
+        bad_tag(reader, "does not fit its value");
 }
 
-static KilnStatus read_scalar(Reader *reader, KilnConfigNode **ret)
+static KilnConfigNode *read_scalar(Reader *reader)
 {
     const char *value = (const char *)reader->event.data.scalar.value;
     size_t length = reader->event.data.scalar.length;
     const char *tag = tag_of(reader->event.data.scalar.tag);
-    bool plain = reader->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    KilnConfigNode *node = kiln_node_new(&reader->maker, KILN_NODE_SCALAR);
+    const char *text = kiln_arena_strndup(reader->maker.arena, value, length);
+    KilnConfigNode *node = kiln_node_scalar(&reader->maker, KILN_SCALAR_STR, text);
 
-    if (node == NULL ||
-        (node->text = kiln_arena_strndup(reader->maker.arena, value, length)) == NULL)
-        return no_memory(reader);
+    if (node == NULL)
+        return NULL;
     if (memchr(value, '\0', length) != NULL)
-        return fail(reader, reader->event.start_mark, KILN_E_SYNTAX,
-                    "text with a NUL character in it");
+        fail(reader, reader->event.start_mark, KILN_E_SYNTAX, "text with a NUL character in it");
     node->origin = origin_of(reader, reader->event.start_mark);
-    node->quoted = !plain;
-    *ret = node;
+    node->quoted = reader->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     if (tag != NULL)
-        return apply_tag(reader, tag, node);
-    if (plain)
-        node->scalar = kiln_scalar_yaml(reader->maker.arena, node->text, &node->text);
+        apply_tag(reader, tag, node);
+    else if (node->quoted)
+        node->scalar = kiln_scalar_text(text);
     else
-        node->scalar = kiln_scalar_text(node->text);
-    return node->text != NULL ? KILN_OK : no_memory(reader);
+        node->scalar = kiln_scalar_yaml(reader->maker.arena, text, &node->text);
+    return node;
 }
 
-static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret);
+static KilnConfigNode *read_node(Reader *reader, int depth);
 
-static KilnStatus read_list(Reader *reader, int depth, KilnConfigNode *list)
+static void read_list(Reader *reader, int depth, KilnConfigNode *list)
 {
-    KilnStatus status;
-
     reader->lists++;
-    while ((status = next(reader)) >= 0 && reader->event.type != YAML_SEQUENCE_END_EVENT) {
-        KilnConfigNode *item = NULL;
+    while (next(reader) && reader->event.type != YAML_SEQUENCE_END_EVENT) {
+        KilnConfigNode *item = read_node(reader, depth + 1);
 
-        status = read_node(reader, depth + 1, &item);
-        if (status < 0)
-            return status;
-        if (kiln_node_append(reader->maker.arena, list, NULL, item->origin, item) == NULL)
-            return no_memory(reader);
+        if (item != NULL)
+            (void)kiln_node_append(reader->maker.arena, list, NULL, item->origin, item);
     }
     reader->lists--;
-    return status;
 }
 
-/* A key, read as a scalar; `1` and `'1'` are the same key. */
-static KilnStatus read_key(Reader *reader, const KilnConfigNode *map, KilnConfigNode **ret)
+/* A key, read as a scalar; `1` and `'1'` are the same key. NULL after a failure. */
+static const KilnConfigNode *read_key(Reader *reader, const KilnConfigNode *map)
 {
-    const KilnEntry *other;
-    KilnStatus status;
+    const yaml_mark_t mark = reader->event.start_mark;
+    const KilnConfigNode *key = NULL;
+    const KilnEntry *other = NULL;
 
     if (reader->event.type != YAML_SCALAR_EVENT)
-        return fail(reader, reader->event.start_mark, KILN_E_TYPE,
-                    "a key must be a plain value, not a list, a mapping or an alias");
-    if (kiln_edit_find((const char *)reader->event.data.scalar.tag) != KILN_EDIT_NONE)
-        return bad_tag(reader, "belongs after the key's colon, before the value");
-    status = read_scalar(reader, ret);
-    if (status < 0)
-        return status;
-    if ((*ret)->scalar == KILN_SCALAR_NULL)
-        return fail(reader, reader->event.start_mark, KILN_E_TYPE, "a key must not be null");
-    other = kiln_node_entry(map, (*ret)->text);
-    if (other == NULL)
-        return KILN_OK;
-    return fail(reader, reader->event.start_mark, KILN_E_KEY,
-                "duplicate key '%s'; the first is in line %d", (*ret)->text,
-                other->key_origin.line);
+        fail(reader, mark, KILN_E_TYPE,
+             "a key must be a plain value, not a list, a mapping or an alias");
+    else if (kiln_edit_find((const char *)reader->event.data.scalar.tag) != KILN_EDIT_NONE)
+        bad_tag(reader, "belongs after the key's colon, before the value");
+    else
+        key = read_scalar(reader);
+    if (failed(reader))
+        return NULL;
+    if (key->scalar == KILN_SCALAR_NULL)
+        fail(reader, mark, KILN_E_TYPE, "a key must not be null");
+    other = kiln_node_entry(map, key->text);
+    if (other != NULL)
+        fail(reader, mark, KILN_E_KEY, "duplicate key '%s'; the first is in line %d", key->text,
+             other->key_origin.line);
+    return key;
 }
 
-static KilnStatus read_map(Reader *reader, int depth, KilnConfigNode *map)
+static void read_map(Reader *reader, int depth, KilnConfigNode *map)
 {
     KilnConfigNode *merged = NULL; /* the values of << */
-    KilnStatus status;
 
-    while ((status = next(reader)) >= 0 && reader->event.type != YAML_MAPPING_END_EVENT) {
-        KilnConfigNode *key = NULL, *value = NULL;
+    while (next(reader) && reader->event.type != YAML_MAPPING_END_EVENT) {
+        const KilnConfigNode *key = read_key(reader, map);
+        KilnConfigNode *value = next(reader) ? read_node(reader, depth + 1) : NULL;
         KilnEntry *entry;
 
-        status = read_key(reader, map, &key);
-        if (status >= 0)
-            status = next(reader);
-        if (status >= 0)
-            status = read_node(reader, depth + 1, &value);
-        if (status < 0)
-            return status;
+        if (failed(reader))
+            return;
         if (!key->quoted && strcmp(key->text, "<<") == 0) {
-            status = kiln_merge_key_add(&reader->maker, &merged, key, value, reader->err);
-            if (status < 0)
-                return status;
+            reader->status = kiln_merge_key_add(&reader->maker, &merged, key, value, reader->err);
             continue;
         }
         entry = kiln_node_append(reader->maker.arena, map, key->text, key->origin, value);
-        if (entry == NULL)
-            return no_memory(reader);
-        entry->key_typed = key->scalar == KILN_SCALAR_INT || key->scalar == KILN_SCALAR_BOOL ||
-                           key->scalar == KILN_SCALAR_FLOAT;
+        if (entry != NULL)
+            entry->key_typed = key->scalar == KILN_SCALAR_INT || key->scalar == KILN_SCALAR_BOOL ||
+                               key->scalar == KILN_SCALAR_FLOAT;
     }
-    if (status >= 0 && merged != NULL && !kiln_merge_key_apply(reader->maker.arena, map, merged))
-        return no_memory(reader);
-    return status;
+    if (merged != NULL && !failed(reader))
+        kiln_merge_key_apply(reader->maker.arena, map, merged);
 }
 
-static KilnStatus read_collection(Reader *reader, int depth, KilnConfigNode **ret)
+static KilnConfigNode *read_collection(Reader *reader, int depth)
 {
     bool is_map = reader->event.type == YAML_MAPPING_START_EVENT;
     const char *tag = tag_of(properties_of(&reader->event).tag);
-    KilnConfigNode *node;
+    KilnConfigNode *node = kiln_node_new(&reader->maker, is_map ? KILN_NODE_MAP : KILN_NODE_LIST);
 
     if (tag != NULL && strcmp(tag, is_map ? "map" : "seq") != 0)
-        return bad_tag(reader,
-                       is_map ? "does not fit a mapping; a config has !append, !remove, !replace"
-                              : "does not fit a list; a config has !append, !remove, !replace");
-    node = kiln_node_new(&reader->maker, is_map ? KILN_NODE_MAP : KILN_NODE_LIST);
+        bad_tag(reader, is_map ? "does not fit a mapping; a config has !append, !remove, !replace"
+                               : "does not fit a list; a config has !append, !remove, !replace");
     if (node == NULL)
-        return no_memory(reader);
+        return NULL;
     node->origin = origin_of(reader, reader->event.start_mark);
-    *ret = node;
-    return is_map ? read_map(reader, depth, node) : read_list(reader, depth, node);
+    if (is_map)
+        read_map(reader, depth, node);
+    else
+        read_list(reader, depth, node);
+    return node;
 }
 
 /* A tag that says how the value merges: !append. */
-static KilnStatus check_mark(Reader *reader, KilnEdit mark)
+static void check_mark(Reader *reader, KilnEdit mark)
 {
     const yaml_event_t *event = &reader->event;
 
     if (mark == KILN_EDIT_NONE)
-        return KILN_OK;
+        return;
     if (reader->lists > 0)
-        return bad_tag(reader, "belongs after a key; nothing is merged inside a list");
-    if (mark == KILN_EDIT_DELETE &&
-        (event->type != YAML_SCALAR_EVENT || event->data.scalar.length > 0))
-        return bad_tag(reader, "takes no value: `key: !delete`");
-    return KILN_OK;
+        bad_tag(reader, "belongs after a key; nothing is merged inside a list");
+    else if (mark == KILN_EDIT_DELETE &&
+             (event->type != YAML_SCALAR_EVENT || event->data.scalar.length > 0))
+        bad_tag(reader, "takes no value: `key: !delete`");
 }
 
 /* The value that begins with the current event. */
-static KilnStatus read_node(Reader *reader, int depth, KilnConfigNode **ret)
+static KilnConfigNode *read_node(Reader *reader, int depth)
 {
     const yaml_event_t *event = &reader->event;
     const Properties properties = properties_of(event);
     const KilnEdit mark = kiln_edit_find((const char *)properties.tag);
     Anchor *anchor = NULL;
-    KilnStatus status = check_count(reader, 1);
+    KilnConfigNode *node;
 
-    if (status >= 0 && depth > KILN_YAML_DEPTH)
-        status =
-            fail(reader, event->start_mark, KILN_E_RANGE,
-                 "nested deeper than 64 levels: too deep for a config; is a bracket left open, "
-                 "or is this data?");
-    if (status >= 0)
-        status = check_mark(reader, mark);
-    if (status >= 0 && properties.anchor != NULL)
-        status = anchor_add(reader, properties.anchor, &anchor);
-    if (status < 0)
-        return status;
+    count_nodes(reader, 1);
+    if (depth > KILN_YAML_DEPTH)
+        fail(reader, event->start_mark, KILN_E_RANGE,
+             "nested deeper than 64 levels: too deep for a config; is a bracket left open, or is "
+             "this data?");
+    check_mark(reader, mark);
+    if (properties.anchor != NULL)
+        anchor = anchor_add(reader, properties.anchor);
+    if (failed(reader))
+        return NULL;
     if (event->type == YAML_ALIAS_EVENT)
-        return read_alias(reader, ret);
-    status = event->type == YAML_SCALAR_EVENT ? read_scalar(reader, ret)
-                                              : read_collection(reader, depth, ret);
-    if (status >= 0)
-        (*ret)->mark = mark;
-    if (anchor != NULL && status >= 0)
-        anchor->node = *ret;
-    return status;
+        return read_alias(reader);
+    node = event->type == YAML_SCALAR_EVENT ? read_scalar(reader) : read_collection(reader, depth);
+    if (node != NULL)
+        node->mark = mark;
+    if (anchor != NULL)
+        anchor->node = node;
+    return node;
 }
 
-static KilnStatus read_document(Reader *reader, KilnConfigNode **ret)
+static KilnConfigNode *read_document(Reader *reader)
 {
-    KilnStatus status = next(reader); /* stream start */
+    KilnConfigNode *node = NULL;
 
-    if (status >= 0)
-        status = next(reader);
-    if (status < 0 || reader->event.type == YAML_STREAM_END_EVENT)
-        return status;
-    status = next(reader);
-    if (status >= 0)
-        status = read_node(reader, 1, ret);
-    if (status >= 0)
-        status = next(reader); /* document end */
-    if (status >= 0)
-        status = next(reader);
-    if (status >= 0 && reader->event.type != YAML_STREAM_END_EVENT)
-        status = fail(reader, reader->event.start_mark, KILN_E_SYNTAX,
-                      "a second document (---): a config file holds one");
-    return status;
+    /* The start of the stream, and of the document. */
+    if (next(reader) && next(reader) && reader->event.type != YAML_STREAM_END_EVENT && next(reader))
+        node = read_node(reader, 1);
+    if (node != NULL && next(reader) && next(reader) && reader->event.type != YAML_STREAM_END_EVENT)
+        fail(reader, reader->event.start_mark, KILN_E_SYNTAX,
+             "a second document (---): a config file holds one");
+    return node;
 }
 
 KilnStatus kiln_yaml_read(const KilnMaker *maker, const char *text, size_t size, bool one_origin,
@@ -417,8 +395,7 @@ KilnStatus kiln_yaml_read(const KilnMaker *maker, const char *text, size_t size,
                       .text = text,
                       .size = size,
                       .err = err != NULL ? err : &local };
-    KilnConfigNode *node = NULL;
-    KilnStatus status;
+    KilnConfigNode *node;
 
     if (size > KILN_YAML_BYTES) {
         kiln_error_set(
@@ -430,12 +407,15 @@ KilnStatus kiln_yaml_read(const KilnMaker *maker, const char *text, size_t size,
     if (yaml_parser_initialize(&reader.parser) == 0)
         return kiln_error_nomem(err, sizeof(reader.parser));
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, size);
-    status = read_document(&reader, &node);
+    node = read_document(&reader);
     yaml_event_delete(&reader.event);
     yaml_parser_delete(&reader.parser);
-    if (status >= 0)
-        *ret = node;
-    return status;
+    if (reader.status < 0)
+        return reader.status;
+    if (maker->arena->failed)
+        return kiln_error_nomem(err, sizeof(*node));
+    *ret = node;
+    return KILN_OK;
 }
 
 KilnStatus kiln_yaml_read_file(KilnArena *arena, const char *path, KilnConfigNode **ret,
