@@ -51,6 +51,7 @@ class Plan(Case):
         self.assertEqual(layer(out, "layers.1")[4], "30.7 k")
         self.assertRegex(out, r"parameters +12,730")
         self.assertRegex(out, r"FLOPs +1.64 M: forward 813 k, gradients 823 k")
+        self.assertRegex(out, r"plans +2: [\d.]+ [KM]iB, made in ")
         self.assertRegex(out, r"threads +1\n")
         for name in ["a step", "an epoch", "the run"]:
             self.assertRegex(out, rf"\n  {name} +[0-9.]+ \w+: ")
@@ -196,12 +197,13 @@ class Profile(Case):
         self.assertRegex(out, r"(?m)^operation +calls +time +share +FLOP/s$")
         self.assertRegex(out, r"(?m)^layer +calls +time +share +FLOP/s$")
         rows = list(csv.DictReader(read(os.path.join(self.run_folder(), "profile.csv"), "r").splitlines()))
-        rest = [row for row in rows if row["phase"] in ("hook", "data", "checkpoint")]
+        rest = [row for row in rows if row["phase"] in ("hook", "plan", "data", "checkpoint")]
         rows = [row for row in rows if row not in rest]
         self.assertAlmostEqual(sum(float(row["share"]) for row in rows), 1, delta=0.001)
         self.assertEqual({row["phase"] for row in rows}, {"forward", "backward", "update", "evaluation"})
         self.assertAlmostEqual(sum(float(row["share"]) for row in rest), 1, delta=0.001)
         calls = {(row["layer"], row["operation"]): int(row["calls"]) for row in rest}
+        self.assertEqual(calls["the loop", "planning steps"], 2)
         self.assertEqual(calls["the loop", "waiting for data"], 16)
         self.assertEqual(calls["the loop", "copying a checkpoint"], 2)
         self.assertEqual(calls["callbacks.progress_bar", "on_train_batch_end"], 16)
