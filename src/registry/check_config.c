@@ -1,11 +1,12 @@
-/* Checks a whole config: every section and component against its table (check_table.c), each
- * component once, and every interpolation. */
+/* Checks a whole config: every section and component against its table, each component once, and
+ * every interpolation. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/call.h"
+#include "base/text.h"
 #include "config/compose.h"
 #include "config/provenance/error_list.h"
 #include "config/provenance/error_origin.h"
@@ -18,8 +19,7 @@
 
 void kiln_check_add(KilnCheck *check, const KilnError *err)
 {
-    check->fault = true;
-    if (err == NULL || check->errors == NULL)
+    if (check->errors == NULL)
         return;
     kiln_errors_add(check->errors, err);
     if (check->status == KILN_OK || err->status == KILN_E_NOMEM)
@@ -42,9 +42,11 @@ static size_t open_visit(KilnCheck *check, const KilnConfigNode *map,
 {
     const KilnCheckVisit *before = find_visit(check, map);
     size_t i = before != NULL ? (size_t)(before - check->visits) : check->visit_count;
+    KilnError err;
 
     if (!KILN_RESERVE(check->visits, check->visit_capacity, i + 1)) {
-        check->key.failed = true;
+        kiln_error_nomem(&err, sizeof(*check->visits));
+        kiln_check_add(check, &err);
         return SIZE_MAX;
     }
     check->visits[i] = (KilnCheckVisit) { map, component, component != NULL };
@@ -54,61 +56,95 @@ static size_t open_visit(KilnCheck *check, const KilnConfigNode *map,
 
 /* Run the component's own check of its options, each of which is right for itself. An error that
  * names no option is about `around`. */
-static void check_together(KilnCheck *check, const KilnConfigNode *map,
+static void check_together(KilnCheck *check, const KilnDocument *document, const char *key,
                            const KilnConfigNode *around, const KilnComponent *component)
 {
     const KilnConfigNode *written = around, *value = NULL;
-    const char *option = NULL, *key = check->key.data;
+    const char *option = NULL;
     void *options = NULL;
+    KilnText path = { 0 };
     KilnError err = { 0 };
 
-    if (kiln_bind(check->config, map, key, component->fields, component->opts_size, &options,
-                  &err) < 0) { /* the message names the option */
-        kiln_error_about(check->config, around, around, &err);
-        kiln_error_placed(&err, "");
+    kiln_text_append(&path, key);
+    if (kiln_options_load(document, key, component->fields, component->opts_size, &options, &err) <
+        0) {
         kiln_check_add(check, &err);
         return;
     }
     kiln_call_enter_component(component, key, "check");
     err.status = kiln_call_result(component->check(options, &option, &err), &err);
     if (err.status < 0) {
-        size_t before = option != NULL ? kiln_key_push(&check->key, option, 0) : check->key.length;
-
-        if (option != NULL && map != NULL && kiln_node_find(map, option) != NULL)
-            written = kiln_node_find(map, option);
+        if (option != NULL)
+            kiln_key_push(&path, option, 0);
+        if (option != NULL && kiln_node_find(around, option) != NULL)
+            written = kiln_node_find(around, option);
         if (kiln_config_resolve(check->config, written, &value, NULL) < 0 || value == NULL)
             written = value = around;
-        kiln_check_report(check, NULL, written, value, &err);
-        kiln_key_pop(&check->key, before);
+        kiln_check_report(check, path.data != NULL ? path.data : key, written, value, &err);
     }
+    kiln_text_release(&path);
     kiln_options_free(component->fields, component->opts_size, options);
 }
 
-/* Check the options of a component: `map` (NULL: only defaults), which `written` refers to. */
-static void check_options(KilnCheck *check, const KilnConfigNode *map,
+static void check_component(KilnCheck *check, KilnKind kind, const char *key,
+                            const KilnConfigNode *written, const KilnConfigNode *value);
+
+/* Check a mapping of options, and the components in it. `component`: the one that it is, which
+ * `written` refers to; NULL: a section. */
+static void check_options(KilnCheck *check, const KilnOptionsScope *scope, const char *key,
                           const KilnConfigNode *written, const KilnComponent *component)
 {
-    char owner[256];
+    const KilnReport report = kiln_check_reports(check);
+    KilnDocument document = { 0 };
+    KilnError err = { 0 };
+
+    if (kiln_document_read(check->config, key, scope, &report, &document, &err) == KILN_OK &&
+        component != NULL && component->check != NULL)
+        check_together(check, &document, key, scope->map != NULL ? scope->map : written, component);
+    if (err.status == KILN_E_NOMEM)
+        kiln_check_add(check, &err);
+    for (size_t i = 0; i < document.slot_count; i++) {
+        const KilnSlot *slot = &document.slots[i];
+
+        for (size_t j = 0; j < slot->count; j++) {
+            const KilnPart *part = &slot->parts[j];
+
+            if (slot->field->type == KILN_TYPE_COMPONENT)
+                check_component(check, slot->field->component_kind, part->key, part->written,
+                                part->value);
+            else if (check->visit_output != NULL)
+                check->visit_output(check->visit_ctx, part->key, part->written, part->value);
+        }
+    }
+    kiln_document_release(&document);
+}
+
+/* Check the options of `component`: `map` (NULL: only defaults), which `written` refers to. */
+static void check_own(KilnCheck *check, const KilnConfigNode *map, const char *key,
+                      const KilnConfigNode *written, const KilnComponent *component)
+{
+    char name[256];
     KilnError err;
 
     if (check->depth == KILN_MAX_NESTING) {
         kiln_error_set(&err, KILN_E_RANGE, "components within components, more than %d",
                        KILN_MAX_NESTING);
-        kiln_check_report(check, NULL, written, written, &err);
+        kiln_check_report(check, key, written, written, &err);
         return;
     }
-    snprintf(owner, sizeof(owner), "%s/%s", kiln_kind_name(component->kind), component->name);
+    snprintf(name, sizeof(name), "%s/%s", kiln_kind_name(component->kind), component->name);
     check->depth++;
-    check->fault = false;
-    kiln_check_table(check, map, owner, component->fields, false, true);
-    if (!check->fault && !check->key.failed && component->check != NULL)
-        check_together(check, map, map != NULL ? map : written, component);
+    check_options(
+        check,
+        &(KilnOptionsScope) {
+            .fields = component->fields, .map = map, .missing = map, .name = name, .target = true },
+        key, written, component);
     check->depth--;
 }
 
 /* A mapping that was met before must fit here too, and must not contain itself. */
 static void check_again(KilnCheck *check, const KilnCheckVisit *visit, KilnKind kind,
-                        const KilnConfigNode *written)
+                        const char *key, const KilnConfigNode *written)
 {
     KilnError err;
 
@@ -119,53 +155,35 @@ static void check_again(KilnCheck *check, const KilnCheckVisit *visit, KilnKind 
         kiln_error_set(&err, KILN_E_RANGE, "a component that contains itself");
     else
         return;
-    kiln_check_report(check, NULL, written, written, &err);
+    kiln_check_report(check, key, written, written, &err);
 }
 
-/* Check `map`, which was not met before, or only where another kind was expected. Its options are
- * reported under its own key, not that of the reference. */
-static void check_mapping(KilnCheck *check, KilnKind kind, const KilnConfigNode *written,
-                          const KilnConfigNode *map)
-{
-    const char *own = kiln_node_path(check->config, map);
-    const KilnComponent *component = NULL;
-    KilnText key = check->key;
-    KilnError err = { 0 };
-
-    if (kiln_node_component(check->config, check->registry, map, kind, &component, &err) < 0)
-        kiln_check_report(check, NULL, written, written != map ? map : NULL, &err);
-    size_t visit = open_visit(check, map, component);
-    if (component == NULL || visit == SIZE_MAX)
-        return;
-    check->key = (KilnText) { 0 };
-    kiln_text_append(&check->key, own[0] != '\0' || key.data == NULL ? own : key.data);
-    check_options(check, map, written, component);
-    check->visits[visit].open = false;
-    key.failed = key.failed || check->key.failed;
-    kiln_text_release(&check->key);
-    check->key = key;
-}
-
-void kiln_check_component(KilnCheck *check, KilnKind kind, const KilnConfigNode *written,
-                          const KilnConfigNode *value)
+/* Check the component of `kind` at `key`: `written`, whose value is a mapping or a plain name. The
+ * options of a mapping are reported under its own key, not that of a reference. */
+static void check_component(KilnCheck *check, KilnKind kind, const char *key,
+                            const KilnConfigNode *written, const KilnConfigNode *value)
 {
     const KilnCheckVisit *before = find_visit(check, value);
+    const bool map = value->kind == KILN_NODE_MAP;
     const KilnComponent *component = NULL;
-    bool around = check->fault;
     KilnError err = { 0 };
 
-    if (before != NULL && before->component != NULL)
-        check_again(check, before, kind, written);
-    else if (before != NULL && kind == KILN_KIND_ANY)
-        ; /* reported before: it names no component */
-    else if (value->kind == KILN_NODE_MAP)
-        check_mapping(check, kind, written, value);
-    else if (kiln_node_component(check->config, check->registry, written, kind, &component, &err) <
-             0)
-        kiln_check_report(check, NULL, written, NULL, &err);
-    else
-        check_options(check, NULL, written, component);
-    check->fault = around; /* a component's errors are not those of the one that holds it */
+    if (before != NULL && before->component != NULL) {
+        check_again(check, before, kind, key, written);
+        return;
+    }
+    if (before != NULL && kind == KILN_KIND_ANY)
+        return; /* reported before: it names no component */
+    if (kiln_node_component(check->config, check->registry, map ? value : written, kind, &component,
+                            &err) < 0)
+        kiln_check_report(check, key, written, map && written != value ? value : NULL, &err);
+    size_t visit = map ? open_visit(check, value, component) : SIZE_MAX;
+    if (component == NULL || (map && visit == SIZE_MAX))
+        return;
+    const char *own = map ? kiln_node_path(check->config, value) : "";
+    check_own(check, map ? value : NULL, own[0] != '\0' ? own : key, written, component);
+    if (map)
+        check->visits[visit].open = false;
 }
 
 /* ---- Options elsewhere ----------------------------------------------------------- */
@@ -223,8 +241,6 @@ static void check_section(KilnCheck *check, const KilnSection *section)
     const KilnConfigNode *node = NULL;
     KilnError err = { 0 };
 
-    kiln_key_pop(&check->key, 0);
-    kiln_text_append(&check->key, section->key);
     if (kiln_config_at(check->config, section->key, &node, &err) < 0) {
         kiln_check_add(check, &err);
         return;
@@ -233,10 +249,16 @@ static void check_section(KilnCheck *check, const KilnSection *section)
         node = NULL;
     if (node != NULL && node->kind != KILN_NODE_MAP) {
         kiln_error_set(&err, KILN_E_TYPE, "expected a mapping of options");
-        kiln_check_report(check, NULL, node, node, &err);
+        kiln_check_report(check, section->key, node, node, &err);
         return;
     }
-    kiln_check_table(check, node, section->key, section->fields, section->open, false);
+    check_options(check,
+                  &(KilnOptionsScope) { .fields = section->fields,
+                                        .map = node,
+                                        .missing = node,
+                                        .name = section->key,
+                                        .open = section->open },
+                  section->key, node, NULL);
 }
 
 static bool is_hidden(const KilnSection *sections, const char *key)
@@ -254,17 +276,15 @@ static bool is_hidden(const KilnSection *sections, const char *key)
 static void check_rest(KilnCheck *check, const KilnConfigNode *node)
 {
     const KilnSection *hidden = node->parent == NULL ? kiln_config_sections(check->config) : NULL;
+    const KilnReport report = kiln_check_reports(check);
     const KilnConfigNode *value = NULL;
     KilnError err = { 0 };
 
     if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION &&
         kiln_config_resolve(check->config, node, &value, &err) < 0)
-        kiln_check_unresolved(check, node, &err);
-    if (kiln_node_get(node, KILN_TARGET_KEY) != NULL && find_visit(check, node) == NULL) {
-        kiln_key_pop(&check->key, 0);
-        kiln_text_append(&check->key, kiln_node_path(check->config, node));
-        kiln_check_component(check, KILN_KIND_ANY, node, node);
-    }
+        report.unresolved(check, node, &err);
+    if (kiln_node_get(node, KILN_TARGET_KEY) != NULL && find_visit(check, node) == NULL)
+        check_component(check, KILN_KIND_ANY, kiln_node_path(check->config, node), node, node);
     for (size_t i = 0; i < node->count; i++)
         if (hidden == NULL || !is_hidden(hidden, node->entries[i].key))
             check_rest(check, node->entries[i].value);
@@ -279,12 +299,6 @@ static void check_all(KilnCheck *check)
     check_rest(check, kiln_config_root(check->config));
 }
 
-static void release(KilnCheck *check)
-{
-    kiln_text_release(&check->key);
-    free(check->visits);
-}
-
 void kiln_config_visit_outputs(KilnConfig *config, const KilnRegistry *registry,
                                KilnOutputVisit *visit, void *ctx)
 {
@@ -293,22 +307,17 @@ void kiln_config_visit_outputs(KilnConfig *config, const KilnRegistry *registry,
     };
 
     check_all(&check);
-    release(&check);
+    free(check.visits);
 }
 
 KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, KilnErrors *errors)
 {
     KilnCheck check = { .config = config, .registry = registry, .errors = errors };
-    KilnError err;
 
     check_all(&check);
     kiln_unread_keys_check(&check);
-    if (check.key.failed) {
-        kiln_error_nomem(&err, 0);
-        kiln_check_add(&check, &err);
-    }
     kiln_config_warnings(config, errors);
     kiln_errors_sort(errors, config);
-    release(&check);
+    free(check.visits);
     return check.status;
 }

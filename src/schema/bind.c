@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schema/document.h"
 #include "schema/table.h"
 
 /* ---- The libcyaml schema of a table ------------------------------------------ */
@@ -172,24 +171,24 @@ static cyaml_config_t cyaml_setup(char log[LOG_TEXT])
                               .flags = CYAML_CFG_NO_ALIAS };
 }
 
-/* ---- Empty lists ---------------------------------------------------------------- */
+/* ---- Slots ---------------------------------------------------------------------- */
 
-static bool keep_empty(const KilnField *fields, char *base, const char **given);
+static bool place_slots(const KilnField *fields, char *base, KilnSlot **next);
 
-/* The struct at `at`, or each of a list or mapping of them. */
-static bool keep_empty_in(const KilnField *field, char *at, size_t count, const char **given)
+/* Those of the struct at `at`, or of each of a list or mapping of them. */
+static bool place_nested(const KilnField *field, char *at, size_t count, KilnSlot **next)
 {
     bool map = field->shape == KILN_MAPPING, good = true;
     size_t stride = map ? field->pair_size : field->item_size;
 
     for (size_t i = 0; at != NULL && i < count && good; i++)
-        good = keep_empty(field->fields, at + i * stride + (map ? field->value_offset : 0), given);
+        good = place_slots(field->fields, at + i * stride + (map ? field->value_offset : 0), next);
     return good;
 }
 
-/* libcyaml gives NULL for an empty sequence; of optional ones NULL means null. `given`
- * is the document's. False when memory is out. */
-static bool keep_empty(const KilnField *fields, char *base, const char **given)
+/* Set where the members of the slots are. libcyaml gives NULL for an empty sequence; of an optional
+ * list NULL means null. False when memory is out. */
+static bool place_slots(const KilnField *fields, char *base, KilnSlot **next)
 {
     bool good = true;
 
@@ -198,40 +197,46 @@ static bool keep_empty(const KilnField *fields, char *base, const char **given)
         char *value = base + f->offset;
         size_t count = 1;
 
-        if (f->type == KILN_TYPE_COMPONENT || f->renamed != NULL)
-            continue;
         if (many || f->optional)
             memcpy(&value, base + f->offset, sizeof(value));
         if (many)
             memcpy(&count, base + f->count_offset, sizeof(count));
-        if (many && f->optional && *(*given)++ == 'y' && value == NULL) {
-            value = calloc(1, 1);
-            memcpy(base + f->offset, &value, sizeof(value));
-            good = value != NULL;
+        if ((*next)->field == f) {
+            const KilnSlot *slot = *next;
+
+            (*next)++->base = base;
+            if (f->type != KILN_TYPE_COMPONENT && many && !slot->null && value == NULL) {
+                value = calloc(1, 1);
+                memcpy(base + f->offset, &value, sizeof(value));
+                good = value != NULL;
+            }
         }
         if (f->type == KILN_TYPE_STRUCT && good)
-            good = keep_empty_in(f, value, count, given);
+            good = place_nested(f, value, count, next);
     }
     return good;
 }
 
 /* ---- Loading and freeing -------------------------------------------------------- */
 
-static KilnStatus load(const KilnDocument *document, const char *path, const KilnField *fields,
-                       size_t size, void **ret, KilnError *err)
+KilnStatus kiln_options_load(const KilnDocument *document, const char *path,
+                             const KilnField *fields, size_t size, void **ret, KilnError *err)
 {
     char log[LOG_TEXT] = "";
     cyaml_config_t setup = cyaml_setup(log);
-    const char *given = document->given.data;
+    KilnSlot *slots = document->slots;
     void *options = NULL;
     Schema schema;
 
+    *ret = NULL;
+    if (size == 0)
+        return KILN_OK;
     if (!schema_make(fields, size, &schema))
         return kiln_error_set(err, KILN_E_INTERNAL, "%s: more than %d options", path,
                               KILN_MAX_ROWS);
     cyaml_err_t code = cyaml_load_data((const uint8_t *)document->text.data, document->text.length,
                                        &setup, &schema.top, &options, NULL);
-    if (code == CYAML_OK && !keep_empty(fields, options, &given)) {
+    if (code == CYAML_OK && !place_slots(fields, options, &slots)) {
         (void)cyaml_free(&setup, &schema.top, options, 0);
         code = CYAML_ERR_OOM;
     }
@@ -247,18 +252,16 @@ static KilnStatus load(const KilnDocument *document, const char *path, const Kil
 KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map, const char *path,
                      const KilnField *fields, size_t size, void **ret, KilnError *err)
 {
+    const KilnOptionsScope scope = { .fields = fields, .map = map, .missing = map, .plain = true };
     KilnDocument document = { 0 };
-    KilnStatus status;
+    void *options = NULL;
+    KilnStatus status = kiln_document_read(config, path, &scope, NULL, &document, err);
 
-    if (size == 0) {
-        *ret = NULL;
-        return KILN_OK;
-    }
-    status = kiln_document_write(config, map, path, fields, &document, err);
     if (status == KILN_OK)
-        status = load(&document, path, fields, size, ret, err);
-    kiln_text_release(&document.text);
-    kiln_text_release(&document.given);
+        status = kiln_options_load(&document, path, fields, size, &options, err);
+    if (status == KILN_OK)
+        *ret = options;
+    kiln_document_release(&document);
     return status;
 }
 

@@ -2,11 +2,16 @@
 #ifndef KILN_SCHEMA_BIND_H
 #define KILN_SCHEMA_BIND_H
 
-#include "config/tree/node.h"
+#include "schema/document.h"
 
-/* Fill a new struct of `size` bytes from `map` (resolved; NULL: only defaults). Missing keys take
- * their defaults, components stay NULL. `path` is for messages. Freed with kiln_options_free;
- * `*ret` is NULL when `size` is 0. */
+/* Load a document, which was read without errors, into a new struct of `size` bytes, and set where
+ * the members of its slots are. Components stay NULL. `path` is for messages. Freed with
+ * kiln_options_free; `*ret` is NULL when `size` is 0. */
+KILN_NODISCARD KilnStatus kiln_options_load(const KilnDocument *document, const char *path,
+                                            const KilnField *fields, size_t size, void **ret,
+                                            KilnError *err);
+/* Read `map` (resolved; NULL: only defaults), whose key is `path`, without its components, and load
+ * it. */
 KILN_NODISCARD KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNode *map,
                                     const char *path, const KilnField *fields, size_t size,
                                     void **ret, KilnError *err);
@@ -15,17 +20,6 @@ KILN_NODISCARD KilnStatus kiln_bind(const KilnConfig *config, const KilnConfigNo
 KILN_NODISCARD KilnStatus kiln_config_at(const KilnConfig *config, const char *key,
                                          const KilnConfigNode **ret, KilnError *err);
 
-/* Resolve `node`, the value at `key`; `config` NULL: nothing to resolve. No value is
- * KILN_E_MISSING. */
-KILN_NODISCARD KilnStatus kiln_value_resolve(const KilnConfig *config, const char *key,
-                                             const KilnConfigNode *node, const KilnConfigNode **ret,
-                                             KilnError *err);
-/* The resolved value at `key` of an option in `map` (NULL: none), or its default, which is parsed
- * into the arena. KILN_E_MISSING: it is required. */
-KILN_NODISCARD KilnStatus kiln_option_value(const KilnConfig *config, KilnArena *arena,
-                                            const char *key, const KilnConfigNode *map,
-                                            const KilnField *field, const KilnConfigNode **ret,
-                                            KilnError *err);
 bool kiln_node_is_null(const KilnConfigNode *node);
 /* The section of exactly that key ("": the root); NULL: none. */
 const KilnSection *kiln_section_find(const KilnSection *sections, const char *key);

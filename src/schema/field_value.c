@@ -106,6 +106,8 @@ KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *
     const bool component = field->type == KILN_TYPE_COMPONENT;
     char got[KILN_GOT_TEXT];
 
+    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
+        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
     kiln_value_got(node, got, sizeof(got));
     return kiln_error_set(err, KILN_E_TYPE, "expected %s of %s%s%s, got %s",
                           field->shape == KILN_MAPPING ? "a mapping" : "a list",

@@ -18,7 +18,8 @@ typedef struct KilnValue {
  * a number, got "fast"") names neither key nor origin. */
 KILN_NODISCARD KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node,
                                           KilnValue *ret, KilnError *err);
-/* Set KILN_E_TYPE: `node` is no list or mapping, as the field's shape needs it. */
+/* Set KILN_E_TYPE: `node` is no list or mapping, as the field's shape needs it; KILN_E_MISSING for
+ * ???. */
 KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
                                   KilnError *err);
 /* Describe a node for "got ...": "fast" in quotes, 7, null, a mapping. */

@@ -15,34 +15,6 @@ KilnStatus kiln_config_at(const KilnConfig *config, const char *key, const KilnC
     return node != NULL ? kiln_config_resolve(config, node, ret, err) : KILN_OK;
 }
 
-KilnStatus kiln_value_resolve(const KilnConfig *config, const char *key, const KilnConfigNode *node,
-                              const KilnConfigNode **ret, KilnError *err)
-{
-    *ret = node;
-    if (config == NULL)
-        return KILN_OK;
-    *ret = NULL;
-    KilnStatus status = kiln_config_resolve(config, node, ret, err); /* its message names the key */
-    if (status == KILN_OK && *ret == NULL)
-        status = kiln_error_set(err, KILN_E_MISSING, "%s: there is no such value", key);
-    return status;
-}
-
-KilnStatus kiln_option_value(const KilnConfig *config, KilnArena *arena, const char *key,
-                             const KilnConfigNode *map, const KilnField *field,
-                             const KilnConfigNode **ret, KilnError *err)
-{
-    const KilnConfigNode *written = kiln_node_get(map, field->name);
-    KilnConfigNode *parsed = NULL;
-
-    if (written == NULL && field->value == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "%s: required value missing (%s)", key,
-                              field->help);
-    if (written == NULL && kiln_node_parse(arena, field->value, "default", &parsed, err) < 0)
-        return kiln_error_prefix(err, "%s: ", key);
-    return kiln_value_resolve(config, key, written != NULL ? written : parsed, ret, err);
-}
-
 bool kiln_node_is_null(const KilnConfigNode *node)
 {
     return node == NULL || (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL);
