@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "config/override/apply.h"
 #include "config/defaults/defaults_list.h"
+#include "config/defaults/group_files.h"
 #include "config/interpolate/interpolate.h"
 #include "config/provenance/error_list.h"
 #include "config/tree/edit.h"
@@ -43,12 +44,10 @@ static void report(Composer *composer, const KilnError *err)
 #define FAIL(composer, origin, ...)                                                                \
     keep_status(composer, kiln_errors_report((composer)->errors, origin, __VA_ARGS__))
 
-static void no_memory(Composer *composer)
+/* Memory is out when the arena, or a buffer on the way, had none. */
+static bool out_of_memory(const Composer *composer)
 {
-    KilnError err = { 0 };
-
-    kiln_error_nomem(&err, sizeof(KilnConfigNode));
-    report(composer, &err);
+    return composer->status == KILN_E_NOMEM || composer->config->arena->failed;
 }
 
 static KilnConfig *config_new(const KilnComposeRequest *request)
@@ -69,8 +68,7 @@ static KilnConfig *config_new(const KilnComposeRequest *request)
     config->root = kiln_node_new(&maker, KILN_NODE_MAP);
     config->warnings = kiln_arena_alloc(config->arena, sizeof(*config->warnings));
     config->defaults = kiln_arena_alloc(config->arena, sizeof(*config->defaults));
-    if (config->config_name == NULL || config->root == NULL || config->warnings == NULL ||
-        config->defaults == NULL) {
+    if (config->arena->failed) {
         kiln_config_free(config);
         return NULL;
     }
@@ -128,11 +126,7 @@ static void read_overrides(Composer *composer)
     while (texts != NULL && texts[n] != NULL)
         n++;
     config->overrides = kiln_arena_alloc(config->arena, (n + 1) * sizeof(*config->overrides));
-    if (config->overrides == NULL) {
-        no_memory(composer);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && config->overrides != NULL; i++) {
         KilnOverride *override = &config->overrides[config->n_overrides];
         KilnError err = { 0 };
 
@@ -144,14 +138,6 @@ static void read_overrides(Composer *composer)
 }
 
 /* ---- Search path ----------------------------------------------------------------- */
-
-static void add_folder(Composer *composer, const char *path, const char *what)
-{
-    KilnError err = { 0 };
-
-    if (kiln_search_add(&composer->config->search, path, what, &err) < 0)
-        report(composer, &err);
-}
 
 /* A folder of kiln.searchpath that does not exist is a warning. References in its text can only be
  * resolved from the environment or the file that lists it: nothing is composed yet. */
@@ -185,7 +171,7 @@ static void add_searchpath_folder(Composer *composer, const KilnConfigNode *item
 /* kiln.searchpath: the argument's list, else the primary config's. */
 static const KilnConfigNode *find_searchpath(Composer *composer)
 {
-    KilnConfigFile *file = NULL;
+    const KilnConfigFile *file;
     const KilnConfigNode *own;
     KilnError err = { 0 };
 
@@ -193,12 +179,10 @@ static const KilnConfigNode *find_searchpath(Composer *composer)
         if (strcmp(composer->config->overrides[i].key, "kiln.searchpath") == 0 &&
             composer->config->overrides[i].value != NULL)
             return composer->config->overrides[i].value;
-    if (kiln_search_file(&composer->config->search, composer->config->config_name, &file, &err) <
-        0) {
+    file = kiln_search_file(&composer->config->search, composer->config->config_name, &err);
+    if (err.status < 0)
         report(composer, &err);
-        return NULL;
-    }
-    if (file == NULL || file->content == NULL)
+    if (file == NULL || file->unreadable || file->content == NULL)
         return NULL;
     own = kiln_node_get(file->content, "kiln");
     if (own == NULL)
@@ -208,17 +192,11 @@ static const KilnConfigNode *find_searchpath(Composer *composer)
 
 static void set_search_path(Composer *composer)
 {
-    const KilnComposeRequest *request = composer->request;
-    const char *const *dirs = request->config_dirs;
     const KilnConfigNode *more;
     KilnError err = { 0 };
 
-    if (request->config_path != NULL)
-        add_folder(composer, request->config_path, "--config-path");
-    else if (kiln_is_dir("conf"))
-        add_folder(composer, "conf", "./conf");
-    for (; dirs != NULL && *dirs != NULL; dirs++)
-        add_folder(composer, *dirs, "--config-dir");
+    keep_status(composer, kiln_search_request(&composer->config->search, composer->request,
+                                              composer->errors, &err));
     if (composer->status < 0)
         return; /* else every file would be reported as missing */
     more = find_searchpath(composer);
@@ -263,43 +241,43 @@ static bool lists_hydra_group(const KilnConfigNode *defaults)
     return false;
 }
 
-/* `content` inside the mappings that the package names. */
+/* `content` inside the mappings that the package names; NULL when memory is out. */
 static KilnConfigNode *wrap(Composer *composer, KilnConfigNode *content, const char *package)
 {
-    KilnMaker maker = { .arena = composer->config->arena,
-                        .origin = content->origin,
-                        .layer = content->layer };
-    KilnConfigNode *top = kiln_node_new(&maker, KILN_NODE_MAP), *map = top;
+    KilnMaker maker = { .arena = composer->config->arena };
+    KilnConfigNode *top = NULL, *map = NULL, *inner;
     char part[KILN_PATH_PART];
 
-    while (map != NULL && kiln_path_next(&package, part)) {
-        const char *key = kiln_arena_strdup(maker.arena, part);
-        KilnConfigNode *value = *package != '\0' ? kiln_node_new(&maker, KILN_NODE_MAP) : content;
-
-        if (key == NULL || kiln_node_append(maker.arena, map, key, content->origin, value) == NULL)
-            return NULL;
-        map = value;
+    if (content == NULL)
+        return NULL;
+    maker.origin = content->origin;
+    maker.layer = content->layer;
+    top = map = kiln_node_new(&maker, KILN_NODE_MAP);
+    for (; kiln_path_next(&package, part) && !maker.arena->failed; map = inner) {
+        inner = *package != '\0' ? kiln_node_new(&maker, KILN_NODE_MAP) : content;
+        kiln_node_append(maker.arena, map, kiln_arena_strdup(maker.arena, part), maker.origin,
+                         inner);
     }
-    return *package == '\0' ? top : NULL;
+    return maker.arena->failed ? NULL : top;
 }
 
 /* The file's content to merge: itself, or a copy when it is used again. */
 static KilnConfigNode *take_content(Composer *composer, size_t index)
 {
     const KilnDefaultsList *defaults = composer->config->defaults;
-    KilnConfigFile *file = defaults->files[index].file;
+    const KilnConfigFile *file = defaults->files[index].entry->file;
 
     for (size_t i = index + 1; i < defaults->count; i++)
-        if (defaults->files[i].file == file)
+        if (defaults->files[i].entry->file == file)
             return kiln_node_copy(composer->config->arena, file->content);
     return file->content;
 }
 
 /* Can the file's content be merged at its package? If not, report why. */
-static bool fits_package(Composer *composer, const KilnMergeFile *merge,
+static bool fits_package(Composer *composer, const KilnDefaultsEntry *entry,
                          const KilnConfigNode *content)
 {
-    const char *source = merge->file->source, *package = merge->package;
+    const char *source = entry->file->source, *package = entry->into;
     const bool whole = *package == '\0';
 
     if (whole && content->kind != KILN_NODE_MAP)
@@ -324,39 +302,37 @@ static bool fits_package(Composer *composer, const KilnMergeFile *merge,
     return false;
 }
 
-static void check_searchpath(Composer *composer, const KilnMergeFile *merge,
+static void check_searchpath(Composer *composer, const KilnDefaultsEntry *entry,
                              const KilnConfigNode *content)
 {
     const KilnConfigNode *path = kiln_node_get(kiln_node_get(content, "kiln"), "searchpath");
 
-    if (path != NULL && !merge->primary && strcmp(merge->file->path, "kiln/config") != 0)
+    if (path != NULL && !entry->primary && strcmp(entry->file->path, "kiln/config") != 0)
         FAIL(composer, &path->origin, KILN_E_KEY,
              "kiln.searchpath can be set only in the primary config or by an argument");
 }
 
 static void merge_file(Composer *composer, size_t index)
 {
-    const KilnMergeFile *merge = &composer->config->defaults->files[index];
     KilnConfig *config = composer->config;
+    const KilnDefaultsEntry *entry = config->defaults->files[index].entry;
     KilnConfigNode *content = take_content(composer, index);
 
-    if (content != NULL && !fits_package(composer, merge, content))
+    if (content != NULL && !fits_package(composer, entry, content))
         return;
-    if (content != NULL && *merge->package != '\0')
-        content = wrap(composer, content, merge->package);
-    if (content == NULL) {
-        no_memory(composer);
+    if (*entry->into != '\0')
+        content = wrap(composer, content, entry->into);
+    if (content == NULL)
         return;
-    }
     rename_hydra_node(config, content);
-    config->foreign |= lists_hydra_group(merge->file->defaults);
-    check_searchpath(composer, merge, content);
+    config->foreign |= lists_hydra_group(entry->file->defaults);
+    check_searchpath(composer, entry, content);
     composer->n_nodes += kiln_node_size(content);
     if (composer->n_nodes > MAX_NODES) {
         FAIL(composer, NULL, KILN_E_RANGE,
              "%s: the config exceeds %d values with it; put data into a file of its own, which "
              "the config names",
-             merge->file->source, MAX_NODES);
+             entry->file->source, MAX_NODES);
         return;
     }
     keep_status(composer, kiln_merge(config, config->root, content, composer->errors));
@@ -367,12 +343,11 @@ static void merge_files(Composer *composer)
     KilnConfig *config = composer->config;
     size_t before = kiln_errors_failures(composer->errors);
 
-    if (kiln_defaults_expand(config, composer->errors) < 0) {
-        no_memory(composer);
+    kiln_defaults_expand(config, composer->errors);
+    if (composer->config->arena->failed)
         return;
-    }
-    if (composer->status >= 0 && kiln_errors_failures(composer->errors) > before)
-        composer->status = KILN_E_KEY;
+    if (kiln_errors_failures(composer->errors) > before)
+        keep_status(composer, KILN_E_KEY);
     for (size_t i = 0; i < config->defaults->count && composer->n_nodes <= MAX_NODES; i++)
         merge_file(composer, i);
 }
@@ -459,7 +434,7 @@ static void check_rest(Composer *composer)
 static void compose(Composer *composer)
 {
     read_overrides(composer);
-    if (composer->status == KILN_E_NOMEM)
+    if (out_of_memory(composer))
         return;
     size_t before = kiln_errors_failures(composer->errors);
     set_search_path(composer);
@@ -470,7 +445,7 @@ static void compose(Composer *composer)
         return;
     }
     merge_files(composer);
-    if (composer->status == KILN_E_NOMEM)
+    if (out_of_memory(composer))
         return;
     bool merged = kiln_errors_failures(composer->errors) == before;
     merge_defaults(composer);
@@ -498,6 +473,12 @@ static KilnStatus run(const KilnComposeRequest *request, const KilnComposeHooks 
     config->partial = partial;
     config->search.hooks = hooks;
     compose(&composer);
+    if (config->arena->failed) {
+        KilnError err = { 0 };
+
+        kiln_error_nomem(&err, sizeof(KilnConfigNode));
+        composer.status = kiln_errors_add(composer.errors, &err);
+    }
     config->search.hooks = NULL;
     kiln_errors_sort(composer.errors, config);
     kiln_errors_free(own);

@@ -41,14 +41,13 @@ struct KilnConfig {
     struct tm started;      /* local time, for ${now:...} */
 };
 
-/* Record a removed key. */
-KILN_NODISCARD KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal,
-                                           KilnError *err);
+/* Record a removed key, or that the arena has no memory. */
+void kiln_removal_add(KilnConfig *config, const KilnRemoved *removal);
 
 /* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
 bool kiln_is_foreign_node(const char *name, size_t n);
-/* A group or path with "kiln" for its first part "hydra"; in the arena, or `path` itself. NULL
- * when memory is out. */
+/* A group or path with "kiln" for its first part "hydra"; in the arena, or `path` itself, which may
+ * be NULL. NULL when memory is out. */
 const char *kiln_own_path(KilnArena *arena, const char *path);
 
 #endif

@@ -91,7 +91,7 @@ static const KilnConfigFile *find_file(const KilnConfig *config, const char *key
     size_t length = strlen(key);
 
     for (size_t i = 0; list != NULL && i < list->count; i++) {
-        const KilnConfigFile *file = list->files[i].file;
+        const KilnConfigFile *file = list->files[i].entry->file;
 
         if (file->package == NULL && strncmp(file->path, key, length) == 0 &&
             file->path[length] == '/')

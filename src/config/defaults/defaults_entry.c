@@ -8,9 +8,10 @@
 #include "config/provenance/error_list.h"
 #include "config/tree/tree.h"
 
+/* These return NULL for NULL, and when memory is out. */
 static const char *dots_for_slashes(KilnArena *arena, const char *text)
 {
-    char *copy = kiln_arena_strdup(arena, text);
+    char *copy = text != NULL ? kiln_arena_strdup(arena, text) : NULL;
 
     for (char *p = copy; p != NULL && *p != '\0'; p++)
         if (*p == '/')
@@ -20,73 +21,43 @@ static const char *dots_for_slashes(KilnArena *arena, const char *text)
 
 static const char *join(KilnArena *arena, const char *a, char between, const char *b)
 {
+    if (a == NULL || b == NULL)
+        return NULL;
     if (*a == '\0' || *b == '\0')
         return *a == '\0' ? b : a;
     return kiln_arena_printf(arena, "%s%c%s", a, between, b);
 }
 
-/* `name` from the top: below base_dir unless it starts with a slash. */
-static const char *from_top(KilnArena *arena, const KilnDefaultsEntry *entry, const char *name)
-{
-    const char *path = *name == '/' ? name + 1 : join(arena, entry->base_dir, '/', name);
-
-    return path != NULL ? kiln_own_path(arena, path) : NULL;
-}
-
 static const char *folder_of(KilnArena *arena, const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
 
-    return slash != NULL ? kiln_arena_strndup(arena, path, (size_t)(slash - path)) : "";
+    if (slash != NULL)
+        return kiln_arena_strndup(arena, path, (size_t)(slash - path));
+    return path != NULL ? "" : NULL;
 }
 
-const char *kiln_defaults_entry_group(KilnArena *arena, const KilnDefaultsEntry *entry)
+static const char *without_slash(const char *name)
 {
-    const char *path = from_top(arena, entry, entry->name);
-
-    if (path == NULL || entry->kind == KILN_DEFAULTS_GROUP)
-        return path;
-    /* A plain name is in the group of the config that lists it. */
-    return folder_of(arena, path);
+    return *name == '/' ? name + 1 : name;
 }
 
-const char *kiln_defaults_entry_path(KilnArena *arena, const KilnDefaultsEntry *entry)
-{
-    const char *path = from_top(arena, entry, entry->name);
-
-    if (path == NULL || entry->kind != KILN_DEFAULTS_GROUP)
-        return path;
-    return kiln_arena_printf(arena, "%s/%s", path, entry->option != NULL ? entry->option : "");
-}
-
-/* The package that the name of the entry implies. */
-static const char *relative_package(KilnArena *arena, const KilnDefaultsEntry *entry)
-{
-    const char *name = *entry->name == '/' ? entry->name + 1 : entry->name;
-
-    name = kiln_own_path(arena, name);
-    if (name != NULL && entry->kind != KILN_DEFAULTS_GROUP)
-        name = folder_of(arena, name);
-    return name != NULL ? dots_for_slashes(arena, name) : NULL;
-}
-
-const char *kiln_defaults_entry_package(KilnArena *arena, const KilnDefaultsEntry *entry,
-                                        bool use_header)
+/* The package of the entry's content: what is written, in its file or implied by its name. */
+static const char *find_package(KilnArena *arena, const KilnDefaultsEntry *entry)
 {
     static const char top[] = "_global_";
-    const char *package = entry->package, *found = NULL;
+    const char *package = entry->package != NULL ? entry->package : entry->header, *found = NULL;
 
-    if (package == NULL && use_header)
-        package = entry->header;
-    if (package == NULL)
-        package = relative_package(arena, entry);
-    if (package == NULL)
-        return NULL;
-    package = join(arena, entry->parent_package, '.', package);
-    if (package == NULL)
-        return NULL;
+    if (package == NULL) {
+        package = kiln_own_path(arena, without_slash(entry->name));
+        if (entry->kind != KILN_DEFAULTS_GROUP)
+            package = folder_of(arena, package);
+        package = dots_for_slashes(arena, package);
+    }
+    if (entry->parent != NULL)
+        package = join(arena, entry->parent->into, '.', package);
     /* The package starts after the last _global_. */
-    for (const char *p = package; (p = strstr(p, top)) != NULL; p += sizeof(top) - 1)
+    for (const char *p = package; p != NULL && (p = strstr(p, top)) != NULL; p += sizeof(top) - 1)
         found = p;
     if (found == NULL)
         return kiln_own_path(arena, package);
@@ -94,55 +65,53 @@ const char *kiln_defaults_entry_package(KilnArena *arena, const KilnDefaultsEntr
     return kiln_own_path(arena, *found == '.' ? found + 1 : found);
 }
 
-const char *kiln_defaults_entry_key(KilnArena *arena, const KilnDefaultsEntry *entry)
-{
-    const char *group = kiln_defaults_entry_group(arena, entry);
-    const char *usual = group != NULL ? dots_for_slashes(arena, group) : NULL;
-    const char *package = kiln_defaults_entry_package(arena, entry, false);
-
-    if (usual == NULL || package == NULL || strcmp(usual, package) == 0)
-        return usual != NULL && package != NULL ? group : NULL;
-    return kiln_arena_printf(arena, "%s@%s", group, *package != '\0' ? package : "_global_");
-}
-
-bool kiln_defaults_entry_attach(KilnArena *arena, KilnDefaultsEntry *entry, const char *base_dir,
-                                const char *parent_package, const KilnDefaultsEntry *parent)
+bool kiln_defaults_entry_attach(KilnArena *arena, KilnDefaultsEntry *entry,
+                                const KilnDefaultsEntry *parent)
 {
     static const char word[] = "_group_";
-    const char *at = entry->package != NULL ? strstr(entry->package, word) : NULL;
-    const char *group;
+    const char *at = entry->package != NULL ? strstr(entry->package, word) : NULL, *usual;
+    /* A plain name is in the group of the config that lists it. */
+    const char *base = parent != NULL && *entry->name != '/' ? parent->group : "";
 
-    entry->base_dir = base_dir;
-    entry->parent_package = parent_package;
     entry->parent = parent;
-    if (base_dir == NULL || parent_package == NULL || at == NULL)
-        return base_dir != NULL && parent_package != NULL;
-    /* _group_ in the package is the entry's group. */
-    group = kiln_defaults_entry_group(arena, entry);
-    group = group != NULL ? dots_for_slashes(arena, group) : NULL;
-    if (group == NULL)
-        return false;
-    entry->package = kiln_arena_printf(arena, "_global_.%.*s%s%s", (int)(at - entry->package),
-                                       entry->package, group, at + sizeof(word) - 1);
-    return entry->package != NULL;
+    entry->interpolated = parent != NULL && parent->interpolated;
+    entry->path = kiln_own_path(arena, join(arena, base, '/', without_slash(entry->name)));
+    entry->group = entry->kind == KILN_DEFAULTS_GROUP ? entry->path : folder_of(arena, entry->path);
+    usual = dots_for_slashes(arena, entry->group);
+    if (at != NULL && usual != NULL) /* _group_ in the package is the entry's group */
+        entry->package = kiln_arena_printf(arena, "_global_.%.*s%s%s", (int)(at - entry->package),
+                                           entry->package, usual, at + sizeof(word) - 1);
+    else if (entry->package != NULL && strcmp(entry->package, "_here_") == 0)
+        entry->package = "";
+    entry->key = entry->group;
+    entry->into = find_package(arena, entry);
+    if (!arena->failed && strcmp(usual, entry->into) != 0)
+        entry->key = kiln_arena_printf(arena, "%s@%s", entry->group,
+                                       *entry->into != '\0' ? entry->into : "_global_");
+    return !arena->failed;
+}
+
+void kiln_defaults_entry_set_header(KilnArena *arena, KilnDefaultsEntry *entry, const char *package)
+{
+    if (package == NULL || strcmp(package, "_group_") == 0)
+        return;
+    entry->header = package;
+    /* It counts from the top. */
+    if (strncmp(package, "_global_", 8) != 0 || (package[8] != '\0' && package[8] != '.'))
+        entry->header = kiln_arena_printf(arena, "_global_.%s", package);
+    entry->into = find_package(arena, entry);
 }
 
 /* ---- Reading ------------------------------------------------------------------ */
 
-typedef struct ListReader {
-    KilnArena *arena;
-    KilnErrors *errors;
-    bool failed; /* memory is out */
-} ListReader;
-
-static KilnDefaultsEntry *wrong(ListReader *reader, const KilnOrigin *origin, const char *what)
+static bool wrong(KilnErrors *errors, const KilnOrigin *origin, const char *what)
 {
-    kiln_errors_report(reader->errors, origin, KILN_E_TYPE, "defaults: %s", what);
-    return NULL;
+    kiln_errors_report(errors, origin, KILN_E_TYPE, "defaults: %s", what);
+    return false;
 }
 
 /* Splits "name@package"; with `words`, after the words optional and override. */
-static bool split_name(ListReader *reader, const char *text, bool words, KilnDefaultsEntry *entry)
+static bool split_name(KilnArena *arena, const char *text, bool words, KilnDefaultsEntry *entry)
 {
     const char *at = strchr(text, '@');
     size_t n = at != NULL ? (size_t)(at - text) : strlen(text);
@@ -163,29 +132,10 @@ static bool split_name(ListReader *reader, const char *text, bool words, KilnDef
         text += word;
         n -= word;
     }
-    entry->name = kiln_arena_strndup(reader->arena, text, n);
-    if (at != NULL) {
-        n = strcspn(at + 1, ":");
-        entry->package = kiln_arena_strndup(reader->arena, at + 1, n);
-        if (entry->package != NULL && strcmp(entry->package, "_here_") == 0)
-            entry->package = "";
-        reader->failed |= entry->package == NULL;
-    }
-    reader->failed |= entry->name == NULL;
+    entry->name = kiln_arena_strndup(arena, text, n);
+    if (at != NULL)
+        entry->package = kiln_arena_strndup(arena, at + 1, strcspn(at + 1, ":"));
     return true;
-}
-
-static KilnDefaultsEntry *new_entry(ListReader *reader, KilnDefaultsEntryKind kind,
-                                    KilnOrigin origin)
-{
-    KilnDefaultsEntry *entry = kiln_arena_alloc(reader->arena, sizeof(*entry));
-
-    reader->failed |= entry == NULL;
-    if (entry != NULL) {
-        entry->kind = kind;
-        entry->origin = entry->option_origin = origin;
-    }
-    return entry;
 }
 
 static bool is_text(const KilnConfigNode *node)
@@ -195,99 +145,83 @@ static bool is_text(const KilnConfigNode *node)
             node->scalar == KILN_SCALAR_MISSING);
 }
 
-static KilnDefaultsEntry *read_config(ListReader *reader, const KilnConfigNode *item)
+static bool read_config(KilnArena *arena, const KilnConfigNode *item, KilnErrors *errors,
+                        KilnDefaultsEntry *entry)
 {
     bool self = strcmp(item->text, "_self_") == 0;
-    KilnDefaultsEntry *entry = new_entry(reader, self ? KILN_DEFAULTS_SELF : KILN_DEFAULTS_CONFIG,
-                                         item->origin);
 
-    if (entry == NULL)
-        return NULL;
+    entry->kind = self ? KILN_DEFAULTS_SELF : KILN_DEFAULTS_CONFIG;
     if (strncmp(item->text, "_self_@", 7) == 0)
-        return wrong(reader, &item->origin, "_self_ has no package");
+        return wrong(errors, &item->origin, "_self_ has no package");
     if (*item->text == '\0')
-        return wrong(reader, &item->origin, "an entry without a name");
-    (void)split_name(reader, item->text, false, entry);
-    return entry;
+        return wrong(errors, &item->origin, "an entry without a name");
+    return split_name(arena, item->text, false, entry);
 }
 
-static KilnDefaultsEntry *read_options(ListReader *reader, KilnDefaultsEntry *entry,
-                                       const KilnConfigNode *list)
+static bool read_options(KilnArena *arena, const KilnConfigNode *list, KilnErrors *errors,
+                         KilnDefaultsEntry *entry)
 {
-    KilnOrigin *origins = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(*origins));
+    KilnOrigin *origins = kiln_arena_alloc(arena, (list->count + 1) * sizeof(*origins));
 
-    entry->options = kiln_arena_alloc(reader->arena, (list->count + 1) * sizeof(char *));
+    entry->options = kiln_arena_alloc(arena, (list->count + 1) * sizeof(char *));
     entry->origins = origins;
-    reader->failed |= entry->options == NULL || origins == NULL;
-    for (size_t i = 0; !reader->failed && i < list->count; i++) {
+    for (size_t i = 0; !arena->failed && i < list->count; i++) {
         const KilnConfigNode *item = list->entries[i].value;
 
         if (!is_text(item))
-            return wrong(reader, &item->origin,
+            return wrong(errors, &item->origin,
                          "expected the name of an option; quote it if it is text ('yes', '01')");
         if (item->scalar == KILN_SCALAR_INTERPOLATION)
-            return wrong(reader, &item->origin, "a list of options has no interpolations");
+            return wrong(errors, &item->origin, "a list of options has no interpolations");
         entry->options[i] = item->text;
         origins[i] = item->origin;
     }
-    return entry;
+    return true;
 }
 
-static KilnDefaultsEntry *read_group(ListReader *reader, const KilnConfigNode *item)
+static bool read_group(KilnArena *arena, const KilnEntry *pair, KilnErrors *errors,
+                       KilnDefaultsEntry *entry)
 {
-    const KilnEntry *pair = &item->entries[0];
     const KilnConfigNode *value = pair->value;
-    KilnDefaultsEntry *entry = new_entry(reader, KILN_DEFAULTS_GROUP, pair->key_origin);
 
-    if (entry == NULL)
-        return NULL;
-    if (!split_name(reader, pair->key, true, entry))
-        return wrong(reader, &pair->key_origin,
+    entry->kind = KILN_DEFAULTS_GROUP;
+    entry->origin = entry->option_origin = pair->key_origin;
+    if (!split_name(arena, pair->key, true, entry))
+        return wrong(errors, &pair->key_origin,
                      "expected 'group: option', 'optional group: option' or "
                      "'override group: option'");
     if (value->kind == KILN_NODE_LIST)
-        return read_options(reader, entry, value);
+        return read_options(arena, value, errors, entry);
     entry->option_origin = value->origin;
     if (kiln_node_is_scalar(value, KILN_SCALAR_NULL))
-        return entry;
-    if (!is_text(value)) {
-        kiln_errors_report(reader->errors, &value->origin, KILN_E_TYPE,
+        return true;
+    entry->option = value->text;
+    if (!is_text(value))
+        kiln_errors_report(errors, &value->origin, KILN_E_TYPE,
                            "defaults: %s: expected the name of an option, a list of them or null, "
                            "got %s; quote it if it is text ('yes', '01')",
                            pair->key, kiln_node_kind_name(value));
+    return is_text(value);
+}
+
+KilnDefaultsEntry *kiln_defaults_entry_read(KilnArena *arena, const KilnConfigNode *item,
+                                            KilnErrors *errors)
+{
+    KilnDefaultsEntry *entry = kiln_arena_alloc(arena, sizeof(*entry));
+    bool fine;
+
+    if (entry == NULL)
         return NULL;
-    }
-    entry->option = value->text;
-    return entry;
-}
-
-static KilnDefaultsEntry *read_entry(ListReader *reader, const KilnConfigNode *item)
-{
+    entry->origin = entry->option_origin = item->origin;
     if (is_text(item))
-        return read_config(reader, item);
-    if (item->kind == KILN_NODE_MAP && item->count == 1)
-        return read_group(reader, item);
-    if (item->kind == KILN_NODE_MAP)
-        return wrong(reader, &item->origin,
-                     item->count == 0 ? "an empty entry; expected 'group: option'"
-                                      : "several groups in one entry; give each its own '- '");
-    return wrong(reader, &item->origin, "expected '- group: option', '- name' or '- _self_'");
-}
-
-KilnDefaultsEntry **kiln_defaults_entries_read(KilnArena *arena, const KilnConfigNode *list,
-                                               KilnErrors *errors, size_t *ret_count)
-{
-    ListReader reader = { .arena = arena, .errors = errors };
-    KilnDefaultsEntry **entries = kiln_arena_alloc(arena,
-                                                   (list->count + 1) * sizeof(KilnDefaultsEntry *));
-    size_t n = 0;
-
-    for (size_t i = 0; entries != NULL && i < list->count; i++) {
-        KilnDefaultsEntry *entry = read_entry(&reader, list->entries[i].value);
-
-        if (entry != NULL)
-            entries[n++] = entry;
-    }
-    *ret_count = n;
-    return reader.failed ? NULL : entries;
+        fine = read_config(arena, item, errors, entry);
+    else if (item->kind == KILN_NODE_MAP && item->count == 1)
+        fine = read_group(arena, &item->entries[0], errors, entry);
+    else
+        fine = wrong(errors, &item->origin,
+                     item->kind != KILN_NODE_MAP
+                         ? "expected '- group: option', '- name' or '- _self_'"
+                     : item->count == 0 ? "an empty entry; expected 'group: option'"
+                                        : "several groups in one entry; give each its own '- '");
+    return fine ? entry : NULL;
 }

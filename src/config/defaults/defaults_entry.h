@@ -29,32 +29,29 @@ struct KilnDefaultsEntry {
     KilnOrigin option_origin;
     const KilnOrigin *origins; /* of each of options; NULL: option_origin for all */
     /* Set by kiln_defaults_entry_attach. */
-    const char *base_dir;       /* group of the config that lists it */
-    const char *parent_package; /* package of that config */
-    const char *header;         /* package in the file's header, absolute */
-    const KilnDefaultsEntry *parent;
+    const KilnDefaultsEntry *parent; /* the config that lists it; NULL: none */
+    const char *group;               /* "model" of `model: resnet`, the folder of a config */
+    const char *key;                 /* "model", or "model@other" for another package: for
+                                      * overrides */
+    const char *path;                /* "model/resnet" of a config; of a group once its option is
+                                      * known */
+    const char *into;                /* the package of its content: "model", "" for the top */
+    /* Set when it is expanded. */
+    const char *header;           /* the package in the file's header, absolute; NULL: none */
+    KilnConfigFile *file;         /* NULL: not read */
     KilnDefaultsEntry **children; /* in order; NULL: none */
     size_t n_children, children_capacity;
 };
 
-/* The *ret_count entries of a defaults list (a list node), in the arena; NULL when memory is out.
- * Invalid entries go to `errors` and are left out. */
-KilnDefaultsEntry **kiln_defaults_entries_read(KilnArena *arena, const KilnConfigNode *list,
-                                               KilnErrors *errors, size_t *ret_count);
-/* Set the config that lists the entry: its group, its package, its entry. False when memory is
- * out. */
-bool kiln_defaults_entry_attach(KilnArena *arena, KilnDefaultsEntry *entry, const char *base_dir,
-                                const char *parent_package, const KilnDefaultsEntry *parent);
-
-/* All of these are NULL when memory is out; text in the arena. */
-/* "model" of `model: resnet`, the folder of a config. */
-const char *kiln_defaults_entry_group(KilnArena *arena, const KilnDefaultsEntry *entry);
-/* "model/resnet" */
-const char *kiln_defaults_entry_path(KilnArena *arena, const KilnDefaultsEntry *entry);
-/* The package of its content: "model", "" for the top. */
-const char *kiln_defaults_entry_package(KilnArena *arena, const KilnDefaultsEntry *entry,
-                                        bool use_header);
-/* "model", or "model@other" for another package: the key for overrides. */
-const char *kiln_defaults_entry_key(KilnArena *arena, const KilnDefaultsEntry *entry);
+/* The entry of an item of a defaults list, in the arena; NULL when it is invalid, which goes to
+ * `errors`, or memory is out. */
+KilnDefaultsEntry *kiln_defaults_entry_read(KilnArena *arena, const KilnConfigNode *item,
+                                            KilnErrors *errors);
+/* Set the config that lists the entry, and what follows from it. False when memory is out. */
+bool kiln_defaults_entry_attach(KilnArena *arena, KilnDefaultsEntry *entry,
+                                const KilnDefaultsEntry *parent);
+/* Set the package of the file's header ("# @package"; NULL: none). */
+void kiln_defaults_entry_set_header(KilnArena *arena, KilnDefaultsEntry *entry,
+                                    const char *package);
 
 #endif

@@ -11,28 +11,20 @@
 static void add_file(KilnExpander *expander, const KilnDefaultsEntry *entry, bool has_list)
 {
     KilnDefaultsList *list = expander->list;
-    const char *path = kiln_defaults_entry_path(expander->arena, entry);
-    KilnMergeFile item = { .package = kiln_defaults_entry_package(expander->arena, entry, true),
-                           .entry = entry,
-                           .primary = entry->primary,
-                           .self = has_list };
+    bool group = entry->kind == KILN_DEFAULTS_GROUP && !has_list;
 
-    if (path == NULL || item.package == NULL ||
-        kiln_search_file(&expander->config->search, path, &item.file, NULL) < 0 ||
-        item.file == NULL ||
-        !KILN_ARENA_RESERVE(expander->arena, list->files, list->capacity, list->count + 1)) {
-        expander->failed = true;
-        return;
-    }
-    if (entry->kind == KILN_DEFAULTS_GROUP && !has_list)
-        item.key = kiln_defaults_entry_key(expander->arena, entry);
-    for (size_t i = 0; item.key != NULL && i < list->count; i++)
-        if (list->files[i].key != NULL && strcmp(list->files[i].key, item.key) == 0)
+    for (size_t i = 0; group && i < list->count; i++) {
+        const KilnMergeFile *other = &list->files[i];
+
+        if (other->entry->kind == KILN_DEFAULTS_GROUP && !other->self &&
+            strcmp(other->entry->key, entry->key) == 0)
             kiln_errors_report(expander->errors, &entry->origin, KILN_E_KEY,
                                "defaults: group '%s' is there twice; to change what is selected "
                                "write `override /%s`",
-                               item.key, item.key);
-    list->files[list->count++] = item;
+                               entry->key, entry->key);
+    }
+    if (KILN_ARENA_RESERVE(expander->arena, list->files, list->capacity, list->count + 1))
+        list->files[list->count++] = (KilnMergeFile) { .entry = entry, .self = has_list };
 }
 
 /* Add the files of a tree of entries in the order in which they are merged. */
@@ -64,41 +56,35 @@ static void reverse_selections(KilnDefaultsList *list)
     }
 }
 
-static KilnDefaultsEntry *new_root(KilnArena *arena, const char *name)
+static void expand_root(KilnExpander *expander, const char *name, bool primary)
 {
-    KilnDefaultsEntry *root = kiln_arena_alloc(arena, sizeof(*root));
+    KilnDefaultsEntry *root = kiln_arena_alloc(expander->arena, sizeof(*root));
 
-    if (root != NULL)
-        *root = (KilnDefaultsEntry) {
-            .kind = KILN_DEFAULTS_CONFIG, .name = name, .base_dir = "", .parent_package = ""
-        };
-    return root;
+    if (root == NULL)
+        return;
+    *root = (KilnDefaultsEntry) { .kind = KILN_DEFAULTS_CONFIG, .name = name, .primary = primary };
+    expander->list->roots[primary ? 0 : 1] = root;
+    if (kiln_defaults_entry_attach(expander->arena, root, NULL))
+        kiln_expand_entry(expander, root, 0);
 }
 
-KilnStatus kiln_defaults_expand(KilnConfig *config, KilnErrors *errors)
+void kiln_defaults_expand(KilnConfig *config, KilnErrors *errors)
 {
-    KilnDefaultsList *ret = config->defaults;
-    KilnExpander expander = {
-        .config = config, .arena = config->arena, .errors = errors, .list = ret
-    };
-    KilnDefaultsEntry *primary = new_root(config->arena, config->config_name);
-    KilnDefaultsEntry *own = new_root(config->arena, "kiln/config");
+    KilnDefaultsList *list = config->defaults;
+    KilnExpander expander = { .config = config,
+                              .arena = config->arena,
+                              .errors = errors,
+                              .overrides = { .config = config, .errors = errors },
+                              .list = list };
 
-    *ret = (KilnDefaultsList) { .roots = { primary, own } };
-    if (primary == NULL || own == NULL)
-        return KILN_E_NOMEM;
-    primary->primary = true;
-    if (kiln_group_overrides_read(config, errors, &expander.overrides) < 0)
-        return KILN_E_NOMEM;
-    kiln_expand_entry(&expander, primary, 0);
-    if (!expander.failed)
-        kiln_expand_entry(&expander, own, 0);
-    reverse_selections(ret);
-    if (!expander.failed && ret->n_failed == 0)
-        kiln_group_overrides_check_used(config, &expander.overrides, ret, errors);
-    if (!expander.failed) {
-        add_files(&expander, own);
-        add_files(&expander, primary);
-    }
-    return expander.failed ? KILN_E_NOMEM : KILN_OK;
+    kiln_group_overrides_read(&expander.overrides);
+    expand_root(&expander, config->config_name, true);
+    expand_root(&expander, "kiln/config", false);
+    if (config->arena->failed)
+        return;
+    reverse_selections(list);
+    if (list->n_failed == 0)
+        kiln_group_overrides_check_used(&expander.overrides);
+    add_files(&expander, list->roots[1]);
+    add_files(&expander, list->roots[0]);
 }

@@ -6,13 +6,9 @@
 #include "config/defaults/defaults_entry.h"
 #include "config/override/override.h"
 
-/* A file to merge. */
+/* A file to merge: that of an entry. */
 typedef struct KilnMergeFile {
-    KilnConfigFile *file;
-    const char *package; /* "" is the top */
-    const char *key;     /* of a group's option, "model@other"; NULL: none */
     const KilnDefaultsEntry *entry;
-    bool primary;
     bool self; /* the position of _self_ in its own defaults list */
 } KilnMergeFile;
 
@@ -28,8 +24,8 @@ typedef struct KilnDefaultsList {
 } KilnDefaultsList;
 
 /* Expand the defaults lists, starting with the primary config, into config->defaults. Sets is_group
- * of the overrides that select options. Errors go to `errors`; only KILN_E_NOMEM is returned.
- * Everything lives in the config's arena. */
-KILN_NODISCARD KilnStatus kiln_defaults_expand(KilnConfig *config, KilnErrors *errors);
+ * of the overrides that select options. Errors go to `errors`, except that memory is out, which the
+ * config's arena notes: everything lives there. */
+void kiln_defaults_expand(KilnConfig *config, KilnErrors *errors);
 
 #endif

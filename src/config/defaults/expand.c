@@ -39,11 +39,11 @@ static bool same_option(const char *a, const char *b)
 }
 
 /* Record the option of a group, for interpolations, messages and the run folder. */
-static void record_selection(KilnExpander *expander, KilnDefaultsEntry *entry, const char *key,
+static void record_selection(KilnExpander *expander, const KilnDefaultsEntry *entry,
                              const char *option)
 {
     KilnDefaultsList *list = expander->list;
-    KilnSelection selection = { .key = key,
+    KilnSelection selection = { .key = entry->key,
                                 .option = option,
                                 .several = entry->options != NULL,
                                 .added = entry->appended ? &entry->option_origin : NULL };
@@ -51,7 +51,7 @@ static void record_selection(KilnExpander *expander, KilnDefaultsEntry *entry, c
     for (size_t i = 0; i < list->n_selections; i++) {
         KilnSelection *other = &list->selections[i];
 
-        if (strcmp(other->key, key) != 0)
+        if (strcmp(other->key, entry->key) != 0)
             continue;
         if (other->several)
             *other = selection;
@@ -62,44 +62,37 @@ static void record_selection(KilnExpander *expander, KilnDefaultsEntry *entry, c
     if (KILN_ARENA_RESERVE(expander->arena, list->selections, list->selections_capacity,
                            list->n_selections + 1))
         list->selections[list->n_selections++] = selection;
-    else
-        expander->failed = true;
 }
 
 /* Take the option from an argument or an `override` entry. */
 static void apply_override(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
-    const char *key = kiln_defaults_entry_key(expander->arena, entry);
-    KilnGroupOverride *override = key != NULL
-                                      ? kiln_group_overrides_find(&expander->overrides, key, false)
-                                      : NULL;
+    KilnGroupOverride *override = kiln_group_overrides_find(&expander->overrides, entry->key,
+                                                            false);
 
-    expander->failed |= key == NULL;
     if (override == NULL)
         return;
-    entry->option = override->option;
-    entry->options = override->options;
-    entry->origin = override->origin;
-    entry->option_origin = override->option_origin;
+    entry->option = override->entry->option;
+    entry->options = override->entry->options;
+    entry->origin = override->entry->origin;
+    entry->option_origin = override->entry->option_origin;
     entry->origins = NULL;
     entry->overridden = true;
     override->used = true;
 }
 
-static bool is_deleted(KilnExpander *expander, KilnDefaultsEntry *entry, const char *key)
+static bool is_deleted(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
-    KilnGroupOverride *override = kiln_group_overrides_find(&expander->overrides, key, true);
+    KilnGroupOverride *override = kiln_group_overrides_find(&expander->overrides, entry->key, true);
 
     if (override == NULL ||
-        (override->option != NULL && !same_option(override->option, entry->option)))
+        (override->entry->option != NULL && !same_option(override->entry->option, entry->option)))
         return false;
     override->used = true;
     entry->deleted = true;
-    entry->origin = override->origin;
-    KilnRemoved removal = { .path = kiln_defaults_entry_package(expander->arena, entry, true),
-                            .origin = override->origin };
-    expander->failed |= removal.path == NULL ||
-                        kiln_removal_add(expander->config, &removal, NULL) < 0;
+    entry->origin = override->entry->origin;
+    KilnRemoved removal = { .path = entry->into, .origin = entry->origin };
+    kiln_removal_add(expander->config, &removal);
     return true;
 }
 
@@ -121,18 +114,15 @@ static bool resolve_option(KilnExpander *expander, KilnDefaultsEntry *entry)
     KilnError err = { 0 };
     KilnResolution resolving = { .config = expander->config, .root = map, .err = &err };
 
-    for (size_t i = 0; map != NULL && i < expander->list->n_selections; i++) {
+    for (size_t i = 0; i < expander->list->n_selections; i++) {
         const KilnSelection *selection = &expander->list->selections[i];
 
-        if (selection->option != NULL && !selection->several &&
+        if (selection->option != NULL && !selection->several)
             kiln_node_append(expander->arena, map, selection->key, entry->origin,
-                             kiln_node_string(&maker, selection->option)) == NULL)
-            map = NULL;
+                             kiln_node_string(&maker, selection->option));
     }
-    if (map == NULL || text == NULL) {
-        expander->failed = true;
+    if (expander->arena->failed)
         return false;
-    }
     text->parent = map;
     if (kiln_resolve_node(&resolving, text, &value) >= 0 && value->kind == KILN_NODE_SCALAR &&
         value->scalar != KILN_SCALAR_MISSING) {
@@ -142,7 +132,7 @@ static bool resolve_option(KilnExpander *expander, KilnDefaultsEntry *entry)
     if (err.status == KILN_OK)
         kiln_error_set(&err, KILN_E_TYPE, "%s is not the name of an option", entry->option);
     kiln_error_prefix(&err, "defaults: %s: ", entry->name);
-    kiln_expand_add_error(expander, NULL, &err);
+    kiln_errors_add(expander->errors, &err);
     return false;
 }
 
@@ -154,7 +144,6 @@ static void collect_overrides(KilnExpander *expander, KilnDefaultsEntry **entrie
 
     for (size_t i = 0; i < n; i++) {
         const KilnDefaultsEntry *entry = entries[i];
-        KilnError err = { 0 };
 
         if (entry->kind == KILN_DEFAULTS_SELF)
             continue;
@@ -171,42 +160,41 @@ static void collect_overrides(KilnExpander *expander, KilnDefaultsEntry **entrie
                                "defaults: 'override %s' has no effect in a config that an "
                                "interpolation selects, which is read last",
                                entry->name);
-        else if (kiln_group_overrides_add(&expander->overrides, entry, &err) < 0)
-            kiln_expand_add_error(expander, NULL, &err);
+        else
+            kiln_group_overrides_add(&expander->overrides, entry);
     }
 }
 
-/* The entries of the config's list, with _self_ where it is implied, and with those that
+/* The entries of the parent's list, with _self_ where it is implied, and with those that
  * arguments append. */
 static KilnDefaultsEntry **read_entries(KilnExpander *expander, const KilnDefaultsEntry *parent,
-                                        const KilnConfigFile *file, size_t *ret_count)
+                                        size_t *ret_count)
 {
-    const KilnGroupOverrides *overrides = &expander->overrides;
-    size_t n_appended = parent->primary ? overrides->n_appended : 0;
+    const KilnConfigNode *list = parent->file->defaults;
+    size_t n_listed = list != NULL ? list->count : 0;
+    size_t n_appended = parent->primary ? expander->overrides.n_appended : 0;
     size_t n = 0, n_self = 0, n_others = 0;
-    KilnDefaultsEntry **list = NULL, **all;
+    KilnDefaultsEntry **all = kiln_arena_alloc(expander->arena,
+                                               (n_listed + n_appended + 1) * sizeof(*all));
 
-    if (file->defaults != NULL)
-        list = kiln_defaults_entries_read(expander->arena, file->defaults, expander->errors, &n);
-    all = kiln_arena_alloc(expander->arena, (n + n_appended + 1) * sizeof(*all));
-    expander->failed |= all == NULL || (file->defaults != NULL && list == NULL);
-    if (expander->failed)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        all[i] = list[i];
-        n_others += !list[i]->override;
-        if (list[i]->kind == KILN_DEFAULTS_SELF && ++n_self == 2)
-            kiln_errors_report(expander->errors, &list[i]->origin, KILN_E_KEY,
+    for (size_t i = 0; all != NULL && i < n_listed; i++) {
+        KilnDefaultsEntry *entry = kiln_defaults_entry_read(expander->arena, list->entries[i].value,
+                                                            expander->errors);
+
+        if (entry == NULL)
+            continue;
+        all[n++] = entry;
+        n_others += !entry->override;
+        if (entry->kind == KILN_DEFAULTS_SELF && ++n_self == 2)
+            kiln_errors_report(expander->errors, &entry->origin, KILN_E_KEY,
                                "defaults: _self_ is there twice");
     }
-    if (n_self == 0 && (n_others > 0 || (n == 0 && n_appended > 0))) {
-        all[n] = kiln_arena_alloc(expander->arena, sizeof(**all));
-        expander->failed |= all[n++] == NULL;
-    }
-    if (n_appended > 0)
-        memcpy(all + n, overrides->appended, n_appended * sizeof(*all));
-    *ret_count = n + n_appended;
-    return expander->failed ? NULL : all;
+    if (all != NULL && n_self == 0 && (n_others > 0 || (n == 0 && n_appended > 0)))
+        all[n++] = kiln_arena_alloc(expander->arena, sizeof(**all));
+    if (all != NULL && n_appended > 0)
+        memcpy(all + n, expander->overrides.appended, n_appended * sizeof(*all));
+    *ret_count = expander->arena->failed ? 0 : n + n_appended;
+    return all;
 }
 
 static void add_child(KilnExpander *expander, KilnDefaultsEntry *parent, KilnDefaultsEntry *child)
@@ -214,8 +202,6 @@ static void add_child(KilnExpander *expander, KilnDefaultsEntry *parent, KilnDef
     if (KILN_ARENA_RESERVE(expander->arena, parent->children, parent->children_capacity,
                            parent->n_children + 1))
         parent->children[parent->n_children++] = child;
-    else
-        expander->failed = true;
 }
 
 /* "[a, b]" */
@@ -230,68 +216,44 @@ static const char *options_text(KilnArena *arena, const char *const *options)
     return kiln_text_to_arena(&text, arena);
 }
 
-/* The config of option `i` of an entry with a list of options. */
-static KilnDefaultsEntry *option_entry(KilnExpander *expander, KilnDefaultsEntry *parent,
-                                       const KilnDefaultsEntry *entry, size_t i)
-{
-    KilnDefaultsEntry *child = kiln_arena_alloc(expander->arena, sizeof(*child));
-
-    if (child == NULL)
-        return NULL;
-    child->kind = KILN_DEFAULTS_CONFIG;
-    child->name = kiln_arena_printf(expander->arena, "%s/%s", entry->name, entry->options[i]);
-    child->package = entry->package;
-    child->optional = entry->optional;
-    child->origin = entry->origins != NULL ? entry->origins[i] : entry->option_origin;
-    child->option_origin = child->origin;
-    child->interpolated = parent->interpolated;
-    if (child->name == NULL || !kiln_defaults_entry_attach(expander->arena, child, entry->base_dir,
-                                                           entry->parent_package, parent))
-        return NULL;
-    return child;
-}
-
 /* A list of options: one config each, the last one first like all entries. */
 static void expand_options(KilnExpander *expander, KilnDefaultsEntry *parent,
-                           KilnDefaultsEntry *entry, int depth)
+                           const KilnDefaultsEntry *entry, int depth)
 {
-    const char *key = kiln_defaults_entry_key(expander->arena, entry);
-    const char *text = options_text(expander->arena, entry->options);
     size_t n = 0;
 
-    if (key == NULL || text == NULL)
-        expander->failed = true;
-    else
-        record_selection(expander, entry, key, text);
+    record_selection(expander, entry, options_text(expander->arena, entry->options));
     while (entry->options[n] != NULL)
         n++;
-    while (n-- > 0 && !expander->failed) {
-        KilnDefaultsEntry *child = option_entry(expander, parent, entry, n);
+    while (n-- > 0) {
+        KilnDefaultsEntry *child = kiln_arena_alloc(expander->arena, sizeof(*child));
 
-        expander->failed |= child == NULL;
         if (child == NULL)
+            return;
+        child->kind = KILN_DEFAULTS_CONFIG;
+        child->name = kiln_arena_printf(expander->arena, "%s/%s", entry->name, entry->options[n]);
+        child->package = entry->package;
+        child->optional = entry->optional;
+        child->origin = entry->origins != NULL ? entry->origins[n] : entry->option_origin;
+        child->option_origin = child->origin;
+        if (child->name == NULL || !kiln_defaults_entry_attach(expander->arena, child, parent))
             return;
         add_child(expander, parent, child);
         kiln_expand_entry(expander, child, depth + 1);
     }
 }
 
-static void expand_list(KilnExpander *expander, KilnDefaultsEntry *parent,
-                        KilnDefaultsEntry **entries, size_t n, int depth)
+static void expand_list(KilnExpander *expander, KilnDefaultsEntry *parent, int depth)
 {
-    const char *group = kiln_defaults_entry_group(expander->arena, parent);
-    const char *package = kiln_defaults_entry_package(expander->arena, parent, true);
+    size_t n = 0;
+    KilnDefaultsEntry **entries = read_entries(expander, parent, &n);
 
-    for (size_t i = 0; i < n; i++) {
-        entries[i]->interpolated = parent->interpolated;
+    for (size_t i = 0; i < n; i++)
         if (entries[i]->kind != KILN_DEFAULTS_SELF &&
-            !kiln_defaults_entry_attach(expander->arena, entries[i], group, package, parent))
-            expander->failed = true;
-    }
-    if (expander->failed)
-        return;
+            !kiln_defaults_entry_attach(expander->arena, entries[i], parent))
+            return;
     collect_overrides(expander, entries, n, parent);
-    for (size_t i = n; i-- > 0 && !expander->failed;) {
+    for (size_t i = n; i-- > 0 && !expander->arena->failed;) {
         KilnDefaultsEntry *entry = entries[i];
 
         if (entry->override)
@@ -306,7 +268,7 @@ static void expand_list(KilnExpander *expander, KilnDefaultsEntry *parent,
         if (entry->kind != KILN_DEFAULTS_SELF && !is_interpolated(entry))
             kiln_expand_entry(expander, entry, depth + 1);
     }
-    for (size_t i = 0; i < parent->n_children && !expander->failed; i++) {
+    for (size_t i = 0; i < parent->n_children && !expander->arena->failed; i++) {
         KilnDefaultsEntry *entry = parent->children[i];
 
         if (!is_interpolated(entry))
@@ -322,16 +284,13 @@ static void expand_list(KilnExpander *expander, KilnDefaultsEntry *parent,
 /* ---- One entry ------------------------------------------------------------------ */
 
 /* Does the config include itself, or do lists go on without end? Reports it. */
-static bool is_endless(KilnExpander *expander, KilnDefaultsEntry *entry, const char *path,
-                       int depth)
+static bool is_endless(KilnExpander *expander, const KilnDefaultsEntry *entry, int depth)
 {
     for (const KilnDefaultsEntry *above = entry->parent; above != NULL; above = above->parent) {
-        const char *other = kiln_defaults_entry_path(expander->arena, above);
-
-        if (other == NULL || strcmp(other, path) != 0)
+        if (strcmp(above->path, entry->path) != 0)
             continue;
         kiln_errors_report(expander->errors, &entry->origin, KILN_E_KEY,
-                           "defaults: '%s' includes itself", path);
+                           "defaults: '%s' includes itself", entry->path);
         return true;
     }
     if (depth <= KILN_DEFAULTS_LEVELS && expander->n_entries <= KILN_DEFAULTS_ENTRIES)
@@ -344,78 +303,52 @@ static bool is_endless(KilnExpander *expander, KilnDefaultsEntry *entry, const c
     return true;
 }
 
-static void set_header(KilnExpander *expander, KilnDefaultsEntry *entry, const KilnConfigFile *file)
+/* Read the entry's file; false when the entry is left out. */
+static bool read_file(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
-    if (file == NULL || file->package == NULL)
-        return;
-    /* A header's package counts from the top. */
-    if (strncmp(file->package, "_global_", 8) == 0 &&
-        (file->package[8] == '\0' || file->package[8] == '.'))
-        entry->header = file->package;
-    else if (strcmp(file->package, "_group_") == 0)
-        entry->header = NULL;
-    else
-        entry->header = kiln_arena_printf(expander->arena, "_global_.%s", file->package);
-}
-
-/* The entry's file; NULL when the entry is left out. */
-static KilnConfigFile *read_file(KilnExpander *expander, KilnDefaultsEntry *entry, const char *path)
-{
-    KilnConfigFile *file = NULL;
     KilnError err = { 0 };
 
-    if (kiln_search_file(&expander->config->search, path, &file, &err) < 0)
-        kiln_expand_add_error(expander, NULL, &err);
-    set_header(expander, entry, file);
-    if (file != NULL && !file->unreadable)
-        return file;
-    if (file == NULL && entry->optional)
+    entry->file = kiln_search_file(&expander->config->search, entry->path, &err);
+    if (err.status < 0)
+        kiln_errors_add(expander->errors, &err);
+    if (entry->file != NULL) {
+        kiln_defaults_entry_set_header(expander->arena, entry, entry->file->package);
+        if (entry->file->unreadable)
+            kiln_expand_leave_out(expander, entry);
+        return !entry->gone;
+    }
+    if (entry->optional)
         entry->gone = true;
-    else if (file == NULL && err.status == KILN_OK)
-        kiln_expand_not_found(expander, entry, path);
     else
-        kiln_expand_leave_out(expander, entry);
-    return NULL;
+        kiln_expand_not_found(expander, entry);
+    return false;
 }
 
-/* Record the entry's option. False when it is deleted, null or missing. */
+/* Record the entry's option, and set its path. False when it is deleted, null or missing. */
 static bool select_option(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
-    const char *key = kiln_defaults_entry_key(expander->arena, entry);
-
-    expander->failed |= key == NULL;
-    if (key == NULL)
-        return false;
-    entry->gone = is_deleted(expander, entry, key);
+    entry->gone = is_deleted(expander, entry);
     if (entry->gone)
         return false;
     if (same_option(entry->option, "???")) {
-        kiln_expand_option_missing(expander, entry, key);
+        kiln_expand_option_missing(expander, entry);
         return false;
     }
-    record_selection(expander, entry, key, entry->option);
+    record_selection(expander, entry, entry->option);
     entry->gone = entry->option == NULL;
+    if (!entry->gone)
+        entry->path = kiln_arena_printf(expander->arena, "%s/%s", entry->group, entry->option);
     return !entry->gone;
 }
 
 void kiln_expand_entry(KilnExpander *expander, KilnDefaultsEntry *entry, int depth)
 {
-    const char *path = kiln_defaults_entry_path(expander->arena, entry);
-    KilnDefaultsEntry **entries = NULL;
-    KilnConfigFile *file;
-    size_t n = 0;
-
     expander->n_entries++;
-    expander->failed |= path == NULL;
-    if (expander->failed || (entry->kind == KILN_DEFAULTS_GROUP && !select_option(expander, entry)))
+    if ((entry->kind == KILN_DEFAULTS_GROUP && !select_option(expander, entry)) ||
+        expander->arena->failed)
         return;
-    if (is_endless(expander, entry, path, depth)) {
+    if (is_endless(expander, entry, depth))
         kiln_expand_leave_out(expander, entry);
-        return;
-    }
-    file = read_file(expander, entry, path);
-    if (file != NULL)
-        entries = read_entries(expander, entry, file, &n);
-    if (entries != NULL && n > 0)
-        expand_list(expander, entry, entries, n, depth);
+    else if (read_file(expander, entry))
+        expand_list(expander, entry, depth);
 }

@@ -15,20 +15,17 @@ typedef struct KilnExpander {
     KilnGroupOverrides overrides;
     KilnDefaultsList *list;
     size_t n_entries;
-    bool failed; /* memory is out */
 } KilnExpander;
 
 /* Expand an attached entry: read its file and the defaults lists below it. */
 void kiln_expand_entry(KilnExpander *expander, KilnDefaultsEntry *entry, int depth);
 
-/* Add an error at `origin` (NULL: none), or note that memory is out. */
-void kiln_expand_add_error(KilnExpander *expander, const KilnOrigin *origin, KilnError *err);
 /* Leave the entry out because of an error. Keys below its package may be missing, which is then
  * not reported. */
 void kiln_expand_leave_out(KilnExpander *expander, KilnDefaultsEntry *entry);
 /* Report that the entry's config or option does not exist, with those that do; leave it out. */
-void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry, const char *path);
+void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry);
 /* Report an option of ???, which must be selected; leave the entry out. */
-void kiln_expand_option_missing(KilnExpander *expander, KilnDefaultsEntry *entry, const char *key);
+void kiln_expand_option_missing(KilnExpander *expander, KilnDefaultsEntry *entry);
 
 #endif

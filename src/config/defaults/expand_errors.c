@@ -6,35 +6,23 @@
 #include "config/defaults/expand.h"
 #include "config/provenance/error_list.h"
 
-void kiln_expand_add_error(KilnExpander *expander, const KilnOrigin *origin, KilnError *err)
-{
-    expander->failed |= err->status == KILN_E_NOMEM;
-    if (origin != NULL)
-        kiln_error_at(err, origin);
-    kiln_errors_add(expander->errors, err);
-}
-
 void kiln_expand_leave_out(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
     KilnDefaultsList *list = expander->list;
-    const char *package = kiln_defaults_entry_package(expander->arena, entry, true);
 
     entry->gone = true;
-    if (package == NULL || !KILN_ARENA_RESERVE(expander->arena, list->failed, list->failed_capacity,
-                                               list->n_failed + 1))
-        expander->failed = true;
-    else
-        list->failed[list->n_failed++] = package;
+    if (KILN_ARENA_RESERVE(expander->arena, list->failed, list->failed_capacity,
+                           list->n_failed + 1))
+        list->failed[list->n_failed++] = entry->into;
 }
 
 /* Options of a group, or groups below it; *ret_count of them. */
-static const char **list_options(KilnExpander *expander, const char *group, bool groups,
-                                 size_t *ret_count)
+static const char *const *list_options(const KilnExpander *expander, const char *group, bool groups,
+                                       size_t *ret_count)
 {
-    const char **names = kiln_search_options(&expander->config->search, group, groups);
+    const char *const *names = kiln_search_options(&expander->config->search, group, groups);
 
-    *ret_count = 0;
-    while (names != NULL && names[*ret_count] != NULL)
+    for (*ret_count = 0; names[*ret_count] != NULL;)
         ++*ret_count;
     return names;
 }
@@ -45,7 +33,7 @@ static void append_options(KilnExpander *expander, const char *group, const char
 {
     enum { MOST_SHOWN = 40 };
     size_t n;
-    const char **options = list_options(expander, group, false, &n);
+    const char *const *options = list_options(expander, group, false, &n);
     const char *near = wrong != NULL && n > 0 ? kiln_nearest(wrong, options, n) : NULL;
 
     if (n == 0)
@@ -64,13 +52,14 @@ static void append_no_group(KilnExpander *expander, const KilnDefaultsEntry *ent
                             const char *group, KilnText *text)
 {
     const char *slash = strrchr(group, '/'), *above = "", *near = NULL;
-    const char **groups = NULL;
-    size_t n = 0;
+    const char *const *groups;
+    size_t n;
 
     if (slash != NULL)
         above = kiln_arena_strndup(expander->arena, group, (size_t)(slash - group));
-    if (above != NULL)
-        groups = list_options(expander, above, true, &n);
+    if (above == NULL)
+        return;
+    groups = list_options(expander, above, true, &n);
     if (n > 0)
         near = kiln_nearest(slash != NULL ? slash + 1 : group, groups, n);
     kiln_text_printf(text, "there is no group '%s'", group);
@@ -89,7 +78,7 @@ static void append_near_config(KilnExpander *expander, const char *wrong, KilnTe
 {
     static const char *const self[] = { "_self_" };
     size_t n;
-    const char **options = list_options(expander, "", false, &n);
+    const char *const *options = list_options(expander, "", false, &n);
     const char *near = kiln_nearest(wrong, self, 1);
 
     if (near == NULL && n > 0)
@@ -112,24 +101,23 @@ static void append_member(const KilnExpander *expander, const KilnDefaultsEntry 
                          entry->name, entry->option, entry->name, entry->option, entry->option);
 }
 
-void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry, const char *path)
+void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
     const KilnSearch *search = &expander->config->search;
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    const char *group = kiln_arena_strndup(expander->arena, path,
-                                           slash != NULL ? (size_t)(slash - path) : 0);
+    const char *slash = strrchr(entry->path, '/');
+    const char *name = slash != NULL ? slash + 1 : entry->path;
+    const char *group = kiln_arena_strndup(expander->arena, entry->path,
+                                           slash != NULL ? (size_t)(slash - entry->path) : 0);
     KilnOrigin at = entry->option_origin;
     KilnText text = { 0 };
     KilnError err = { 0 };
 
-    if (group == NULL) {
-        expander->failed = true;
+    if (group == NULL)
         return;
-    }
     if (entry->kind != KILN_DEFAULTS_GROUP) {
-        kiln_text_printf(&text, "there is no config '%s'", path);
+        kiln_text_printf(&text, "there is no config '%s'", entry->path);
         if (*group == '\0')
-            append_near_config(expander, path, &text);
+            append_near_config(expander, entry->path, &text);
         else
             append_options(expander, group, name, &text);
     } else if (*group != '\0' && !kiln_search_is_group(search, group, false)) {
@@ -143,22 +131,23 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry, con
     }
     kiln_text_printf(&text, " (searched %s)", kiln_search_describe(search));
     kiln_text_to_error(&text, KILN_E_KEY, &err);
-    kiln_expand_add_error(expander, entry->origin.source != NULL ? &at : NULL, &err);
+    if (entry->origin.source != NULL)
+        kiln_error_at(&err, &at);
+    kiln_errors_add(expander->errors, &err);
     kiln_expand_leave_out(expander, entry);
 }
 
-void kiln_expand_option_missing(KilnExpander *expander, KilnDefaultsEntry *entry, const char *key)
+void kiln_expand_option_missing(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
-    const char *group = kiln_defaults_entry_group(expander->arena, entry);
     KilnText text = { 0 };
     KilnError err = { 0 };
 
     if (!expander->config->partial) {
-        kiln_text_printf(&text, "%s: select an option: %s=OPTION", key, key);
-        if (group != NULL)
-            append_options(expander, group, NULL, &text);
+        kiln_text_printf(&text, "%s: select an option: %s=OPTION", entry->key, entry->key);
+        append_options(expander, entry->group, NULL, &text);
         kiln_text_to_error(&text, KILN_E_MISSING, &err);
-        kiln_expand_add_error(expander, &entry->option_origin, &err);
+        kiln_error_at(&err, &entry->option_origin);
+        kiln_errors_add(expander->errors, &err);
     }
     kiln_expand_leave_out(expander, entry);
 }

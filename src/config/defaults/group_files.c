@@ -7,20 +7,23 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "config/composed.h"
+#include "config/provenance/error_list.h"
 
 KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *request,
-                               KilnError *err)
+                               KilnErrors *errors, KilnError *err)
 {
     const char *const *dirs = request->config_dirs;
+    const char *path = request->config_path;
     KilnStatus status = KILN_OK;
 
-    if (request->config_path != NULL)
-        status = kiln_search_add(search, request->config_path, "--config-path", err);
-    else if (kiln_is_dir("conf"))
-        status = kiln_search_add(search, "conf", "conf", err);
-    for (; status >= 0 && dirs != NULL && *dirs != NULL; dirs++)
-        status = kiln_search_add(search, *dirs, "--config-dir", err);
-    return status >= 0 ? kiln_search_add_plugins(search, err) : status;
+    if ((path != NULL || kiln_is_dir("conf")) &&
+        kiln_search_add(search, path != NULL ? path : "conf",
+                        path != NULL ? "--config-path" : "./conf", err) < 0)
+        status = kiln_errors_add(errors, err);
+    for (; dirs != NULL && *dirs != NULL; dirs++)
+        if (kiln_search_add(search, *dirs, "--config-dir", err) < 0)
+            status = kiln_errors_add(errors, err);
+    return status;
 }
 
 /* "group/name", or the name alone at the top. */
@@ -29,34 +32,28 @@ static const char *path_of(KilnArena *arena, const char *group, const char *name
     return kiln_arena_printf(arena, "%s%s%s", group, group[0] != '\0' ? "/" : "", name);
 }
 
-KilnStatus kiln_search_walk(KilnSearch *search, const char *group, KilnGroupFileVisit *visit,
-                            void *ctx, KilnError *err)
+void kiln_search_walk(KilnSearch *search, const char *group, KilnGroupFileVisit *visit, void *ctx)
 {
-    const char **options = kiln_search_options(search, group, false);
-    const char **groups = kiln_search_options(search, group, true);
-    KilnStatus status = KILN_OK;
+    const char *const *names = kiln_search_options(search, group, false), *path;
 
-    if (options == NULL || groups == NULL)
-        return kiln_error_nomem(err, 0);
-    for (; *options != NULL && status != KILN_E_NOMEM; options++) {
-        const char *path = path_of(search->arena, group, *options);
-        KilnConfigFile *file = NULL;
+    for (; *names != NULL && (path = path_of(search->arena, group, *names)) != NULL; names++) {
+        const KilnConfigFile *file = kiln_search_file(search, path, NULL);
 
-        if (path == NULL)
-            return kiln_error_nomem(err, 0);
-        status = kiln_search_file(search, path, &file, err);
-        if (file != NULL && !file->unreadable)
-            visit(ctx, group, *options, file);
+        if (file != NULL && !file->unreadable && visit != NULL)
+            visit(ctx, group, *names, file);
     }
-    for (; *groups != NULL && status != KILN_E_NOMEM; groups++) {
-        const char *path = path_of(search->arena, group, *groups);
-
-        if (path == NULL)
-            return kiln_error_nomem(err, 0);
+    names = kiln_search_options(search, group, true);
+    for (; *names != NULL && (path = path_of(search->arena, group, *names)) != NULL; names++)
         if (strcmp(path, "kiln") != 0 && strcmp(path, "hydra") != 0)
-            status = kiln_search_walk(search, path, visit, ctx, err);
-    }
-    return status == KILN_E_NOMEM ? status : KILN_OK;
+            kiln_search_walk(search, path, visit, ctx);
+}
+
+/* The folders of the request and of plugins. */
+static KilnStatus search_all(KilnSearch *search, const KilnComposeRequest *request, KilnError *err)
+{
+    KilnStatus status = kiln_search_request(search, request, NULL, err);
+
+    return status >= 0 ? kiln_search_add_plugins(search, err) : status;
 }
 
 KilnStatus kiln_group_files(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
@@ -67,14 +64,17 @@ KilnStatus kiln_group_files(const KilnComposeRequest *request, const KilnCompose
 
     config.arena = &config.storage;
     *search = (KilnSearch) { .arena = config.arena, .config = &config, .hooks = hooks };
-    KilnStatus status = kiln_search_request(search, request, err);
+    KilnStatus status = search_all(search, request, err);
     if (status >= 0)
-        status = kiln_search_walk(search, "", visit, ctx, err);
+        kiln_search_walk(search, "", visit, ctx);
+    if (config.arena->failed)
+        status = kiln_error_nomem(err, 0);
     kiln_arena_release(config.arena);
     return status;
 }
 
-static KilnStatus copy_names(const char **names, char ***ret, size_t *ret_count, KilnError *err)
+static KilnStatus copy_names(const char *const *names, char ***ret, size_t *ret_count,
+                             KilnError *err)
 {
     size_t n = 0, done = 0;
     char **copy;
@@ -99,7 +99,7 @@ KilnStatus kiln_group_options(const KilnComposeRequest *request, const KilnCompo
 {
     KilnArena arena = { 0 };
     KilnSearch search = { .arena = &arena, .hooks = hooks };
-    KilnStatus status = kiln_search_request(&search, request, err);
+    KilnStatus status = search_all(&search, request, err);
 
     if (status >= 0)
         status = copy_names(kiln_search_options(&search, group, groups), ret, ret_count, err);

@@ -9,13 +9,13 @@
 typedef void KilnGroupFileVisit(void *ctx, const char *group, const char *option,
                                 const KilnConfigFile *file);
 
-/* The folders of a request (its own or ./conf, config_dirs) into `search`, which
- * has its arena already. */
+/* The folders of a request (its own or ./conf, config_dirs) into `search`, which has its arena
+ * already. Every error goes to `errors` (may be NULL), the last one is in `err`. */
 KILN_NODISCARD KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *request,
-                                              KilnError *err);
-/* Visit every file of a group ("": the top) and of the groups below it. */
-KILN_NODISCARD KilnStatus kiln_search_walk(KilnSearch *search, const char *group,
-                                           KilnGroupFileVisit *visit, void *ctx, KilnError *err);
+                                              KilnErrors *errors, KilnError *err);
+/* Visit every file of a group ("": the top) and of the groups below it; `visit` NULL: read them
+ * into `search`. */
+void kiln_search_walk(KilnSearch *search, const char *group, KilnGroupFileVisit *visit, void *ctx);
 /* The same for a request: every file of every group, groups in byte order, those of `kiln` left
  * out, and files that can't be read. */
 KILN_NODISCARD KilnStatus kiln_group_files(const KilnComposeRequest *request,

@@ -113,16 +113,16 @@ static const char *find_option(KilnSearch *search, KilnConfigFile *file)
     return yaml;
 }
 
-/* Searches folders, then options of components, then files that ship with kiln. */
-static KilnStatus find(KilnSearch *search, KilnConfigFile *file, bool *ret_found, KilnError *err)
+/* Searches folders, then options of components, then files that ship with kiln. Sets no source when
+ * there is no file. */
+static KilnStatus find(KilnSearch *search, KilnConfigFile *file, KilnError *err)
 {
     const char *suffix = kiln_ends_with(file->path, ".yaml") ? "" : ".yaml", *yaml = NULL;
     const char *name = kiln_arena_printf(search->arena, "%s%s", file->path, suffix);
     const KilnShippedFile *shipped;
 
-    *ret_found = true;
     if (name == NULL)
-        return kiln_error_nomem(err, strlen(file->path));
+        return KILN_E_NOMEM;
     for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next) {
         file->source = find_in(search, folder, name);
         if (file->source != NULL)
@@ -133,41 +133,31 @@ static KilnStatus find(KilnSearch *search, KilnConfigFile *file, bool *ret_found
         yaml = find_option(search, file);
     if (yaml != NULL)
         return kiln_config_file_parse(search, file, yaml, strlen(yaml), true, err);
-    *ret_found = shipped != NULL;
     if (shipped == NULL)
         return KILN_OK;
     file->source = kiln_arena_printf(search->arena, "kiln:conf/%s", shipped->path);
-    if (file->source == NULL)
-        return kiln_error_nomem(err, strlen(name));
     return kiln_config_file_parse(search, file, shipped->text, shipped->size, false, err);
 }
 
-KilnStatus kiln_search_file(KilnSearch *search, const char *path, KilnConfigFile **ret,
-                            KilnError *err)
+KilnConfigFile *kiln_search_file(KilnSearch *search, const char *path, KilnError *err)
 {
     KilnConfigFile *file;
-    bool found;
     KilnStatus status;
 
-    for (file = search->files; file != NULL; file = file->next) {
-        if (strcmp(file->path, path) == 0) {
-            *ret = file;
-            return KILN_OK;
-        }
-    }
+    for (file = search->files; file != NULL; file = file->next)
+        if (strcmp(file->path, path) == 0)
+            return file;
     file = kiln_arena_alloc(search->arena, sizeof(*file));
     if (file == NULL || (file->path = kiln_arena_strdup(search->arena, path)) == NULL)
-        return kiln_error_nomem(err, sizeof(*file));
-    status = find(search, file, &found, err);
-    if (status == KILN_E_NOMEM)
-        return status;
-    *ret = found ? file : NULL;
-    if (!found)
-        return KILN_OK;
+        return NULL;
+    status = find(search, file, err);
+    search->arena->failed |= status == KILN_E_NOMEM; /* also in a buffer on the way */
+    if (file->source == NULL || search->arena->failed)
+        return NULL;
     file->unreadable = status < 0;
     file->next = search->files;
     search->files = file;
-    return status;
+    return file;
 }
 
 /* ---- Groups and options ------------------------------------------------------- */
@@ -208,7 +198,6 @@ typedef struct Names {
     KilnArena *arena;
     const char **list;
     size_t count, capacity;
-    bool failed;
 } Names;
 
 static void add_name(Names *names, const char *name, size_t n)
@@ -218,8 +207,6 @@ static void add_name(Names *names, const char *name, size_t n)
     if (copy != NULL && KILN_ARENA_RESERVE(names->arena, names->list, names->capacity,
                                            names->count + 2)) /* one for the NULL */
         names->list[names->count++] = copy;
-    else
-        names->failed = true;
 }
 
 /* Adds an option for NAME.yaml, or with `groups` a group for a folder. */
@@ -241,13 +228,10 @@ static void add_folder(Names *names, const char *path, bool groups)
     if (kiln_dir_list(path, &found, &count, NULL) < 0)
         return;
     for (size_t i = 0; i < count; i++) {
-        char *child = kiln_path_join(path, found[i]);
+        const char *child = kiln_arena_printf(names->arena, "%s/%s", path, found[i]);
 
-        if (child == NULL)
-            names->failed = true;
-        else if (found[i][0] != '.')
+        if (child != NULL && found[i][0] != '.')
             add_entry(names, found[i], kiln_is_dir(child), groups);
-        free(child);
     }
     kiln_names_free(found, count);
 }
@@ -269,8 +253,9 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-const char **kiln_search_options(const KilnSearch *search, const char *group, bool groups)
+const char *const *kiln_search_options(const KilnSearch *search, const char *group, bool groups)
 {
+    static const char *const none[] = { NULL };
     const KilnComposeHooks *hooks = search->hooks;
     const char *const *options = NULL;
     Names names = { .arena = search->arena };
@@ -288,10 +273,8 @@ const char **kiln_search_options(const KilnSearch *search, const char *group, bo
         add_name(&names, *options, strlen(*options));
     for (size_t i = 0; shipped_at(i) != NULL; i++)
         add_shipped(&names, shipped_at(i)->path, group, groups);
-    if (names.failed)
-        return NULL;
     if (names.count == 0)
-        return kiln_arena_alloc(search->arena, sizeof(char *));
+        return none;
     qsort(names.list, names.count, sizeof(*names.list), compare_names);
     for (size_t i = 0; i < names.count; i++)
         if (n == 0 || strcmp(names.list[n - 1], names.list[i]) != 0)
@@ -303,11 +286,9 @@ const char **kiln_search_options(const KilnSearch *search, const char *group, bo
 const char *kiln_search_describe(const KilnSearch *search)
 {
     KilnText text = { 0 };
-    const char *copy;
 
     for (const KilnSearchFolder *folder = search->folders; folder != NULL; folder = folder->next)
         kiln_text_printf(&text, "%s%s", text.length > 0 ? ", " : "", folder->path);
     kiln_text_printf(&text, "%swhat ships with kiln", text.length > 0 ? " and " : "");
-    copy = kiln_text_to_arena(&text, search->arena);
-    return copy != NULL ? copy : "";
+    return kiln_text_to_arena(&text, search->arena);
 }

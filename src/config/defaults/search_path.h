@@ -37,18 +37,18 @@ KILN_NODISCARD KilnStatus kiln_search_add(KilnSearch *search, const char *path, 
                                           KilnError *err);
 /* Append the plugins' folders, which the hooks name. */
 KILN_NODISCARD KilnStatus kiln_search_add_plugins(KilnSearch *search, KilnError *err);
-/* The file of a config path ("model/resnet"); *ret is NULL with KILN_OK when there is none. A file
- * that cannot be read is returned as `unreadable`, the first time with the error as status. */
-KILN_NODISCARD KilnStatus kiln_search_file(KilnSearch *search, const char *path,
-                                           KilnConfigFile **ret, KilnError *err);
+/* The file of a config path ("model/resnet"); NULL when there is none or memory is out. A file that
+ * cannot be read is returned as `unreadable`; its error is in `err` the first time only. */
+KilnConfigFile *kiln_search_file(KilnSearch *search, const char *path, KilnError *err);
 /* A file inside the program by its path below conf/, "model/resnet.yaml"; NULL: none. */
 const KilnShippedFile *kiln_shipped_find(const char *name);
 /* Is there such a group? `own`: in the user's folders, not shipped with kiln or registered. */
 bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own);
 /* Options of a group (`groups` false) or groups below it, in byte order and
- * once; NULL-terminated, in the arena; NULL when memory is out. */
-const char **kiln_search_options(const KilnSearch *search, const char *group, bool groups);
-/* "conf, /x/extra and what ships with kiln", for messages; in the arena. */
+ * once; NULL-terminated, in the arena. */
+const char *const *kiln_search_options(const KilnSearch *search, const char *group, bool groups);
+/* "conf, /x/extra and what ships with kiln", for messages; in the arena; NULL when memory is out.
+ */
 const char *kiln_search_describe(const KilnSearch *search);
 
 #endif

@@ -105,12 +105,6 @@ static bool is_repeated(const KilnConfigNode *node)
 
 /* ---- Queries --------------------------------------------------------------------- */
 
-static void ignore_file(void *ctx, const char *group, const char *option,
-                        const KilnConfigFile *file)
-{
-    (void)ctx, (void)group, (void)option, (void)file; /* the search keeps it */
-}
-
 static KilnConfig *read_files(const KilnConfig *config)
 {
     KilnConfig *files = calloc(1, sizeof(*files));
@@ -120,8 +114,7 @@ static KilnConfig *read_files(const KilnConfig *config)
     files->arena = &files->storage;
     files->search =
         (KilnSearch) { .arena = files->arena, .config = files, .folders = config->search.folders };
-    if (kiln_search_walk(&files->search, "", ignore_file, NULL, NULL) < 0)
-        files->arena->failed = true; /* memory is out */
+    kiln_search_walk(&files->search, "", NULL, NULL); /* the search keeps them */
     return files;
 }
 

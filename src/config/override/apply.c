@@ -98,13 +98,11 @@ static bool is_closed(const Target *target, const KilnConfigNode *map, const cha
 /* `callbacks.early_stopping`, where `callbacks=early_stopping` is not selected. */
 static bool is_option(const Target *target, const char *group, const char *name)
 {
-    const char **options = *group != '\0' && strchr(group, '.') == NULL
-                               ? kiln_search_options(&target->config->search, group, false)
-                               : NULL;
+    const char *const *options = kiln_search_options(&target->config->search, group, false);
 
-    for (; options != NULL && *options != NULL; options++)
+    for (; *options != NULL; options++)
         if (strcmp(*options, name) == 0)
-            return true;
+            return *group != '\0' && strchr(group, '.') == NULL;
     return false;
 }
 

@@ -15,7 +15,7 @@ bool kiln_is_foreign_node(const char *name, size_t n)
 
 const char *kiln_own_path(KilnArena *arena, const char *path)
 {
-    size_t n = strcspn(path, "./");
+    size_t n = path != NULL ? strcspn(path, "./") : 0;
 
     if (!kiln_is_foreign_node(path, n))
         return path;

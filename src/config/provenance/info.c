@@ -74,12 +74,10 @@ void kiln_info_defaults(const KilnConfig *config, KilnText *text)
     for (size_t i = 0; i < list->count; i++) {
         const KilnMergeFile *merge = &list->files[i];
         const KilnDefaultsEntry *parent = merge->entry->parent;
-        const char *by = parent != NULL ? kiln_defaults_entry_path(config->arena, parent) : NULL;
-
-        const char *const row[] = { merge->file->path,
-                                    *merge->package != '\0' ? merge->package : "_global_",
-                                    merge->self ? "yes" : "-", by != NULL ? by : "-",
-                                    merge->file->source };
+        const char *const row[] = { merge->entry->file->path,
+                                    *merge->entry->into != '\0' ? merge->entry->into : "_global_",
+                                    merge->self ? "yes" : "-", parent != NULL ? parent->path : "-",
+                                    merge->entry->file->source };
         put_row(&table, row);
     }
     print_table(&table, text);
@@ -102,16 +100,12 @@ static void print_cause(const KilnDefaultsEntry *entry, KilnText *text)
         kiln_text_append(text, "  (optional, not found)");
 }
 
-static void print_entry(const KilnConfig *config, const KilnDefaultsEntry *entry, int depth,
-                        KilnText *text)
+static void print_entry(const KilnDefaultsEntry *entry, int depth, KilnText *text)
 {
-    const char *name = entry->kind == KILN_DEFAULTS_SELF ? "_self_"
-                       : entry->kind == KILN_DEFAULTS_GROUP
-                           ? kiln_defaults_entry_key(config->arena, entry)
-                           : kiln_defaults_entry_path(config->arena, entry);
-
     kiln_text_printf(text, "%*s", 2 * depth, "");
-    kiln_text_append(text, name != NULL ? name : "?");
+    kiln_text_append(text, entry->kind == KILN_DEFAULTS_SELF    ? "_self_"
+                           : entry->kind == KILN_DEFAULTS_GROUP ? entry->key
+                                                                : entry->path);
     if (entry->kind == KILN_DEFAULTS_GROUP)
         kiln_text_printf(text, ": %s", entry->option != NULL ? entry->option : "null");
     print_cause(entry, text);
@@ -119,11 +113,11 @@ static void print_entry(const KilnConfig *config, const KilnDefaultsEntry *entry
     if (entry->gone)
         return;
     for (size_t i = entry->n_children; i-- > 0;) /* last to first */
-        print_entry(config, entry->children[i], depth + 1, text);
+        print_entry(entry->children[i], depth + 1, text);
 }
 
 void kiln_info_tree(const KilnConfig *config, KilnText *text)
 {
-    print_entry(config, config->defaults->roots[1], 0, text);
-    print_entry(config, config->defaults->roots[0], 0, text);
+    print_entry(config->defaults->roots[1], 0, text);
+    print_entry(config->defaults->roots[0], 0, text);
 }

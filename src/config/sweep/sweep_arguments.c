@@ -74,15 +74,11 @@ static KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *overrid
                         .origin = override->origin,
                         .layer = KILN_LAYER_ARGUMENT };
     bool glob = override->sweep->kind == KILN_SWEEP_GLOB;
-    const char **options = glob ? kiln_search_options(&splitter->search, override->key, false)
-                                : NULL;
+    const char *const *options = glob ? kiln_search_options(&splitter->search, override->key, false)
+                                      : NULL;
     KilnConfigNode *values = NULL;
     KilnError err = { 0 };
 
-    if (glob && options == NULL) {
-        no_memory(splitter);
-        return NULL;
-    }
     if (kiln_sweep_value_list(override->sweep, &maker, options, &values, &err) < 0) {
         kiln_error_prefix(&err, "%s: ", override->key);
         kiln_error_at(&err, &override->origin);

@@ -215,13 +215,11 @@ KilnStatus kiln_list_add_default(KilnConfig *config, KilnConfigNode *node,
 
 /* ---- Keys ------------------------------------------------------------------------- */
 
-KilnStatus kiln_removal_add(KilnConfig *config, const KilnRemoved *removal, KilnError *err)
+void kiln_removal_add(KilnConfig *config, const KilnRemoved *removal)
 {
-    if (!KILN_ARENA_RESERVE(config->arena, config->removed, config->removed_capacity,
-                            config->n_removed + 1))
-        return kiln_error_nomem(err, sizeof(*removal));
-    config->removed[config->n_removed++] = *removal;
-    return KILN_OK;
+    if (KILN_ARENA_RESERVE(config->arena, config->removed, config->removed_capacity,
+                           config->n_removed + 1))
+        config->removed[config->n_removed++] = *removal;
 }
 
 KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
@@ -231,11 +229,10 @@ KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEnt
                             .origin = origin,
                             .why = why,
                             .value = entry->value };
-    KilnStatus status = kiln_removal_add(config, &removal, err);
 
-    if (status >= 0)
-        kiln_node_remove(parent, entry);
-    return status;
+    kiln_removal_add(config, &removal);
+    kiln_node_remove(parent, entry);
+    return config->arena->failed ? kiln_error_nomem(err, sizeof(removal)) : KILN_OK;
 }
 
 static KilnStatus no_value(const KilnConfig *config, const KilnConfigNode *map, const char *key,
