@@ -16,23 +16,18 @@
 /* The first seconds run without profiling, until caches and pages are warm. */
 static const double warm_up_seconds = 0.2, measured_seconds = 0.8;
 
-typedef struct Selection {
-    int64_t depth;       /* of layers' names; 0: every call */
-    KilnStepPhase phase; /* KILN_STEP_PHASES: all */
-} Selection;
-
-static KilnStatus read_selection(const KilnArgs *args, Selection *ret, KilnError *err)
+static KilnStatus read_flags(const KilnArgs *args, KilnStepView *view, KilnError *err)
 {
-    *ret = (Selection) { .phase = KILN_STEP_PHASES };
-    if (args->depth != NULL &&
-        (kiln_parse_i64(args->depth, &ret->depth, NULL) < 0 || ret->depth < 0 || ret->depth > 64))
+    if (args->depth != NULL && (kiln_parse_i64(args->depth, &view->depth, NULL) < 0 ||
+                                view->depth < 0 || view->depth > 64))
         return kiln_error_set(err, KILN_E_USAGE,
                               "--depth %s: expected how many parts of a layer's name to use, from "
                               "1 to 64, or 0 for all",
                               args->depth);
-    for (int phase = 0; phase < KILN_STEP_PHASES && args->phase != NULL; phase++)
-        if (strcmp(args->phase, kiln_step_phase_name((KilnStepPhase)phase)) == 0)
-            ret->phase = (KilnStepPhase)phase;
+    view->only = KILN_STEP_FORWARD;
+    while (view->only < KILN_STEP_PHASES &&
+           (args->phase == NULL || strcmp(args->phase, kiln_step_phase_name(view->only)) != 0))
+        view->only++;
     return KILN_OK;
 }
 
@@ -67,34 +62,29 @@ static void describe(const KilnTrainer *trainer, const KilnStepView *view, KilnT
 /* Written in place, not by rename, so that --svg /dev/stdout works. */
 static KilnStatus write_picture(const char *path, const KilnStepView *view, KilnError *err)
 {
+    KilnStatus status = KILN_OK;
     KilnText svg = { 0 };
 
     kiln_step_svg(view, &svg);
-    if (svg.failed) {
-        kiln_text_release(&svg);
-        return kiln_error_nomem(err, 1);
-    }
     FILE *file = fopen(path, "we");
-    KilnStatus status = file != NULL && fputs(svg.data, file) != EOF ? KILN_OK
-                                                                     : kiln_error_errno(err, path);
-
-    if (file != NULL && fclose(file) != 0 && status >= 0)
+    if (svg.failed)
+        status = kiln_error_nomem(err, 1);
+    else if (file == NULL || fputs(svg.data, file) == EOF || fflush(file) != 0)
         status = kiln_error_errno(err, path);
+    if (file != NULL)
+        (void)fclose(file);
     kiln_text_release(&svg);
     return status;
 }
 
-static KilnStatus print_table(const Selection *selection, const KilnStepView *view, KilnError *err)
+static KilnStatus print_table(const KilnStepView *view, KilnError *err)
 {
     KilnPage page = kiln_screen_page();
 
     kiln_page_words(&page, 0, view->title);
     kiln_page_end(&page);
     kiln_text_char(&page.text, '\n');
-    if (selection->depth > 0)
-        kiln_step_groups_table(view, selection->phase, &page);
-    else
-        kiln_step_table(view, selection->phase, &page);
+    kiln_step_table(view, &page);
     return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
@@ -110,24 +100,20 @@ static KilnStatus measure(KilnTrainer *trainer, KilnError *err)
     return status >= 0 ? kiln_trainer_timing_run(trainer, measured_seconds, &timing, err) : status;
 }
 
-static KilnStatus show(const KilnArgs *args, const Selection *selection, KilnTrainer *trainer,
+static KilnStatus show(const KilnArgs *args, KilnTrainer *trainer, KilnStepView *view,
                        KilnError *err)
 {
-    KilnStepView view = { 0 };
     KilnText title = { 0 };
-    KilnStatus status;
+    KilnStatus status = KILN_OK;
 
-    if (!kiln_step_view(training_plan(trainer->graph), (int)selection->depth, &view))
-        return kiln_error_nomem(err, 1);
-    describe(trainer, &view, &title);
-    view.title = title.data;
-    if (title.failed)
+    if (kiln_step_view_fill(view, training_plan(trainer->graph)))
+        describe(trainer, view, &title);
+    view->title = title.data;
+    if (title.failed || title.data == NULL)
         status = kiln_error_nomem(err, 1);
     else
-        status = args->svg != NULL ? write_picture(args->svg, &view, err)
-                                   : print_table(selection, &view, err);
+        status = args->svg != NULL ? write_picture(args->svg, view, err) : print_table(view, err);
     kiln_text_release(&title);
-    kiln_step_view_release(&view);
     return status;
 }
 
@@ -137,8 +123,8 @@ static KilnStatus graph(KilnArgs *args, const KilnRegistry *registry, KilnConfig
     KilnConsole console = kiln_screen_console(stderr);
     KilnRunEnv env = { .registry = registry, .console = &console, .overrides = args->words };
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
-    Selection selection;
-    KilnStatus status = read_selection(args, &selection, err);
+    KilnStepView view = { 0 };
+    KilnStatus status = read_flags(args, &view, err);
 
     (void)ctx;
     if (trainer == NULL)
@@ -148,7 +134,8 @@ static KilnStatus graph(KilnArgs *args, const KilnRegistry *registry, KilnConfig
     if (status >= 0)
         status = measure(trainer, err);
     if (status >= 0)
-        status = show(args, &selection, trainer, err);
+        status = show(args, trainer, &view, err);
+    kiln_step_view_release(&view);
     kiln_trainer_release(trainer);
     free(trainer);
     return status;

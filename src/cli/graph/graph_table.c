@@ -8,17 +8,47 @@
 
 enum { CELL = KILN_TABLE_CELL };
 
-static double share(const KilnStepView *view, double seconds)
+static const KilnTextTable calls_table = {
+    .n = 9,
+    .columns = { { .title = "call", .rank = 4, .number = true },
+                 { .title = "operation", .rank = KILN_TABLE_KEPT },
+                 { .title = "output", .rank = 8 },
+                 { .title = "type", .rank = 5 },
+                 { .title = "bytes", .rank = 6, .number = true },
+                 { .title = "at", .rank = 1, .number = true },
+                 { .title = "lives", .rank = 2 },
+                 { .title = "time", .rank = KILN_TABLE_KEPT, .number = true },
+                 { .title = "share", .rank = 7, .number = true } },
+};
+static const KilnTextTable groups_table = {
+    .n = 7,
+    .columns = { { .title = "layers", .rank = KILN_TABLE_KEPT },
+                 { .title = "calls", .rank = 1, .number = true },
+                 { .title = "forward", .rank = 3, .number = true },
+                 { .title = "backward", .rank = 4, .number = true },
+                 { .title = "update", .rank = 2, .number = true },
+                 { .title = "time", .rank = KILN_TABLE_KEPT, .number = true },
+                 { .title = "share", .rank = 5, .number = true } },
+};
+
+static bool is_shown(const KilnStepView *view, KilnStepPhase phase)
 {
-    return view->seconds > 0.0 ? 100.0 * seconds / view->seconds : 0.0;
+    return view->only == KILN_STEP_PHASES || view->only == phase;
 }
 
-/* ---- Every call ----------------------------------------------------------------------- */
+static void time_cells(const KilnStepView *view, double seconds, char (*cells)[CELL])
+{
+    const double share = view->seconds > 0.0 ? 100.0 * seconds / view->seconds : 0.0;
+    char unit[KILN_UNIT_TEXT];
 
-static void call_cells(const KilnStepView *view, size_t i, KilnTextCells cells)
+    snprintf(cells[0], CELL, "%s", kiln_seconds_text(seconds, unit));
+    snprintf(cells[1], CELL, "%.1f%%", share);
+}
+
+/* False: the call is of another phase. */
+static bool call_cells(const KilnStepView *view, size_t i, KilnTextCells cells)
 {
     const KilnCallReport *call = &view->calls[i];
-    double seconds = kiln_call_seconds(call);
     char unit[KILN_UNIT_TEXT];
 
     snprintf(cells[0], CELL, "%zu", i);
@@ -32,105 +62,68 @@ static void call_cells(const KilnStepView *view, size_t i, KilnTextCells cells)
                  call->in_place ? "in place" : kiln_bytes_text((double)call->offset, unit));
         snprintf(cells[6], CELL, "%d-%d", call->first, call->last);
     }
-    snprintf(cells[7], CELL, "%s", kiln_seconds_text(seconds, unit));
-    snprintf(cells[8], CELL, "%.1f%%", share(view, seconds));
+    time_cells(view, kiln_call_seconds(call), &cells[7]);
+    return is_shown(view, kiln_step_phase(call));
 }
-
-static bool shown(const KilnStepView *view, size_t i, KilnStepPhase only)
-{
-    return only == KILN_STEP_PHASES || kiln_step_phase(&view->calls[i]) == only;
-}
-
-/* Prints headings where the phase or the layer changes. */
-static void put_heading(const KilnStepView *view, size_t i, long before, KilnPage *page)
-{
-    KilnStepPhase phase = kiln_step_phase(&view->calls[i]);
-    bool same = before >= 0 && kiln_step_phase(&view->calls[before]) == phase;
-
-    if (!same)
-        kiln_page_heading(page, "%s", kiln_step_phase_name(phase));
-    if (!same || view->group[before] != view->group[i])
-        kiln_page_line(page, 0, view->groups[view->group[i]].name);
-}
-
-void kiln_step_table(const KilnStepView *view, KilnStepPhase only, KilnPage *page)
-{
-    KilnTextTable table = { .n = 9,
-                            .columns = {
-                                { .title = "call", .rank = 4, .number = true },
-                                { .title = "operation", .rank = KILN_TABLE_KEPT },
-                                { .title = "output", .rank = 8 },
-                                { .title = "type", .rank = 5 },
-                                { .title = "bytes", .rank = 6, .number = true },
-                                { .title = "at", .rank = 1, .number = true },
-                                { .title = "lives", .rank = 2 },
-                                { .title = "time", .rank = KILN_TABLE_KEPT, .number = true },
-                                { .title = "share", .rank = 7, .number = true } } };
-    KilnTextCells cells;
-    long before = -1;
-
-    for (size_t i = 0; i < view->n_calls; i++)
-        if (shown(view, i, only)) {
-            call_cells(view, i, cells);
-            kiln_text_table_measure(&table, cells);
-        }
-    kiln_text_table_fit(&table, page->width);
-    kiln_text_table_put_titles(&table, &page->text);
-    for (size_t i = 0; i < view->n_calls; i++) {
-        if (!shown(view, i, only))
-            continue;
-        put_heading(view, i, before, page);
-        call_cells(view, i, cells);
-        kiln_text_table_put(&table, &page->text, cells);
-        before = (long)i;
-    }
-}
-
-/* ---- Groups ------------------------------------------------------------------------------ */
 
 /* False: the group has no calls of the phase. */
-static bool group_cells(const KilnStepView *view, size_t i, KilnStepPhase only, KilnTextCells cells)
+static bool group_cells(const KilnStepView *view, size_t i, KilnTextCells cells)
 {
     const KilnCallGroup *group = &view->groups[i];
+    char unit[KILN_UNIT_TEXT];
     double sum = 0.0;
     int calls = 0;
-    char unit[KILN_UNIT_TEXT];
 
     snprintf(cells[0], CELL, "%s", group->name);
     for (int phase = 0; phase < KILN_STEP_PHASES; phase++) {
-        bool counts = only == KILN_STEP_PHASES || only == (KilnStepPhase)phase;
-
-        snprintf(cells[2 + phase], CELL, "%s",
-                 counts && group->calls[phase] > 0 ? kiln_seconds_text(group->seconds[phase], unit)
-                                                   : "");
-        sum += counts ? group->seconds[phase] : 0.0;
-        calls += counts ? group->calls[phase] : 0;
+        cells[2 + phase][0] = '\0';
+        if (!is_shown(view, (KilnStepPhase)phase) || group->calls[phase] == 0)
+            continue;
+        snprintf(cells[2 + phase], CELL, "%s", kiln_seconds_text(group->seconds[phase], unit));
+        sum += group->seconds[phase];
+        calls += group->calls[phase];
     }
     snprintf(cells[1], CELL, "%d", calls);
-    snprintf(cells[5], CELL, "%s", kiln_seconds_text(sum, unit));
-    snprintf(cells[6], CELL, "%.1f%%", share(view, sum));
+    time_cells(view, sum, &cells[5]);
     return calls > 0;
 }
 
-void kiln_step_groups_table(const KilnStepView *view, KilnStepPhase only, KilnPage *page)
+/* Print headings where the phase or the layer changes; `before` is the call printed before, NULL:
+ * none. */
+static void put_heading(const KilnStepView *view, size_t i, const size_t *before, KilnPage *page)
 {
-    KilnTextTable table = { .n = 7,
-                            .columns = {
-                                { .title = "layers", .rank = KILN_TABLE_KEPT },
-                                { .title = "calls", .rank = 1, .number = true },
-                                { .title = "forward", .rank = 3, .number = true },
-                                { .title = "backward", .rank = 4, .number = true },
-                                { .title = "update", .rank = 2, .number = true },
-                                { .title = "time", .rank = KILN_TABLE_KEPT, .number = true },
-                                { .title = "share", .rank = 5, .number = true } } };
-    KilnTextCells cells;
+    const KilnStepPhase phase = kiln_step_phase(&view->calls[i]);
+    const bool same = before != NULL && kiln_step_phase(&view->calls[*before]) == phase;
 
-    for (size_t i = 0; i < view->n_groups; i++)
-        if (group_cells(view, i, only, cells))
+    if (!same)
+        kiln_page_heading(page, "%s", kiln_step_phase_name(phase));
+    if (!same || view->group[*before] != view->group[i])
+        kiln_page_line(page, 0, view->groups[view->group[i]].name);
+}
+
+void kiln_step_table(const KilnStepView *view, KilnPage *page)
+{
+    const bool groups = view->depth > 0;
+    bool (*cells_of)(const KilnStepView *, size_t, KilnTextCells) = groups ? group_cells
+                                                                           : call_cells;
+    KilnTextTable table = groups ? groups_table : calls_table;
+    const size_t n = groups ? view->n_groups : view->n_calls;
+    const size_t *before = NULL;
+    KilnTextCells cells;
+    size_t last;
+
+    for (size_t i = 0; i < n; i++)
+        if (cells_of(view, i, cells))
             kiln_text_table_measure(&table, cells);
     kiln_text_table_fit(&table, page->width);
     kiln_text_table_put_titles(&table, &page->text);
-    for (size_t i = 0; i < view->n_groups; i++)
-        if (group_cells(view, i, only, cells))
-            kiln_text_table_put(&table, &page->text, cells);
+    for (size_t i = 0; i < n; i++) {
+        if (!cells_of(view, i, cells))
+            continue;
+        if (!groups)
+            put_heading(view, i, before, page);
+        kiln_text_table_put(&table, &page->text, cells);
+        last = i;
+        before = &last;
+    }
 }
