@@ -63,6 +63,19 @@ const char *kiln_seconds_text(double seconds, char *buf)
     return buf;
 }
 
+const char *kiln_clock_text(double seconds, char *buf)
+{
+    const long whole = (long)(seconds + 0.5);
+
+    if (whole >= 86400)
+        snprintf(buf, KILN_UNIT_TEXT, "%ldd%02ldh", whole / 86400, whole / 3600 % 24);
+    else if (whole >= 3600)
+        snprintf(buf, KILN_UNIT_TEXT, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(buf, KILN_UNIT_TEXT, "%ld:%02ld", whole / 60, whole % 60);
+    return buf;
+}
+
 const char *kiln_commas_text(int64_t value, char *buf)
 {
     char digits[KILN_UNIT_TEXT];

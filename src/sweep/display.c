@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/units.h"
 
 enum { MAX_SHOWN = 12, MAX_RANKED = 20, MAX_FAILED = 20 };
 static const double redraw_s = 0.2;
@@ -34,14 +35,12 @@ void kiln_display_init(KilnDisplay *display, const KilnSweep *sweep, const KilnC
 
 static void append_time(KilnText *text, double seconds)
 {
-    long whole = (long)(seconds + 0.5);
+    char time[KILN_UNIT_TEXT];
 
     if (seconds < 9.95)
         kiln_text_printf(text, "%.1f s", seconds);
-    else if (whole >= 3600)
-        kiln_text_printf(text, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
     else
-        kiln_text_printf(text, "%ld:%02ld", whole / 60, whole % 60);
+        kiln_text_append(text, kiln_clock_text(seconds, time));
 }
 
 /* Cut the text from `start` on to the width of the terminal, since a line that wraps is not erased
