@@ -97,19 +97,41 @@ void kiln_page_end(KilnPage *page)
         kiln_text_char(&page->text, '\n');
 }
 
-void kiln_page_pair(KilnPage *page, int column, const char *left, const char *right)
+static void beside(KilnPage *page, int column, const char *format, va_list args)
 {
-    enum { INDENT = 2, BELOW = 6, NARROWEST = 24 };
+    enum { BELOW = 6, NARROWEST = 24 };
+    KilnText right = { 0 };
 
+    kiln_text_vprintf(&right, format, args);
     if (column + NARROWEST > page->width)
         column = BELOW;
-    kiln_page_end(page);
-    kiln_page_tab(page, INDENT);
-    kiln_text_append(&page->text, left);
-    if (right[0] != '\0')
+    if (right.length > 0) {
         kiln_page_tab(page, column);
-    kiln_page_words(page, column, right);
+        kiln_page_words(page, column, right.data);
+    }
     kiln_page_end(page);
+    page->text.failed |= right.failed;
+    kiln_text_release(&right);
+}
+
+void kiln_page_beside(KilnPage *page, int column, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    beside(page, column, format, args);
+    va_end(args);
+}
+
+void kiln_page_pair(KilnPage *page, int column, const char *left, const char *format, ...)
+{
+    va_list args;
+
+    kiln_page_end(page);
+    kiln_text_printf(&page->text, "  %s", left);
+    va_start(args, format);
+    beside(page, column, format, args);
+    va_end(args);
 }
 
 void kiln_page_line(KilnPage *page, int indent, const char *text)

@@ -22,9 +22,12 @@ void kiln_page_words(KilnPage *page, int indent, const char *words);
 void kiln_page_tab(KilnPage *page, int column);
 /* End the line, if one has begun. */
 void kiln_page_end(KilnPage *page);
-/* A line "  left   right", with right wrapped at `column`; on a narrow page, right moves to the
- * next line. */
-void kiln_page_pair(KilnPage *page, int column, const char *left, const char *right);
+/* Append text at a column of the line that has begun, wrapped there, and end the line; on a narrow
+ * page the text moves to the next line. */
+void kiln_page_beside(KilnPage *page, int column, const char *format, ...) KILN_PRINTF(3, 4);
+/* A line "  left   right": the right part is as in kiln_page_beside. */
+void kiln_page_pair(KilnPage *page, int column, const char *left, const char *format, ...)
+    KILN_PRINTF(4, 5);
 /* A line for copying, which is never wrapped. */
 void kiln_page_line(KilnPage *page, int indent, const char *text);
 /* A heading line, with an empty line above unless it is the first. */

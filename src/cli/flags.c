@@ -214,15 +214,14 @@ void kiln_flags_write(KilnPage *page, const char *command)
     enum { TEXT = 27 /* the column of the texts */ };
     const KilnFlag *flag;
     const char *section = "";
-    char usage[96];
 
     for (size_t i = 0; (flag = kiln_flag_at(command, i)) != NULL; i++) {
         if (strcmp(flag->section, section) != 0)
             kiln_page_heading(page, "flags: %s", flag->section);
         section = flag->section;
-        snprintf(usage, sizeof(usage), "%s%s%s%s%s", flag->brief != NULL ? flag->brief : "",
-                 flag->brief != NULL ? ", " : "", flag->name, flag->value != NULL ? " " : "",
-                 flag->value != NULL ? flag->value : "");
-        kiln_page_pair(page, TEXT, usage, flag->help);
+        kiln_text_printf(&page->text, "  %s%s%s%s%s", flag->brief != NULL ? flag->brief : "",
+                         flag->brief != NULL ? ", " : "", flag->name,
+                         flag->value != NULL ? " " : "", flag->value != NULL ? flag->value : "");
+        kiln_page_beside(page, TEXT, "%s", flag->help);
     }
 }

@@ -31,14 +31,9 @@ static KilnStatus write_below(const char *dir, const char *name, const char *tex
                               KilnError *err)
 {
     char *path = kiln_path_join(dir, name);
-    char *slash = path != NULL ? strrchr(path, '/') : NULL;
-    KilnStatus status = path != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
+    KilnStatus status = path != NULL ? kiln_dir_make_parent(path, err)
+                                     : kiln_error_nomem(err, strlen(name));
 
-    if (status >= 0) {
-        *slash = '\0';
-        status = kiln_dir_make(path, err);
-        *slash = '/';
-    }
     if (status >= 0)
         status = kiln_file_write(path, text, size, err);
     free(path);
@@ -183,14 +178,11 @@ static int report(const char *dir, const bool *moved)
 
     for (size_t i = 0; i < KILN_COUNT(tops); i++) {
         char *path = kiln_path_join(dir, tops[i]);
-        KilnText line = { 0 };
 
-        kiln_text_printf(&line, "%s %s", moved[i] ? "wrote" : "kept ",
+        kiln_text_printf(&page.text, "  %s %s", moved[i] ? "wrote" : "kept ",
                          path != NULL ? path : tops[i]);
-        if (!line.failed)
-            kiln_page_pair(&page, 36, line.data,
-                           moved[i] ? purposes[i] : "was there already, left as it is");
-        kiln_text_release(&line);
+        kiln_page_beside(&page, 36, "%s",
+                         moved[i] ? purposes[i] : "was there already, left as it is");
         free(path);
     }
     kiln_page_heading(&page, "next");

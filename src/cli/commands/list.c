@@ -24,7 +24,7 @@ static KilnStatus list(KilnArgs *args, const KilnRegistry *registry, KilnConfig 
             kiln_page_heading(&page, "%s%s", kiln_kind_name(component->kind),
                               component->kind == KILN_KIND_MODULE ? " (group task)" : "");
         kind = component->kind;
-        kiln_page_pair(&page, 26, component->name, component->summary);
+        kiln_page_pair(&page, 26, component->name, "%s", component->summary);
     }
     kiln_page_heading(&page, "more");
     kiln_page_pair(&page, 26, "kiln show GROUP", "the components of a group, with options");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/system/file.h"
 #include "cli/commands/commands.h"
 #include "cli/help/config_users.h"
 #include "cli/help/example.h"
@@ -10,7 +11,6 @@
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "config/compose.h"
-#include "config/yaml/yaml_writer.h"
 #include "kiln/metric.h"
 #include "registry/config_schema.h"
 
@@ -28,13 +28,10 @@ typedef struct Show {
 /* Append the selected option of a group to a file's defaults list. */
 static void append_selected(const Show *show, KilnText *file, const char *group, size_t length)
 {
-    const KilnSelection *now;
+    const KilnSelection *now = kiln_selection_find(show->config, group, length);
 
-    for (size_t i = 0;
-         show->config != NULL && (now = kiln_config_selection(show->config, i)) != NULL; i++)
-        if (strlen(now->key) == length && strncmp(now->key, group, length) == 0 &&
-            now->option != NULL && now->option[0] != '[')
-            kiln_text_printf(file, "  defaults:\n    - %s\n", now->option);
+    if (now != NULL && now->option != NULL && now->option[0] != '[')
+        kiln_text_printf(file, "  defaults:\n    - %s\n", now->option);
 }
 
 /* A file of a group that adds the component below a key: callbacks.early_stopping. */
@@ -196,26 +193,14 @@ static KilnStatus show_group(const Show *show, const KilnGroupType *type, KilnEr
     return status;
 }
 
-static void append_yaml(const Show *show, const char *key, const KilnConfigNode *node)
-{
-    KilnEntry entry = { .key = key, .value = (KilnConfigNode *)node };
-    KilnConfigNode map = { .kind = KILN_NODE_MAP, .entries = &entry, .count = 1 };
-    KilnText text = { 0 };
-    KilnYamlWriter writer = { .text = &text };
-
-    if (kiln_write_node(&writer, key != NULL ? &map : node, NULL) >= 0)
-        for (const char *line = text.data; line != NULL && *line != '\0';) {
-            size_t n = strcspn(line, "\n");
-
-            kiln_text_printf(&show->page->text, "  %.*s\n", (int)n, line);
-            line += n + (line[n] == '\n');
-        }
-    kiln_text_release(&text);
-}
-
+/* Show the file that the word names, as it is. */
 static void visit_file(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
+    static const char inside[] = "kiln:conf/"; /* the program */
+    static const size_t largest = (size_t)1 << 26;
     Show *show = ctx;
+    char *text = NULL;
+    size_t size;
 
     (void)group;
     (void)option;
@@ -223,11 +208,18 @@ static void visit_file(void *ctx, const char *group, const char *option, const K
         return;
     show->found = true;
     kiln_page_heading(show->page, "%s: %s", show->word, file->source);
-    if (file->package != NULL)
-        kiln_text_printf(&show->page->text, "  # @package %s\n", file->package);
-    if (file->defaults != NULL)
-        append_yaml(show, "defaults", file->defaults);
-    append_yaml(show, NULL, file->content);
+    const KilnShippedFile *shipped = kiln_starts_with(file->source, inside)
+                                         ? kiln_shipped_find(file->source + strlen(inside))
+                                         : NULL;
+    if (shipped == NULL && kiln_file_read(file->source, largest, &text, &size, NULL) < 0)
+        return;
+    for (const char *line = shipped != NULL ? shipped->text : text; *line != '\0';) {
+        const size_t n = strcspn(line, "\n");
+
+        kiln_text_printf(&show->page->text, "%s%.*s\n", n > 0 ? "  " : "", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    free(text);
 }
 
 /* ---- Finding the name ----------------------------------------------------------------------- */

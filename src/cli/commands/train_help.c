@@ -60,22 +60,10 @@ static void append_usage(KilnPage *page)
                     "Composes a config, checks it, trains, and leaves everything in a run folder.");
     kiln_page_heading(page, "examples");
     for (size_t i = 0; i < KILN_COUNT(examples); i += 2)
-        kiln_page_pair(page, 50, examples[i], examples[i + 1]);
+        kiln_page_pair(page, 50, examples[i], "%s", examples[i + 1]);
 }
 
 /* ---- Groups ------------------------------------------------------------------------ */
-
-/* The selection of the group that the first `length` characters name; NULL: none. */
-static const KilnSelection *selection_of(const Help *help, const char *group, size_t length)
-{
-    const KilnSelection *selection = NULL;
-
-    for (size_t i = 0;
-         help->config != NULL && (selection = kiln_config_selection(help->config, i)) != NULL; i++)
-        if (strcspn(selection->key, "@") == length && strncmp(selection->key, group, length) == 0)
-            break;
-    return selection;
-}
 
 /* Whether `option` is the selected one ("mlp") or one of several ("[a, b]"). */
 static bool is_selected(const KilnSelection *selection, const char *option)
@@ -93,28 +81,17 @@ static bool is_selected(const KilnSelection *selection, const char *option)
     return false;
 }
 
-typedef struct Group {
-    const char *name; /* in the arena */
-    KilnText options; /* "cnn* mlp " */
-} Group;
-
 typedef struct Groups {
     const Help *help;
-    KilnArena arena;
-    Group *list;
-    size_t n, capacity;
+    KilnText name, options; /* of the group whose options are being read: "model", "cnn* mlp " */
 } Groups;
 
-static Group *group_of(Groups *groups, const char *name, size_t length)
+static void end_group(Groups *groups)
 {
-    for (size_t i = 0; i < groups->n; i++)
-        if (strlen(groups->list[i].name) == length &&
-            strncmp(groups->list[i].name, name, length) == 0)
-            return &groups->list[i];
-    if (!KILN_ARENA_RESERVE(&groups->arena, groups->list, groups->capacity, groups->n + 1))
-        return NULL;
-    groups->list[groups->n].name = kiln_arena_strndup(&groups->arena, name, length);
-    return groups->list[groups->n].name != NULL ? &groups->list[groups->n++] : NULL;
+    if (groups->options.length > 0)
+        kiln_page_pair(groups->help->page, GROUPS, groups->name.data, "%s", groups->options.data);
+    kiln_text_clear(&groups->name);
+    kiln_text_clear(&groups->options);
 }
 
 /* Folders inside a group of the defaults list are part of its options' names
@@ -122,21 +99,23 @@ static Group *group_of(Groups *groups, const char *name, size_t length)
 static void add_option(void *ctx, const char *path, const char *option, const KilnConfigFile *file)
 {
     Groups *groups = ctx;
+    const KilnConfig *config = groups->help->config;
     size_t length = strlen(path), n = length;
 
-    (void)file;
-    while (n > 0 && selection_of(groups->help, path, n) == NULL)
+    if (path[0] == '\0')
+        return;
+    while (n > 0 && kiln_selection_find(config, path, n) == NULL)
         while (n > 0 && path[--n] != '/')
             ;
     length = n > 0 ? n : length;
-    Group *group = path[0] != '\0' ? group_of(groups, path, length) : NULL;
-    const char *below = path[length] == '/' ? path + length + 1 : "";
-    const char *name = kiln_arena_printf(&groups->arena, "%s%s%s", below, *below != '\0' ? "/" : "",
-                                         option);
-
-    if (group != NULL && name != NULL)
-        kiln_text_printf(&group->options, "%s%s ", name,
-                         is_selected(selection_of(groups->help, path, length), name) ? "*" : "");
+    if (groups->name.length != length || strncmp(groups->name.data, path, length) != 0) {
+        end_group(groups);
+        kiln_text_append_n(&groups->name, path, length);
+    }
+    const size_t start = path[length] == '/' ? length + 1 : 0; /* of the option's name */
+    const char *name = start > 0 ? file->path + start : option;
+    kiln_text_printf(&groups->options, "%s%s ", name,
+                     is_selected(kiln_selection_find(config, path, length), name) ? "*" : "");
 }
 
 static void append_groups(const Help *help)
@@ -145,12 +124,10 @@ static void append_groups(const Help *help)
 
     kiln_page_heading(help->page, "groups and their options: GROUP=OPTION (* is selected)");
     (void)!kiln_compose_files(help->request, add_option, &groups, NULL);
-    for (size_t i = 0; i < groups.n; i++) {
-        if (!groups.list[i].options.failed)
-            kiln_page_pair(help->page, GROUPS, groups.list[i].name, groups.list[i].options.data);
-        kiln_text_release(&groups.list[i].options);
-    }
-    kiln_arena_release(&groups.arena);
+    end_group(&groups);
+    help->page->text.failed |= groups.name.failed || groups.options.failed;
+    kiln_text_release(&groups.name);
+    kiln_text_release(&groups.options);
 }
 
 /* ---- Components and values ----------------------------------------------------------- */
@@ -159,7 +136,6 @@ static void append_component(void *ctx, const KilnConfigNode *node, const char *
                              const KilnComponent *component)
 {
     Help *help = ctx;
-    KilnText what = { 0 };
 
     (void)node;
     if (kiln_starts_with(path, "kiln."))
@@ -167,10 +143,8 @@ static void append_component(void *ctx, const KilnConfigNode *node, const char *
     if (!help->any)
         kiln_page_heading(help->page, "selected components");
     help->any = true;
-    kiln_text_printf(&what, "%s: %s", component->name, component->summary);
-    if (!what.failed)
-        kiln_page_pair(help->page, VALUES, path, what.data);
-    kiln_text_release(&what);
+    kiln_text_printf(&help->page->text, "  %s", path);
+    kiln_page_beside(help->page, VALUES, "%s: %s", component->name, component->summary);
 }
 
 /* Append the paths of values that refer to ${name}: "optimizer.lr, model.lr". */
@@ -198,19 +172,17 @@ static void append_variables(const Help *help)
     for (size_t i = 0; i < root->count; i++) {
         const KilnEntry *entry = &root->entries[i];
         const KilnField *field = kiln_table_find(fields, entry->key);
-        KilnText left = { 0 }, right = { 0 };
+        KilnText users = { 0 };
 
         if (entry->value->kind != KILN_NODE_SCALAR || kiln_config_hides(help->config, entry->key))
             continue;
-        kiln_text_printf(&left, "%s=", entry->key);
-        kiln_selection_value(&left, help->config, entry->value);
-        append_users(&right, help->config, root, entry->key);
-        if (field != NULL)
-            kiln_text_printf(&right, "%s%s", right.length > 0 ? "; " : "", field->help);
-        if (!left.failed && !right.failed)
-            kiln_page_pair(help->page, VALUES, left.data, right.length > 0 ? right.data : "");
-        kiln_text_release(&left);
-        kiln_text_release(&right);
+        append_users(&users, help->config, root, entry->key);
+        kiln_text_printf(&help->page->text, "  %s=", entry->key);
+        kiln_selection_value(&help->page->text, help->config, entry->value);
+        kiln_page_beside(help->page, VALUES, "%s%s%s", users.length > 0 ? users.data : "",
+                         users.length > 0 && field != NULL ? "; " : "",
+                         field != NULL ? field->help : "");
+        kiln_text_release(&users);
     }
 }
 

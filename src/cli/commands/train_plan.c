@@ -17,21 +17,9 @@ static const double measured_seconds = 1.0;
 
 enum { TEXT = 20 };
 
-static void put_pair(KilnPage *page, const char *name, const char *format, ...) KILN_PRINTF(3, 4);
-static void put_pair(KilnPage *page, const char *name, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    kiln_page_pair(page, TEXT, name, text);
-}
-
 static void put_data_line(void *ctx, const char *name, const char *text)
 {
-    kiln_page_pair(ctx, TEXT, name, text);
+    kiln_page_pair(ctx, TEXT, name, "%s", text);
 }
 
 /* A full batch, or all samples when there are fewer. */
@@ -51,9 +39,9 @@ static void put_plans(KilnPage *page, const KilnTrainer *trainer)
 
     if (lengths > 1)
         snprintf(each, sizeof(each), "; more for each of the %zu lengths", lengths);
-    put_pair(page, "plans", "%zu: %s, made in %s%s", cache->kept,
-             kiln_bytes_text((double)cache->bytes, bytes),
-             kiln_seconds_text(cache->seconds, seconds), each);
+    kiln_page_pair(page, TEXT, "plans", "%zu: %s, made in %s%s", cache->kept,
+                   kiln_bytes_text((double)cache->bytes, bytes),
+                   kiln_seconds_text(cache->seconds, seconds), each);
 }
 
 static void put_work(KilnPage *page, const KilnTrainer *trainer)
@@ -62,14 +50,17 @@ static void put_work(KilnPage *page, const KilnTrainer *trainer)
     char a[KILN_UNIT_TEXT], b[KILN_UNIT_TEXT], c[KILN_UNIT_TEXT], why[128];
 
     kiln_page_heading(page, "a step of %lld samples", (long long)step_samples(trainer));
-    put_pair(page, "parameters", "%s", kiln_commas_text(kiln_params_size(trainer->params), a));
-    put_pair(page, "FLOPs", "%s: forward %s, gradients %s (products and convolutions)",
-             kiln_quantity_text(memory->flops + memory->flops_backward, a),
-             kiln_quantity_text(memory->flops, b), kiln_quantity_text(memory->flops_backward, c));
+    kiln_page_pair(page, TEXT, "parameters", "%s",
+                   kiln_commas_text(kiln_params_size(trainer->params), a));
+    kiln_page_pair(page, TEXT, "FLOPs", "%s: forward %s, gradients %s (products and convolutions)",
+                   kiln_quantity_text(memory->flops + memory->flops_backward, a),
+                   kiln_quantity_text(memory->flops, b),
+                   kiln_quantity_text(memory->flops_backward, c));
     kiln_processors_why(&trainer->processors, why, sizeof(why));
     bool limited = trainer->options.trainer->threads == 0 && why[0] != '\0';
     put_plans(page, trainer);
-    put_pair(page, "threads", "%d%s%s", trainer->threads, limited ? ": " : "", limited ? why : "");
+    kiln_page_pair(page, TEXT, "threads", "%d%s%s", trainer->threads, limited ? ": " : "",
+                   limited ? why : "");
 }
 
 static void put_bytes(KilnPage *page, const char *name, int64_t bytes)
@@ -77,7 +68,7 @@ static void put_bytes(KilnPage *page, const char *name, int64_t bytes)
     char text[KILN_UNIT_TEXT];
 
     if (bytes > 0)
-        put_pair(page, name, "%12s", kiln_bytes_text((double)bytes, text));
+        kiln_page_pair(page, TEXT, name, "%12s", kiln_bytes_text((double)bytes, text));
 }
 
 static void put_memory(KilnPage *page, const KilnMemoryEstimate *memory)
@@ -100,12 +91,12 @@ static void put_memory(KilnPage *page, const KilnMemoryEstimate *memory)
     put_bytes(page, "program and data", memory->program + memory->growth);
     put_bytes(page, "peak", kiln_memory_estimate_peak(memory));
     if (memory->memory_known)
-        put_pair(page, "available", "%12s of the %s %s",
-                 kiln_bytes_text((double)memory->memory.available, a),
-                 memory->memory.process ? "process's"
-                 : memory->memory.group ? "control group's"
-                                        : "machine's",
-                 kiln_bytes_text((double)memory->memory.limit, b));
+        kiln_page_pair(page, TEXT, "available", "%12s of the %s %s",
+                       kiln_bytes_text((double)memory->memory.available, a),
+                       memory->memory.process ? "process's"
+                       : memory->memory.group ? "control group's"
+                                              : "machine's",
+                       kiln_bytes_text((double)memory->memory.limit, b));
     put_bytes(page, "a checkpoint", memory->checkpoint);
 }
 
@@ -118,18 +109,19 @@ static void put_time(KilnPage *page, const KilnTrainer *trainer, const KilnTimin
 
     kiln_page_heading(page, "time, from %lld step%s", (long long)timing->steps,
                       timing->steps == 1 ? "" : "s");
-    put_pair(page, "a step", "%s: %s samples/s, %s FLOP/s", kiln_seconds_text(timing->step_s, a),
-             kiln_commas_text((int64_t)((double)step_samples(trainer) / timing->step_s), b),
-             kiln_quantity_text(rate, (char[KILN_UNIT_TEXT]) { 0 }));
-    put_pair(page, "an epoch", "%s: %s steps%s", kiln_seconds_text(timing->epoch_s, a),
-             kiln_commas_text(steps, b), timing->eval_s > 0.0 ? ", and validation" : "");
+    kiln_page_pair(page, TEXT, "a step", "%s: %s samples/s, %s FLOP/s",
+                   kiln_seconds_text(timing->step_s, a),
+                   kiln_commas_text((int64_t)((double)step_samples(trainer) / timing->step_s), b),
+                   kiln_quantity_text(rate, (char[KILN_UNIT_TEXT]) { 0 }));
+    kiln_page_pair(page, TEXT, "an epoch", "%s: %s steps%s", kiln_seconds_text(timing->epoch_s, a),
+                   kiln_commas_text(steps, b), timing->eval_s > 0.0 ? ", and validation" : "");
     if (isfinite(timing->run_s))
-        put_pair(page, "the run", "%s: %s steps", kiln_seconds_text(timing->run_s, a),
-                 kiln_commas_text(timing->run_steps, b));
+        kiln_page_pair(page, TEXT, "the run", "%s: %s steps", kiln_seconds_text(timing->run_s, a),
+                       kiln_commas_text(timing->run_steps, b));
     else
-        put_pair(page, "the run",
-                 "without end: neither trainer.max_epochs nor trainer.max_steps "
-                 "is set");
+        kiln_page_pair(page, TEXT, "the run",
+                       "without end: neither trainer.max_epochs nor trainer.max_steps "
+                       "is set");
 }
 
 /* ---- The command ---------------------------------------------------------------------------- */

@@ -95,7 +95,7 @@ static void print_results(const KilnArgs *args, json_t *const results[SEARCHES],
     char *picture = dir != NULL ? kiln_path_join(dir, "lr_finder.png") : NULL;
 
     if (picture != NULL && kiln_is_file(picture))
-        kiln_page_pair(&page, 12, "picture", picture);
+        kiln_page_pair(&page, 12, "picture", "%s", picture);
     put_command(&page, args, results);
     (void)kiln_screen_print(&page);
     free(picture);

@@ -144,6 +144,6 @@ void kiln_command_help(KilnPage *page, const KilnCommand *command)
     if (help->examples[0] != NULL)
         kiln_page_heading(page, "examples");
     for (size_t i = 0; help->examples[i] != NULL; i += 2)
-        kiln_page_pair(page, 48, help->examples[i], help->examples[i + 1]);
+        kiln_page_pair(page, 48, help->examples[i], "%s", help->examples[i + 1]);
     kiln_flags_write(page, command->name);
 }

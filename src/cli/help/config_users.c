@@ -3,14 +3,18 @@
 
 #include <string.h>
 
+#include "config/defaults/defaults_entry.h"
 #include "registry/registry.h"
+
+enum { SOURCES = 36 /* the column of the files */ };
 
 typedef struct Users {
     KilnPage *page;
     const KilnRegistry *registry;
     const KilnComponent *component; /* wanted */
     const char *group; /* all files of this group are wanted; NULL: those of the component */
-    KilnText direct;   /* files that name the component: "model/resnet", a line each */
+    KilnArena arena;
+    KilnText direct; /* options that name the component: "model/resnet", each after a line end */
     bool found;
 } Users;
 
@@ -34,41 +38,14 @@ static bool names_component(const KilnConfigNode *node, const Users *users)
     return false;
 }
 
-/* Whether a defaults list has "model/resnet": `- model: resnet`, `- override /model: resnet`. */
-static bool lists_file(const KilnConfigNode *defaults, const char *path)
+/* Begin the line of a file with the argument that selects it: "  model=resnet". */
+static void begin_line(Users *users, const char *group, const char *option)
 {
-    const char *slash = strrchr(path, '/');
+    const size_t top = strcspn(group, "/");
+    const char *below = group[top] == '/' ? group + top + 1 : "";
 
-    for (size_t i = 0; defaults != NULL && slash != NULL && i < defaults->count; i++) {
-        const KilnConfigNode *entry = defaults->entries[i].value;
-        const char *key = entry->count > 0 ? entry->entries[0].key : NULL;
-
-        if (entry->kind != KILN_NODE_MAP || key == NULL ||
-            entry->entries[0].value->kind != KILN_NODE_SCALAR)
-            continue;
-        if (strrchr(key, ' ') != NULL)
-            key = strrchr(key, ' ') + 1;
-        key += key[0] == '/';
-        if (strncmp(key, path, (size_t)(slash - path)) == 0 &&
-            (key[slash - path] == '\0' || key[slash - path] == '@') &&
-            strcmp(entry->entries[0].value->text, slash + 1) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void append_file(Users *users, const char *group, const char *option, const char *what)
-{
-    KilnText left = { 0 };
-
-    if (group[0] != '\0')
-        kiln_text_printf(&left, "%.*s=%s%s", (int)strcspn(group, "/"), group,
-                         strchr(group, '/') != NULL ? strchr(group, '/') + 1 : "",
-                         strchr(group, '/') != NULL ? "/" : "");
-    kiln_text_append(&left, option);
-    if (!left.failed)
-        kiln_page_pair(users->page, 36, left.data, what);
-    kiln_text_release(&left);
+    kiln_text_printf(&users->page->text, "  %.*s%s%s%s%s", (int)top, group, top > 0 ? "=" : "",
+                     below, *below != '\0' ? "/" : "", option);
     users->found = true;
 }
 
@@ -79,29 +56,34 @@ static void visit_direct(void *ctx, const char *group, const char *option,
 
     if (!names_component(file->content, users))
         return;
-    append_file(users, group, option, source_of(file));
+    begin_line(users, group, option);
+    kiln_page_beside(users->page, SOURCES, "%s", source_of(file));
     if (group[0] != '\0')
-        kiln_text_printf(&users->direct, "%s/%s\n", group, option);
+        kiln_text_printf(&users->direct, "\n%s/%s\n", group, option);
 }
 
 /* Files whose defaults lists select one of those. */
 static void visit_indirect(void *ctx, const char *group, const char *option,
                            const KilnConfigFile *file)
 {
+    const KilnDefaultsEntry lister = { .group = group, .into = "" };
+    const KilnConfigNode *list = file->defaults;
     Users *users = ctx;
 
-    for (const char *line = users->direct.data; line != NULL && *line != '\0';) {
-        size_t n = strcspn(line, "\n");
-        KilnText path = { 0 }, what = { 0 };
+    for (size_t i = 0; list != NULL && users->direct.data != NULL && i < list->count; i++) {
+        KilnDefaultsEntry *entry = kiln_defaults_entry_read(&users->arena, list->entries[i].value,
+                                                            NULL);
 
-        kiln_text_append_n(&path, line, n);
-        if (!path.failed && lists_file(file->defaults, path.data)) {
-            kiln_text_printf(&what, "%s selects %s", file->source, path.data);
-            append_file(users, group, option, what.failed ? "" : what.data);
-        }
-        kiln_text_release(&path);
-        kiln_text_release(&what);
-        line += n + (line[n] == '\n');
+        if (entry == NULL || entry->kind != KILN_DEFAULTS_GROUP || entry->option == NULL ||
+            !kiln_defaults_entry_attach(&users->arena, entry, &lister))
+            continue;
+        const char *line = kiln_arena_printf(&users->arena, "\n%s/%s\n", entry->group,
+                                             entry->option);
+        if (line == NULL || strstr(users->direct.data, line) == NULL)
+            continue;
+        begin_line(users, group, option);
+        kiln_page_beside(users->page, SOURCES, "%s selects %s/%s", file->source, entry->group,
+                         entry->option);
     }
 }
 
@@ -111,8 +93,10 @@ static void visit_member(void *ctx, const char *group, const char *option,
     Users *users = ctx;
     size_t n = strlen(users->group);
 
-    if (strncmp(group, users->group, n) == 0 && (group[n] == '\0' || group[n] == '/'))
-        append_file(users, group, option, source_of(file));
+    if (strncmp(group, users->group, n) != 0 || (group[n] != '\0' && group[n] != '/'))
+        return;
+    begin_line(users, group, option);
+    kiln_page_beside(users->page, SOURCES, "%s", source_of(file));
 }
 
 KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *request,
@@ -130,5 +114,6 @@ KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *req
     if (!users.found)
         kiln_page_line(page, 2, "no config file");
     kiln_text_release(&users.direct);
+    kiln_arena_release(&users.arena);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "cli/help/selection.h"
 #include "registry/registry.h"
+#include "schema/bind.h"
 #include "schema/table.h"
 #include "schema/field_value.h"
 
@@ -201,11 +202,12 @@ static const KilnField *list_for(const KilnRegistry *registry, KilnKind kind,
 /* The option of the top level that holds components of the kind; NULL: none. */
 static const KilnField *root_row(const KilnSection *sections, KilnKind kind)
 {
-    for (; sections != NULL && sections->key != NULL; sections++)
-        for (const KilnField *f = sections->fields;
-             sections->key[0] == '\0' && f->type != KILN_TYPE_END; f++)
-            if (f->type == KILN_TYPE_COMPONENT && f->component_kind == kind)
-                return f;
+    const KilnSection *root = kiln_section_find(sections, "");
+
+    for (const KilnField *f = root != NULL ? root->fields : NULL;
+         f != NULL && f->type != KILN_TYPE_END; f++)
+        if (f->type == KILN_TYPE_COMPONENT && f->component_kind == kind)
+            return f;
     return NULL;
 }
 

@@ -44,6 +44,17 @@ void kiln_selection_visit(const KilnConfig *config, const KilnRegistry *registry
     walk(&w, kiln_config_root(config), true);
 }
 
+const KilnSelection *kiln_selection_find(const KilnConfig *config, const char *group, size_t length)
+{
+    const KilnSelection *selection = NULL;
+
+    for (size_t i = 0; config != NULL && (selection = kiln_config_selection(config, i)) != NULL;
+         i++)
+        if (strcspn(selection->key, "@") == length && strncmp(selection->key, group, length) == 0)
+            break;
+    return selection;
+}
+
 /* ---- Values -------------------------------------------------------------------------- */
 
 void kiln_selection_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node)
