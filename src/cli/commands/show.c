@@ -21,6 +21,9 @@ typedef struct Show {
     const KilnConfig *config;       /* the primary config; NULL: it does not compose */
     const KilnComponent *component; /* the named one; NULL: none */
     bool found;                     /* the word is a config file */
+    KilnArena arena;
+    const char **names; /* that could be meant by an unknown word */
+    size_t n_names, capacity;
 } Show;
 
 /* ---- Components ------------------------------------------------------------------------- */
@@ -53,7 +56,7 @@ static void append_below_key(const Show *show, KilnText *file, const char *key, 
 /* A config file that selects the component, with all its options. */
 static void append_example(const Show *show, const KilnComponentSlot *slot)
 {
-    const char *key = slot->key.data, *dot = strchr(key, '.');
+    const char *key = slot->key, *dot = strchr(key, '.');
     KilnText file = { 0 };
 
     if (slot->listed) {
@@ -76,39 +79,26 @@ static void append_example(const Show *show, const KilnComponentSlot *slot)
 
 /* One line that changes an option, and one that sweeps it. Options of kiln's own are the same for
  * all runs of a sweep. */
-static void append_lines(const Show *show, const KilnComponentSlot *slot, const char *words,
-                         const KilnField *field, const char *value)
+static void append_try(Show *show, const KilnComponentSlot *slot)
 {
-    const char *key = slot->key.data;
+    const KilnField *fields = show->component->fields, *field = NULL;
+    const char *words = slot->overrides, *value = NULL;
     KilnText *text = &show->page->text;
-    bool own = kiln_starts_with(key, "kiln.");
+    bool own = kiln_starts_with(slot->key, "kiln.");
 
+    if (!slot->listed) {
+        words = kiln_arena_printf(&show->arena, "%s%s", words,
+                                  kiln_example_required(&show->arena, fields, slot->key));
+        field = kiln_example_field(&show->arena, fields, &value);
+    }
+    kiln_page_heading(show->page, "try");
     kiln_text_printf(text, "  train%s%s", own ? " -m lr=0.1,0.01" : "", words);
     if (field != NULL)
-        kiln_text_printf(text, " %s.%s=%s", key, field->name, value);
+        kiln_text_printf(text, " %s.%s=%s", slot->key, field->name, value);
     kiln_text_char(text, '\n');
     if (!own && field != NULL && strchr(field->value, '$') == NULL)
-        kiln_text_printf(text, "  train -m%s %s.%s=%s,%s\n", words, key, field->name, field->value,
-                         value);
-}
-
-static void append_try(const Show *show, const KilnComponentSlot *slot)
-{
-    const KilnField *field = slot->listed ? NULL : kiln_example_field(show->component->fields);
-    KilnText words = { 0 }, value = { 0 };
-
-    kiln_page_heading(show->page, "try");
-    kiln_text_append(&words, slot->overrides.data);
-    if (!slot->listed)
-        kiln_example_required(&words, show->component->fields, slot->key.data);
-    if (field != NULL)
-        kiln_example_value(&value, field);
-    if (words.failed || value.failed)
-        show->page->text.failed = true;
-    else
-        append_lines(show, slot, words.data, field, value.data);
-    kiln_text_release(&words);
-    kiln_text_release(&value);
+        kiln_text_printf(text, "  train -m%s %s.%s=%s,%s\n", words, slot->key, field->name,
+                         field->value, value);
 }
 
 /* The inputs of a metric that no built-in task provides; NULL: one does. */
@@ -128,10 +118,9 @@ static const char *plugin_inputs(const KilnComponent *component)
     }
 }
 
-static void append_use(const Show *show)
+static void append_use(Show *show)
 {
     const char *inputs = plugin_inputs(show->component);
-    KilnComponentSlot slot = { 0 };
 
     if (inputs != NULL) {
         kiln_page_heading(show->page, "used by");
@@ -141,15 +130,12 @@ static void append_use(const Show *show)
                          inputs);
         return;
     }
-    kiln_component_slot_find(show->config, show->request->registry, show->request->sections,
-                             show->component, &slot);
-    if (slot.key.failed || slot.overrides.failed) {
-        show->page->text.failed = true;
-    } else {
-        append_example(show, &slot);
-        append_try(show, &slot);
-    }
-    kiln_component_slot_release(&slot);
+    const KilnComponentSlot slot = kiln_component_slot_find(&show->arena, show->config,
+                                                            show->request, show->component);
+    if (show->arena.failed)
+        return;
+    append_example(show, &slot);
+    append_try(show, &slot);
 }
 
 static void append_heading(const Show *show, const KilnComponent *c)
@@ -157,7 +143,7 @@ static void append_heading(const Show *show, const KilnComponent *c)
     kiln_page_heading(show->page, "%s/%s: %s", kiln_kind_name(c->kind), c->name, c->summary);
 }
 
-static KilnStatus show_component(const Show *show, KilnError *err)
+static KilnStatus show_component(Show *show, KilnError *err)
 {
     append_heading(show, show->component);
     kiln_page_heading(show->page, "options");
@@ -225,42 +211,29 @@ static void visit_file(void *ctx, const char *group, const char *option, const K
 /* ---- Finding the name ----------------------------------------------------------------------- */
 
 /* "callbacks/early_stopping" and "task/vision" name components by their groups. */
-static const KilnComponent *in_group(const Show *show)
+static const KilnComponent *in_group(Show *show)
 {
-    const char *slash = strrchr(show->word, '/');
+    const char *slash = strrchr(show->word, '/'), *group = NULL;
     KilnGroupType type;
-    KilnText group = { 0 };
-    const KilnComponent *found = NULL;
 
-    if (slash == NULL)
+    if (slash != NULL)
+        group = kiln_arena_strndup(&show->arena, show->word, (size_t)(slash - show->word));
+    if (group == NULL || kiln_group_type(show->request, group, &type, NULL) < 0 ||
+        (type.form != KILN_GROUP_COMPONENT && type.form != KILN_GROUP_MAP))
         return NULL;
-    kiln_text_append_n(&group, show->word, (size_t)(slash - show->word));
-    if (!group.failed && kiln_group_type(show->request, group.data, &type, NULL) >= 0 &&
-        (type.form == KILN_GROUP_COMPONENT || type.form == KILN_GROUP_MAP))
-        found = kiln_registry_find(show->request->registry, type.kind, slash + 1);
-    kiln_text_release(&group);
-    return found;
+    return kiln_registry_find(show->request->registry, type.kind, slash + 1);
 }
 
-/* All names that could be meant. */
-typedef struct Names {
-    KilnArena arena;
-    const char **list;
-    size_t n, capacity;
-} Names;
-
-/* Add "group/option", "option" and "group". */
-static void add_names(Names *names, const char *group, const char *option)
+/* Add "group/option", "option" and "group" to the names that could be meant. */
+static void add_names(Show *show, const char *group, const char *option)
 {
-    if (!KILN_ARENA_RESERVE(&names->arena, names->list, names->capacity, names->n + 3))
-        return;
-    const char *const added[] = { kiln_arena_printf(&names->arena, "%s/%s", group, option),
-                                  kiln_arena_strdup(&names->arena, option),
-                                  kiln_arena_strdup(&names->arena, group) };
+    const char *const added[] = { kiln_arena_printf(&show->arena, "%s/%s", group, option),
+                                  kiln_arena_strdup(&show->arena, option),
+                                  kiln_arena_strdup(&show->arena, group) };
 
-    for (size_t i = 0; i < KILN_COUNT(added); i++)
-        if (added[i] != NULL)
-            names->list[names->n++] = added[i];
+    if (KILN_ARENA_RESERVE(&show->arena, show->names, show->capacity, show->n_names + 3))
+        for (size_t i = 0; i < KILN_COUNT(added) && !show->arena.failed; i++)
+            show->names[show->n_names++] = added[i];
 }
 
 static void visit_name(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
@@ -270,28 +243,24 @@ static void visit_name(void *ctx, const char *group, const char *option, const K
         add_names(ctx, group, option);
 }
 
-static KilnStatus unknown(const Show *show, KilnError *err)
+static KilnStatus unknown(Show *show, KilnError *err)
 {
     const KilnRegistry *registry = show->request->registry;
-    Names names = { 0 };
-    KilnStatus status = kiln_compose_files(show->request, visit_name, &names, err);
+    KilnStatus status = kiln_compose_files(show->request, visit_name, show, err);
 
-    if (status >= 0) {
-        for (size_t i = 0; i < kiln_registry_count(registry); i++) {
-            const KilnComponent *c = kiln_registry_at(registry, i);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < kiln_registry_count(registry); i++) {
+        const KilnComponent *c = kiln_registry_at(registry, i);
 
-            add_names(&names, kiln_kind_name(c->kind), c->name);
-        }
-        const char *nearest = kiln_nearest(show->word, names.list, names.n);
-        status = kiln_error_set(err, KILN_E_KEY,
-                                "there is no component, group, section or config file "
-                                "\"%.80s\"%s%s%s; `kiln list` lists components, `train --help` "
-                                "groups",
-                                show->word, nearest != NULL ? "; did you mean \"" : "",
-                                nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
+        add_names(show, kiln_kind_name(c->kind), c->name);
     }
-    kiln_arena_release(&names.arena);
-    return status;
+    const char *nearest = kiln_nearest(show->word, show->names, show->n_names);
+    return kiln_error_set(err, KILN_E_KEY,
+                          "there is no component, group, section or config file "
+                          "\"%.80s\"%s%s%s; `kiln list` lists components, `train --help` groups",
+                          show->word, nearest != NULL ? "; did you mean \"" : "",
+                          nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
 
 static KilnStatus show_word(Show *show, KilnError *err)
@@ -332,6 +301,8 @@ static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig
     Show show = { .page = &page, .request = &request, .word = args->words[0], .config = config };
     KilnStatus status = show_word(&show, err);
 
+    page.text.failed |= show.arena.failed;
+    kiln_arena_release(&show.arena);
     kiln_config_free(config);
     if (status < 0)
         kiln_text_release(&page.text);

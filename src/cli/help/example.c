@@ -20,122 +20,100 @@ static bool in_range(const KilnField *field, double value)
 
 /* Another number near the default, as people would try it: twice, half, ... An odd integer stays
  * odd, as kernel sizes must. */
-static bool other_number(KilnText *text, const KilnField *field)
+static const char *other_number(KilnArena *arena, const KilnField *field)
 {
     char digits[KILN_BOUND_TEXT];
     double now = 0;
     bool known = field->value != NULL && kiln_parse_f64(field->value, &now, NULL) >= 0 && now > 0;
-    bool whole = field->type == KILN_TYPE_I64 || field->type == KILN_TYPE_SIZE;
+    bool whole = field->type == KILN_TYPE_I64;
     double odd = known && whole && fmod(now, 2) == 1 ? now + 2 : NAN;
     const double tries[] = {
         odd, known ? now * 2 : NAN, known ? now / 2 : NAN, 0.1, 10, 100, 2, 1, 0.5, 0
     };
 
     for (size_t i = 0; i < KILN_COUNT(tries); i++)
-        if (in_range(field, tries[i]) && tries[i] != now &&
-            (!whole || floor(tries[i]) == tries[i])) {
-            kiln_text_append(text, kiln_value_bound(tries[i], digits));
-            return true;
-        }
-    return false;
+        if (in_range(field, tries[i]) && tries[i] != now && (!whole || floor(tries[i]) == tries[i]))
+            return kiln_arena_strdup(arena, kiln_value_bound(tries[i], digits));
+    return NULL;
 }
 
-static bool other_choice(KilnText *text, const KilnField *field)
+static const char *other_choice(const KilnField *field)
 {
-    for (const KilnChoice *c = field->choices; c->name != NULL; c++)
-        if (field->value == NULL || strcmp(c->name, field->value) != 0) {
-            kiln_text_append(text, c->name);
-            return true;
-        }
-    return false;
+    const KilnChoice *choice = field->choices;
+
+    while (choice->name != NULL && field->value != NULL && strcmp(choice->name, field->value) == 0)
+        choice++;
+    return choice->name;
 }
 
-bool kiln_example_value(KilnText *text, const KilnField *field)
+/* A valid value that is not the default; NULL when none is known. */
+static const char *other_value(KilnArena *arena, const KilnField *field)
 {
     if (field->shape != KILN_ONE || field->renamed != NULL)
-        return false;
+        return NULL;
     switch (field->type) {
     case KILN_TYPE_BOOL:
-        kiln_text_append(text, field->value != NULL && strcmp(field->value, "true") == 0 ? "false"
-                                                                                         : "true");
-        return true;
+        return field->value != NULL && strcmp(field->value, "true") == 0 ? "false" : "true";
     case KILN_TYPE_ENUM:
-        return other_choice(text, field);
+        return other_choice(field);
     case KILN_TYPE_I64:
     case KILN_TYPE_F64:
-        return other_number(text, field);
+        return other_number(arena, field);
     case KILN_TYPE_DURATION:
-        kiln_text_append(text, "90s");
-        return in_range(field, 90);
+        return in_range(field, 90) ? "90s" : NULL;
     case KILN_TYPE_QUANTITY:
-        kiln_text_append(text, (field->allowed & KILN_ALLOW_COUNT) != 0      ? "2"
-                               : (field->allowed & KILN_ALLOW_FRACTION) != 0 ? "0.5"
-                                                                             : "90s");
-        return true;
+        return (field->allowed & KILN_ALLOW_COUNT) != 0      ? "2"
+               : (field->allowed & KILN_ALLOW_FRACTION) != 0 ? "0.5"
+                                                             : "90s";
     case KILN_TYPE_SIZE:
-        kiln_text_append(text, "64MiB");
-        return in_range(field, 0x1p26);
+        return in_range(field, 0x1p26) ? "64MiB" : NULL;
     default:
-        return false;
+        return NULL;
     }
 }
 
-const KilnField *kiln_example_field(const KilnField *fields)
-{
-    KilnText value = { 0 };
-    const KilnField *found = NULL;
-
-    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END && found == NULL; f++)
-        if (f->value != NULL && kiln_example_value(&value, f))
-            found = f;
-    kiln_text_release(&value);
-    return found;
-}
-
-/* Append a placeholder for a value of the user's. Keys of a mapping of numbers are numbers, such as
- * epochs. */
-static void placeholder(KilnText *text, const KilnField *field)
-{
-    KilnField item = *field;
-    KilnText value = { 0 };
-
-    item.shape = KILN_ONE;
-    if (field->shape == KILN_MAPPING) {
-        const bool known = kiln_example_value(&value, &item) && !value.failed;
-
-        kiln_text_printf(text, "{%s%s}", known ? "0:" : "", known ? value.data : "");
-        kiln_text_release(&value);
-        return;
-    }
-    kiln_text_append(text, field->shape == KILN_LIST ? "[" : "");
-    if (field->type == KILN_TYPE_PATH)
-        kiln_text_append(text, "DIR");
-    else if (!kiln_example_value(text, &item))
-        kiln_text_append(text, "VALUE");
-    kiln_text_append(text, field->shape == KILN_LIST ? "]" : "");
-}
-
-static void append_required(KilnText *text, const KilnField *fields, const char *before,
-                            const char *equals)
+const KilnField *kiln_example_field(KilnArena *arena, const KilnField *fields,
+                                    const char **ret_value)
 {
     for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++)
-        if (f->value == NULL && f->renamed == NULL && f->type != KILN_TYPE_STRUCT &&
-            f->type != KILN_TYPE_COMPONENT) {
-            kiln_text_printf(text, "%s%s%s", before, f->name, equals);
-            placeholder(text, f);
-        }
+        if (f->value != NULL && (*ret_value = other_value(arena, f)) != NULL)
+            return f;
+    return NULL;
 }
 
-void kiln_example_required(KilnText *text, const KilnField *fields, const char *key)
+/* A placeholder for a value of the user's. Keys of a mapping of numbers are numbers, such as
+ * epochs. */
+static const char *placeholder(KilnArena *arena, const KilnField *field)
 {
-    KilnText before = { 0 };
+    const KilnField item = kiln_field_item(field);
+    const char *value = other_value(arena, &item);
 
-    kiln_text_printf(&before, " %s.", key);
-    if (before.failed)
-        text->failed = true;
-    else
-        append_required(text, fields, before.data, "=");
-    kiln_text_release(&before);
+    if (field->shape == KILN_MAPPING)
+        return value != NULL ? kiln_arena_printf(arena, "{0:%s}", value) : "{}";
+    if (field->type == KILN_TYPE_PATH)
+        value = "DIR";
+    else if (value == NULL)
+        value = "VALUE";
+    return field->shape == KILN_LIST ? kiln_arena_printf(arena, "[%s]", value) : value;
+}
+
+/* `before`, name, `equals` and a placeholder for each required option. */
+static const char *required(KilnArena *arena, const KilnField *fields, const char *before,
+                            const char *equals)
+{
+    const char *all = "";
+
+    for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++)
+        if (f->value == NULL && f->renamed == NULL && f->type != KILN_TYPE_STRUCT &&
+            f->type != KILN_TYPE_COMPONENT)
+            all = kiln_arena_printf(arena, "%s%s%s%s%s", all, before, f->name, equals,
+                                    placeholder(arena, f));
+    return all;
+}
+
+const char *kiln_example_required(KilnArena *arena, const KilnField *fields, const char *key)
+{
+    return required(arena, fields, kiln_arena_printf(arena, " %s.", key), "=");
 }
 
 /* ---- Files ----------------------------------------------------------------------------- */
@@ -167,18 +145,19 @@ void kiln_example_file(KilnText *text, const KilnComponent *component, int inden
 /* ---- Slots ----------------------------------------------------------------------------- */
 
 typedef struct Search {
+    KilnArena *arena;
     const KilnComponent *component;
-    KilnText *key;
+    const char *key;
 } Search;
 
 static void visit(void *ctx, const KilnConfigNode *node, const char *path,
                   const KilnComponent *component)
 {
-    const Search *search = ctx;
+    Search *search = ctx;
 
-    if (component == search->component && search->key->length == 0 && node->parent != NULL &&
+    if (component == search->component && search->key == NULL && node->parent != NULL &&
         node->parent->kind == KILN_NODE_MAP)
-        kiln_text_append(search->key, path);
+        search->key = kiln_arena_strdup(search->arena, path);
 }
 
 /* The option of a component (*ret_owner) that holds a list or mapping of components of the kind,
@@ -200,7 +179,7 @@ static const KilnField *list_for(const KilnRegistry *registry, KilnKind kind,
 }
 
 /* The option of the top level that holds components of the kind; NULL: none. */
-static const KilnField *root_row(const KilnSection *sections, KilnKind kind)
+static const KilnField *root_field(const KilnSection *sections, KilnKind kind)
 {
     const KilnSection *root = kiln_section_find(sections, "");
 
@@ -211,77 +190,53 @@ static const KilnField *root_row(const KilnSection *sections, KilnKind kind)
     return NULL;
 }
 
-static void slot_new(const KilnRegistry *registry, const KilnSection *sections,
-                     const KilnComponent *component, KilnComponentSlot *ret);
-
-/* A slot in the list or mapping `list` of another component. */
-static void slot_within(const KilnRegistry *registry, const KilnSection *sections,
-                        const KilnComponent *component, const KilnComponent *owner,
-                        const KilnField *list, KilnComponentSlot *ret)
+/* Where a component of its kind can go. */
+static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *request,
+                                  const KilnComponent *component)
 {
-    const char *kind = kiln_kind_name(component->kind), *name = component->name;
-    KilnComponentSlot outer = { 0 };
-
-    slot_new(registry, sections, owner, &outer);
-    kiln_text_printf(&ret->key, "%s.%s", outer.key.data, list->name);
-    ret->listed = list->shape == KILN_LIST;
-    if (ret->listed) {
-        kiln_text_append(&ret->overrides, outer.overrides.data);
-        kiln_example_required(&ret->overrides, owner->fields, outer.key.data);
-        kiln_text_printf(&ret->overrides, " '%s=[{_target_: %s/%s", ret->key.data, kind, name);
-        append_required(&ret->overrides, component->fields, ", ", ": ");
-        kiln_text_append(&ret->overrides, "}]'");
-    } else {
-        kiln_text_printf(&ret->key, ".%s", name);
-        kiln_text_printf(&ret->overrides, "%s +%s=%s", outer.overrides.data, ret->key.data, name);
-    }
-    kiln_component_slot_release(&outer);
-}
-
-static void slot_new(const KilnRegistry *registry, const KilnSection *sections,
-                     const KilnComponent *component, KilnComponentSlot *ret)
-{
-    const KilnField *row = root_row(sections, component->kind);
+    const KilnField *field = root_field(request->sections, component->kind);
     const char *kind = kiln_kind_name(component->kind), *name = component->name;
     const KilnComponent *owner = NULL;
-    const KilnField *list = list_for(registry, component->kind, &owner);
+    KilnComponentSlot slot = { 0 }, outer;
 
-    if (row != NULL && row->shape != KILN_ONE) {
-        kiln_text_printf(&ret->key, "%s.%s", row->name, name);
-        kiln_text_printf(&ret->overrides, " +%s.%s=%s", row->name, name, name);
-    } else if (row != NULL) {
-        kiln_text_append(&ret->key, row->name);
-        kiln_text_printf(&ret->overrides, " %s=%s", row->name, name);
+    if (field != NULL && field->shape != KILN_ONE) {
+        slot.key = kiln_arena_printf(arena, "%s.%s", field->name, name);
+        slot.overrides = kiln_arena_printf(arena, " +%s=%s", slot.key, name);
     } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_LAUNCHER) {
-        kiln_text_printf(&ret->key, "kiln.%s", kind);
-        kiln_text_printf(&ret->overrides, " kiln/%s=%s", kind, name);
+        slot.key = kiln_arena_printf(arena, "kiln.%s", kind);
+        slot.overrides = kiln_arena_printf(arena, " kiln/%s=%s", kind, name);
     } else if (component->kind == KILN_KIND_SAMPLER) { /* any datamodule has one */
-        kiln_text_printf(&ret->key, "datamodule.%s", kind);
-        kiln_text_printf(&ret->overrides, " datamodule.%s._target_=%s/%s", kind, kind, name);
-    } else if (list != NULL) {
-        slot_within(registry, sections, component, owner, list, ret);
+        slot.key = kiln_arena_printf(arena, "datamodule.%s", kind);
+        slot.overrides = kiln_arena_printf(arena, " %s._target_=%s/%s", slot.key, kind, name);
+    } else if (field != NULL ||
+               (field = list_for(request->registry, component->kind, &owner)) == NULL) {
+        slot.key = field != NULL ? field->name : kind;
+        slot.overrides = kiln_arena_printf(arena, " %s=%s", slot.key, name);
+    } else if (field->shape == KILN_LIST) {
+        outer = new_slot(arena, request, owner);
+        slot.listed = true;
+        slot.key = kiln_arena_printf(arena, "%s.%s", outer.key, field->name);
+        slot.overrides =
+            kiln_arena_printf(arena, "%s%s '%s=[{_target_: %s/%s%s}]'", outer.overrides,
+                              kiln_example_required(arena, owner->fields, outer.key), slot.key,
+                              kind, name, required(arena, component->fields, ", ", ": "));
     } else {
-        kiln_text_append(&ret->key, kind);
-        kiln_text_printf(&ret->overrides, " %s=%s", kind, name);
+        outer = new_slot(arena, request, owner);
+        slot.key = kiln_arena_printf(arena, "%s.%s.%s", outer.key, field->name, name);
+        slot.overrides = kiln_arena_printf(arena, "%s +%s=%s", outer.overrides, slot.key, name);
     }
+    return slot;
 }
 
-void kiln_component_slot_find(const KilnConfig *config, const KilnRegistry *registry,
-                              const KilnSection *sections, const KilnComponent *component,
-                              KilnComponentSlot *ret)
+KilnComponentSlot kiln_component_slot_find(KilnArena *arena, const KilnConfig *config,
+                                           const KilnComposeRequest *request,
+                                           const KilnComponent *component)
 {
-    Search search = { .component = component, .key = &ret->key };
+    Search search = { .arena = arena, .component = component };
 
     if (config != NULL)
-        kiln_selection_visit(config, registry, visit, &search);
-    if (ret->key.length == 0)
-        slot_new(registry, sections, component, ret);
-    else
-        kiln_text_append(&ret->overrides, "");
-}
-
-void kiln_component_slot_release(KilnComponentSlot *slot)
-{
-    kiln_text_release(&slot->key);
-    kiln_text_release(&slot->overrides);
+        kiln_selection_visit(config, request->registry, visit, &search);
+    if (search.key != NULL)
+        return (KilnComponentSlot) { .key = search.key, .overrides = "" };
+    return new_slot(arena, request, component);
 }

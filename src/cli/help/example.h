@@ -1,4 +1,5 @@
-/* Makes examples from options tables: values, overrides, config files. */
+/* Makes examples from options tables: values, overrides, config files. Texts are in the arena; they
+ * may be NULL once it has failed. */
 #ifndef KILN_CLI_HELP_EXAMPLE_H
 #define KILN_CLI_HELP_EXAMPLE_H
 
@@ -7,24 +8,22 @@
 
 /* Where a component goes in a config. */
 typedef struct KilnComponentSlot {
-    KilnText key;       /* its node: "model", "callbacks.early_stopping" */
-    KilnText overrides; /* that put it there: " model=resnet"; "" when the config has it */
-    bool listed;        /* it is an item of a list: no override reaches its options */
+    const char *key;       /* its node: "model", "callbacks.early_stopping" */
+    const char *overrides; /* that put it there: " model=resnet"; "" when the config has it */
+    bool listed;           /* it is an item of a list: no override reaches its options */
 } KilnComponentSlot;
 
-/* Find the slot: where the composed config (NULL: none) has the component, else where one of its
- * kind can go. */
-void kiln_component_slot_find(const KilnConfig *config, const KilnRegistry *registry,
-                              const KilnSection *sections, const KilnComponent *component,
-                              KilnComponentSlot *ret);
-void kiln_component_slot_release(KilnComponentSlot *slot);
+/* The slot where the composed config (NULL: none) has the component, else where one of its kind can
+ * go. */
+KilnComponentSlot kiln_component_slot_find(KilnArena *arena, const KilnConfig *config,
+                                           const KilnComposeRequest *request,
+                                           const KilnComponent *component);
 
-/* Append a valid value that is not the default; false when none is known. */
-bool kiln_example_value(KilnText *text, const KilnField *field);
-/* The option that makes the best example; NULL: none. */
-const KilnField *kiln_example_field(const KilnField *fields);
-/* Append " KEY.NAME=VALUE" for each required option. */
-void kiln_example_required(KilnText *text, const KilnField *fields, const char *key);
+/* The option that makes the best example, and a valid value that is not its default; NULL: none. */
+const KilnField *kiln_example_field(KilnArena *arena, const KilnField *fields,
+                                    const char **ret_value);
+/* " KEY.NAME=VALUE" for each required option. */
+const char *kiln_example_required(KilnArena *arena, const KilnField *fields, const char *key);
 /* Append "_target_: kind/name" and all options with their defaults, as YAML lines. */
 void kiln_example_file(KilnText *text, const KilnComponent *component, int indent);
 
