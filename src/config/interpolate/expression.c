@@ -9,6 +9,7 @@
 #include "config/interpolate/interpolate.h"
 #include "config/composed.h"
 #include "config/sweep/sweep_value.h"
+#include "config/yaml/scalar.h"
 
 static const KilnExprValue null_value = { .type = KILN_SCALAR_NULL };
 
@@ -149,13 +150,32 @@ static size_t unquote(const char *p, char *to)
 
 /* ---- Values ------------------------------------------------------------------------ */
 
+/* The value of a resolved node, which stands for what is at `at`. */
+static KilnExprValue value_of_node(KilnExpression *expression, size_t at,
+                                   const KilnConfigNode *node)
+{
+    KilnExprValue value = { .type = node->scalar, .text = node->text };
+    KilnNumber number = { 0 };
+
+    if (node->kind != KILN_NODE_SCALAR)
+        return kiln_expression_fail(expression, at, KILN_E_TYPE,
+                                    "this is %s; an expression computes with single values",
+                                    kiln_node_kind_name(node));
+    if (node->scalar == KILN_SCALAR_MISSING)
+        expression->missing = node;
+    else if (kiln_number_of(node, &number))
+        value.number = number.real ? number.value : (long double)number.whole;
+    else if (node->scalar == KILN_SCALAR_INT || node->scalar == KILN_SCALAR_FLOAT)
+        return kiln_expression_fail(expression, at, KILN_E_RANGE, "the number is too large");
+    return value;
+}
+
 static KilnExprValue parse_number(KilnExpression *expression)
 {
+    KilnArena *arena = expression->around->maker.arena;
     size_t start = expression->at, n = number_length(expression->text + start);
-    const char *text = kiln_arena_strndup(expression->around->maker.arena, expression->text + start,
-                                          n);
-    KilnExprValue value = { .type = KILN_SCALAR_INT };
-    KilnStatus status;
+    const char *text = kiln_arena_strndup(arena, expression->text + start, n);
+    KilnConfigNode node = { .kind = KILN_NODE_SCALAR };
 
     if (text == NULL)
         return failed(expression, kiln_error_nomem(expression->err, n));
@@ -164,38 +184,11 @@ static KilnExprValue parse_number(KilnExpression *expression)
         kiln_is_digit(expression->text[expression->at]))
         return syntax_error(expression, "a number ends here; expected an operator");
     skip(expression, 0);
-    if (strpbrk(text, ".eE") != NULL)
-        value.type = KILN_SCALAR_FLOAT;
-    status = value.type == KILN_SCALAR_INT ? kiln_parse_i64(text, &value.i, NULL)
-                                           : kiln_parse_f64(text, &value.f, NULL);
-    if (status == KILN_E_RANGE)
-        return kiln_expression_fail(expression, start, status, "the number is too large");
-    if (status < 0)
-        return kiln_expression_fail(expression, start, status, "'%.64s' is not a number", text);
-    return value;
-}
-
-/* The value of a resolved node of the config, which a reference at `at` gave. */
-static KilnExprValue value_of_node(KilnExpression *expression, size_t at,
-                                   const KilnConfigNode *node)
-{
-    KilnExprValue value = { .type = node->scalar, .text = node->text };
-
-    if (node->kind != KILN_NODE_SCALAR)
-        return kiln_expression_fail(expression, at, KILN_E_TYPE,
-                                    "this is %s; an expression computes with single values",
-                                    kiln_node_kind_name(node));
-    if (node->scalar == KILN_SCALAR_MISSING)
-        expression->missing = node;
-    if (node->scalar == KILN_SCALAR_BOOL)
-        value.i = strcmp(node->text, "true") == 0;
-    if (node->scalar == KILN_SCALAR_INT && kiln_parse_i64(node->text, &value.i, NULL) < 0)
-        return kiln_expression_fail(expression, at, KILN_E_RANGE, "%.64s does not fit 64 bits",
-                                    node->text);
-    if (node->scalar == KILN_SCALAR_FLOAT && kiln_parse_f64(node->text, &value.f, NULL) < 0)
-        return kiln_expression_fail(expression, at, KILN_E_RANGE, "%.64s does not fit a double",
-                                    node->text);
-    return value;
+    node.scalar = kiln_scalar_value(arena, text, &node.text);
+    if (node.scalar != KILN_SCALAR_INT && node.scalar != KILN_SCALAR_FLOAT)
+        return kiln_expression_fail(expression, start, KILN_E_TYPE, "'%.64s' is not a number",
+                                    text);
+    return value_of_node(expression, start, &node);
 }
 
 static KilnExprValue parse_reference(KilnExpression *expression)
@@ -276,8 +269,8 @@ static KilnExprValue parse_name(KilnExpression *expression)
         const char *name;
         KilnExprValue value;
     } words[] = {
-        { "true", { .type = KILN_SCALAR_BOOL, .i = 1 } },
-        { "True", { .type = KILN_SCALAR_BOOL, .i = 1 } },
+        { "true", { .type = KILN_SCALAR_BOOL, .number = 1 } },
+        { "True", { .type = KILN_SCALAR_BOOL, .number = 1 } },
         { "false", { .type = KILN_SCALAR_BOOL } },
         { "False", { .type = KILN_SCALAR_BOOL } },
         { "null", { .type = KILN_SCALAR_NULL } },
@@ -445,16 +438,22 @@ static const char *take_expression(KilnValueParser *parser, size_t end)
 
 static KilnConfigNode *node_of_value(const KilnMaker *maker, const KilnExprValue *value)
 {
-    const KilnNumber number = { value->type == KILN_SCALAR_FLOAT, value->i, value->f };
-    const char *text = value->text;
+    KilnNumber number = { .real = value->type == KILN_SCALAR_FLOAT };
 
-    if (value->type == KILN_SCALAR_INT || value->type == KILN_SCALAR_FLOAT)
+    switch (value->type) {
+    case KILN_SCALAR_INT:
+        number.whole = (int64_t)value->number;
         return kiln_number_node(maker, &number);
-    if (value->type == KILN_SCALAR_BOOL)
-        text = value->i != 0 ? "true" : "false";
-    else if (value->type == KILN_SCALAR_NULL)
-        text = "null";
-    return kiln_node_scalar(maker, value->type, text);
+    case KILN_SCALAR_FLOAT:
+        number.value = (double)value->number;
+        return kiln_number_node(maker, &number);
+    case KILN_SCALAR_BOOL:
+        return kiln_node_scalar(maker, KILN_SCALAR_BOOL, value->number != 0 ? "true" : "false");
+    case KILN_SCALAR_STR:
+        return kiln_node_scalar(maker, KILN_SCALAR_STR, value->text);
+    default:
+        return kiln_node_scalar(maker, KILN_SCALAR_NULL, "null");
+    }
 }
 
 KilnStatus kiln_eval_call(KilnValueParser *parser, size_t start, const KilnConfigNode **ret)

@@ -10,10 +10,9 @@
 
 /* A number, text, boolean or null. */
 typedef struct KilnExprValue {
-    KilnScalar type;  /* STR, NULL, BOOL, INT or FLOAT */
-    int64_t i;        /* of INT and BOOL */
-    double f;         /* of FLOAT */
-    const char *text; /* of STR */
+    KilnScalar type;    /* STR, NULL, BOOL, INT or FLOAT */
+    long double number; /* of BOOL, INT and FLOAT: exact in the range of either */
+    const char *text;   /* of STR */
 } KilnExprValue;
 
 /* State of evaluating an expression. */

@@ -1,4 +1,5 @@
 /* The operators and functions of expressions, typed as Python types them. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,21 +8,13 @@
 #include "base/text.h"
 #include "config/interpolate/expression.h"
 
+_Static_assert(LDBL_MANT_DIG >= 64, "a long double holds every int64_t");
+
 /* ---- Values ------------------------------------------------------------------------ */
 
-static KilnExprValue of_int(int64_t i)
+static KilnExprValue of(KilnScalar type, long double number)
 {
-    return (KilnExprValue) { .type = KILN_SCALAR_INT, .i = i };
-}
-
-static KilnExprValue of_bool(bool b)
-{
-    return (KilnExprValue) { .type = KILN_SCALAR_BOOL, .i = b };
-}
-
-static KilnExprValue of_float(double f)
-{
-    return (KilnExprValue) { .type = KILN_SCALAR_FLOAT, .f = f };
+    return (KilnExprValue) { .type = type, .number = number };
 }
 
 /* An integer, or a boolean, which counts as one. */
@@ -35,21 +28,11 @@ static bool is_number(const KilnExprValue *value)
     return is_int(value) || value->type == KILN_SCALAR_FLOAT;
 }
 
-static bool is_nan(const KilnExprValue *value)
-{
-    return value->type == KILN_SCALAR_FLOAT && isnan(value->f);
-}
-
-static double as_float(const KilnExprValue *value)
-{
-    return value->type == KILN_SCALAR_FLOAT ? value->f : (double)value->i;
-}
-
 bool kiln_expr_value_is_true(const KilnExprValue *value)
 {
     if (value->type == KILN_SCALAR_STR)
         return *value->text != '\0';
-    return value->type != KILN_SCALAR_NULL && as_float(value) != 0;
+    return value->type != KILN_SCALAR_NULL && value->number != 0;
 }
 
 static const char *type_name(const KilnExprValue *value)
@@ -58,7 +41,7 @@ static const char *type_name(const KilnExprValue *value)
     case KILN_SCALAR_NULL:
         return "null";
     case KILN_SCALAR_BOOL:
-        return value->i != 0 ? "true" : "false";
+        return value->number != 0 ? "true" : "false";
     case KILN_SCALAR_INT:
     case KILN_SCALAR_FLOAT:
         return "a number";
@@ -67,77 +50,54 @@ static const char *type_name(const KilnExprValue *value)
     }
 }
 
+static bool fits_int(long double number)
+{
+    return number >= -0x1p63L && number < 0x1p63L;
+}
+
 /* ---- Arithmetic -------------------------------------------------------------------- */
 
-static KilnExprValue overflow(KilnExpression *expression, const KilnExprCall *call)
+static long double power_of_ints(long double base, long double exponent)
 {
-    return kiln_expression_fail(expression, call->at, KILN_E_RANGE, "the result is too large");
+    long double result = 1;
+
+    /* 64 multiplications leave 64 bits, unless the base is -1, 0 or 1. */
+    if (fabsl(base) <= 1)
+        return fmodl(exponent, 2) == 0 && base != 0 ? 1 : exponent == 0 ? 1 : base;
+    for (; exponent > 0 && fits_int(result); exponent--)
+        result *= base;
+    return result;
 }
 
-static bool power_of_ints(int64_t base, int64_t exponent, int64_t *ret)
+/* // and %, rounded down: the remainder has the divisor's sign. */
+static long double divide(long double a, long double b, bool want_remainder)
 {
-    int64_t result = 1;
-
-    /* 64 multiplications overflow, unless the base is -1, 0 or 1. */
-    if (base >= -1 && base <= 1)
-        exponent = exponent > 0 ? 1 + (exponent - 1) % 2 : 0;
-    for (; exponent > 0; exponent--)
-        if (__builtin_mul_overflow(result, base, &result))
-            return false;
-    *ret = result;
-    return true;
-}
-
-/* The quotient rounded down, and the remainder with the divisor's sign. */
-static void divide_ints(int64_t a, int64_t b, int64_t *quotient, int64_t *remainder)
-{
-    *quotient = a / b;
-    *remainder = a % b;
-    if (*remainder != 0 && (*remainder < 0) != (b < 0)) {
-        *quotient -= 1;
-        *remainder += b;
-    }
-}
-
-/* False: the result does not fit. */
-static bool compute_ints(const char *sign, int64_t a, int64_t b, int64_t *ret)
-{
-    int64_t quotient, remainder;
-
-    switch (*sign) {
-    case '+':
-        return !__builtin_add_overflow(a, b, ret);
-    case '-':
-        return !__builtin_sub_overflow(a, b, ret);
-    case '*':
-        return sign[1] == '*' ? power_of_ints(a, b, ret) : !__builtin_mul_overflow(a, b, ret);
-    default: /* // and % */
-        *ret = 0;
-        if (a == INT64_MIN && b == -1)
-            return *sign == '%'; /* the quotient has 65 bits */
-        divide_ints(a, b, &quotient, &remainder);
-        *ret = *sign == '%' ? remainder : quotient;
-        return true;
-    }
-}
-
-/* // and % of floats, as Python computes them. */
-static double divide_floats(double a, double b, bool want_remainder)
-{
-    double remainder = fmod(a, b), quotient = (a - remainder) / b, whole;
+    long double remainder = fmodl(a, b), quotient = (a - remainder) / b;
 
     if (remainder != 0 && (remainder < 0) != (b < 0)) {
         remainder += b;
         quotient -= 1;
     } else if (remainder == 0) {
-        remainder = copysign(0, b);
+        remainder = copysignl(0, b);
     }
     if (want_remainder)
         return remainder;
-    if (quotient == 0)
-        return copysign(0, a / b);
-    whole = floor(quotient);
-    return quotient - whole > 0.5 ? whole + 1 : whole;
+    return quotient == 0 ? copysignl(0, a / b) : roundl(quotient);
+}
+
+/* Exact in the range of integers: what is not exact is out of the range. */
+static long double compute_ints(const char *sign, long double a, long double b)
+{
+    switch (*sign) {
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return sign[1] == '*' ? power_of_ints(a, b) : a * b;
+    default: /* // and % */
+        return divide(a, b, *sign == '%');
+    }
 }
 
 static double compute_floats(const char *sign, double a, double b)
@@ -150,179 +110,147 @@ static double compute_floats(const char *sign, double a, double b)
     case '*':
         return sign[1] == '*' ? pow(a, b) : a * b;
     default:
-        return strcmp(sign, "/") == 0 ? a / b : divide_floats(a, b, *sign == '%');
+        return strcmp(sign, "/") == 0 ? a / b : (double)divide(a, b, *sign == '%');
     }
 }
 
 /* Integers stay integers, except with / and a negative power. A sign multiplies by 1 or -1. */
 static KilnExprValue run_arithmetic(KilnExpression *expression, const KilnExprCall *call)
 {
-    const char *sign = call->n_args == 2 ? call->function->name : "*";
-    KilnExprValue a = call->args[0], b = call->args[1];
-
-    if (call->n_args == 1)
-        b = of_int(*call->function->name == '-' ? -1 : 1);
-
-    double x = as_float(&a), y = as_float(&b), result;
+    const bool prefix = call->n_args == 1;
+    const char *sign = prefix ? "*" : call->function->name;
+    const KilnExprValue one = of(KILN_SCALAR_INT, *call->function->name == '-' ? -1 : 1);
+    const KilnExprValue *a = &call->args[0], *b = prefix ? &one : &call->args[1];
     bool power = strcmp(sign, "**") == 0, divides = *sign == '/' || *sign == '%';
+    double result;
 
-    if ((divides && y == 0) || (power && x == 0 && y < 0))
+    if ((divides && b->number == 0) || (power && a->number == 0 && b->number < 0))
         return kiln_expression_fail(expression, call->at, KILN_E_RANGE, "division by zero");
-    if (is_int(&a) && is_int(&b) && strcmp(sign, "/") != 0 && !(power && b.i < 0)) {
-        KilnExprValue whole = of_int(0);
-
-        return compute_ints(sign, a.i, b.i, &whole.i) ? whole : overflow(expression, call);
-    }
-    result = compute_floats(sign, x, y);
-    if (isfinite(x) && isfinite(y) && isnan(result))
+    if (is_int(a) && is_int(b) && strcmp(sign, "/") != 0 && !(power && b->number < 0))
+        return of(KILN_SCALAR_INT, compute_ints(sign, a->number, b->number));
+    result = compute_floats(sign, (double)a->number, (double)b->number);
+    if (isnan(result) && isfinite(a->number) && isfinite(b->number))
         return kiln_expression_fail(expression, call->at, KILN_E_RANGE,
                                     "a negative number to the power of a fraction is no real "
                                     "number");
-    return isfinite(x) && isfinite(y) && isinf(result) ? overflow(expression, call)
-                                                       : of_float(result);
+    return of(KILN_SCALAR_FLOAT, result);
 }
 
 /* ---- Comparisons --------------------------------------------------------------------- */
 
-/* Exact also between large integers and floats: a long double holds both. */
-static int compare_numbers(const KilnExprValue *a, const KilnExprValue *b)
-{
-    long double x = is_int(a) ? (long double)a->i : (long double)a->f;
-    long double y = is_int(b) ? (long double)b->i : (long double)b->f;
-
-    return x < y ? -1 : x > y;
-}
-
-static bool is_equal(const KilnExprValue *a, const KilnExprValue *b)
-{
-    if (is_number(a) && is_number(b))
-        return !is_nan(a) && !is_nan(b) && compare_numbers(a, b) == 0;
-    if (a->type != b->type)
-        return false;
-    return a->type == KILN_SCALAR_NULL || strcmp(a->text, b->text) == 0;
-}
-
 static KilnExprValue run_equality(KilnExpression *expression, const KilnExprCall *call)
 {
+    const KilnExprValue *a = &call->args[0], *b = &call->args[1];
+    bool equal = a->type == b->type;
+
     (void)expression;
-    return of_bool(is_equal(&call->args[0], &call->args[1]) == (*call->function->name == '='));
+    if (is_number(a) && is_number(b))
+        equal = a->number == b->number;
+    else if (equal && a->type == KILN_SCALAR_STR)
+        equal = strcmp(a->text, b->text) == 0;
+    return of(KILN_SCALAR_BOOL, equal == (*call->function->name == '='));
 }
 
-/* < <= > >=, and the extremes: max(a, b) is b if b > a. */
+/* -1, 0 or 1; another number for NaN and, after a failure, for values without an order. */
+static int order(KilnExpression *expression, size_t at, const KilnExprValue *a,
+                 const KilnExprValue *b)
+{
+    if (is_number(a) && is_number(b))
+        return a->number < b->number    ? -1
+               : a->number > b->number  ? 1
+               : a->number == b->number ? 0
+                                        : 2;
+    if (a->type == KILN_SCALAR_STR && b->type == KILN_SCALAR_STR)
+        return (strcmp(a->text, b->text) > 0) - (strcmp(a->text, b->text) < 0);
+    kiln_expression_fail(expression, at, KILN_E_TYPE, "%s and %s have no order", type_name(a),
+                         type_name(b));
+    return 2;
+}
+
 static KilnExprValue run_order(KilnExpression *expression, const KilnExprCall *call)
 {
-    const KilnExprValue *a = &call->args[0], *b = &call->args[1];
     const char *name = call->function->name;
-    int cmp;
+    int found = order(expression, call->at, &call->args[0], &call->args[1]);
 
-    if (is_number(a) && is_number(b))
-        cmp = compare_numbers(a, b);
-    else if (a->type == KILN_SCALAR_STR && b->type == KILN_SCALAR_STR)
-        cmp = strcmp(a->text, b->text);
-    else
-        return kiln_expression_fail(expression, call->at, KILN_E_TYPE, "%s and %s have no order",
-                                    type_name(a), type_name(b));
-    return of_bool(!is_nan(a) && !is_nan(b) &&
-                   ((*name == '<' ? cmp < 0 : cmp > 0) || (name[1] == '=' && cmp == 0)));
+    return of(KILN_SCALAR_BOOL, found == (*name == '<' ? -1 : 1) || (found == 0 && name[1] == '='));
 }
 
 static KilnExprValue run_extreme(KilnExpression *expression, const KilnExprCall *call)
 {
-    static const KilnExprFunction less = { .name = "<" }, greater = { .name = ">" };
     const KilnExprValue *best = &call->args[0], *other = &call->args[1];
-    KilnExprCall order = { .at = call->at, .n_args = 2, .args = { *other, *best } };
+    int better = strcmp(call->function->name, "min") == 0 ? -1 : 1;
 
-    if (call->n_args == 1)
-        return *best;
-    order.function = strcmp(call->function->name, "min") == 0 ? &less : &greater;
-    return run_order(expression, &order).i != 0 ? *other : *best;
+    return call->n_args > 1 && order(expression, call->at, other, best) == better ? *other : *best;
 }
 
 static KilnExprValue run_not(KilnExpression *expression, const KilnExprCall *call)
 {
     (void)expression;
-    return of_bool(!kiln_expr_value_is_true(&call->args[0]));
+    return of(KILN_SCALAR_BOOL, !kiln_expr_value_is_true(&call->args[0]));
 }
 
 /* ---- Functions ----------------------------------------------------------------------- */
 
 static KilnExprValue run_abs(KilnExpression *expression, const KilnExprCall *call)
 {
-    const KilnExprValue *arg = &call->args[0];
-
-    if (is_int(arg) && arg->i == INT64_MIN)
-        return overflow(expression, call);
-    return is_int(arg) ? of_int(arg->i < 0 ? -arg->i : arg->i) : of_float(fabs(arg->f));
+    (void)expression;
+    return of(is_int(&call->args[0]) ? KILN_SCALAR_INT : KILN_SCALAR_FLOAT,
+              fabsl(call->args[0].number));
 }
 
-static KilnExprValue to_int(KilnExpression *expression, const KilnExprCall *call, double value)
+static KilnExprValue to_int(KilnExpression *expression, const KilnExprCall *call,
+                            long double number)
 {
-    if (value >= -9223372036854775808.0 && value < 9223372036854775808.0)
-        return of_int((int64_t)value);
+    if (fits_int(number))
+        return of(KILN_SCALAR_INT, number);
     return kiln_expression_fail(expression, call->at, KILN_E_RANGE,
                                 "%s: the number does not fit an integer", call->function->name);
 }
 
 static KilnExprValue run_floor(KilnExpression *expression, const KilnExprCall *call)
 {
-    const KilnExprValue *arg = &call->args[0];
+    long double number = call->args[0].number;
 
-    if (is_int(arg))
-        return of_int(arg->i);
-    return to_int(expression, call, *call->function->name == 'f' ? floor(arg->f) : ceil(arg->f));
+    return to_int(expression, call, *call->function->name == 'f' ? floorl(number) : ceill(number));
 }
 
-/* To a multiple of 10 ** -digits, halves to the even one. False: it does not fit. */
-static bool round_int(int64_t value, int64_t digits, int64_t *ret)
-{
-    int64_t unit = 1, down, rest;
-
-    *ret = digits < -18 ? 0 : value;
-    if (digits >= 0 || digits < -18)
-        return true;
-    for (; digits < 0; digits++)
-        unit *= 10;
-    divide_ints(value, unit, &down, &rest);
-    if (rest > unit / 2 || (rest == unit / 2 && down % 2 != 0))
-        down++;
-    return !__builtin_mul_overflow(down, unit, ret);
-}
-
-static double round_float(double value, int64_t digits)
+/* To a multiple of 10 ** -digits, halves to the even one. */
+static long double round_number(long double number, long double digits)
 {
     char text[512];
     double result = 0;
 
-    if (!isfinite(value) || digits > 300)
-        return value;
+    if (!isfinite(number) || digits > 300)
+        return number;
     if (digits < -300)
-        return copysign(0, value);
-    if (digits < 0) {
-        double unit = pow(10, (double)-digits);
+        return copysignl(0, number);
+    if (digits <= 0) {
+        long double unit = powl(10, -digits), rest = divide(number, unit, true);
+        long double down = (number - rest) / unit;
 
-        return nearbyint(value / unit) * unit;
+        down += rest > unit / 2 || (rest == unit / 2 && fmodl(down, 2) != 0);
+        return down == 0 ? copysignl(0, number) : down * unit;
     }
     /* printf rounds the exact binary value, as Python does. */
-    if (snprintf(text, sizeof(text), "%.*f", (int)digits, value) >= (int)sizeof(text) ||
+    if (snprintf(text, sizeof(text), "%.*f", (int)digits, (double)number) >= (int)sizeof(text) ||
         kiln_parse_f64(text, &result, NULL) < 0)
-        return value;
+        return number;
     return result;
 }
 
 static KilnExprValue run_round(KilnExpression *expression, const KilnExprCall *call)
 {
     const KilnExprValue *arg = &call->args[0], *digits = &call->args[1];
-    KilnExprValue whole = of_int(0);
 
-    if (call->n_args == 2 && !is_int(digits))
+    if (call->n_args == 1)
+        return to_int(expression, call, round_number(arg->number, 0));
+    if (!is_int(digits))
         return kiln_expression_fail(expression, call->at, KILN_E_TYPE,
                                     "round: the number of digits must be an integer");
-    if (!is_int(arg))
-        return call->n_args == 2 ? of_float(round_float(arg->f, digits->i))
-                                 : to_int(expression, call, nearbyint(arg->f));
-    return round_int(arg->i, call->n_args == 2 ? digits->i : 0, &whole.i)
-               ? whole
-               : overflow(expression, call);
+    if (is_int(arg))
+        return of(KILN_SCALAR_INT,
+                  digits->number < 0 ? round_number(arg->number, digits->number) : arg->number);
+    return of(KILN_SCALAR_FLOAT, (double)round_number(arg->number, digits->number));
 }
 
 /* ---- Tables -------------------------------------------------------------------------- */
@@ -395,12 +323,21 @@ KilnExprValue kiln_expr_call(KilnExpression *expression, const KilnExprCall *cal
 {
     const KilnExprFunction *function = call->function;
     size_t n = call->n_args;
+    const KilnExprValue *last = &call->args[n > 1];
+    KilnExprValue value;
 
     if (n < function->min_args || (function->max_args > 0 && n > function->max_args))
         return kiln_expression_fail(expression, call->at, KILN_E_USAGE,
                                     "%s takes %s, got %zu argument%s", function->name,
                                     function->usage, n, n == 1 ? "" : "s");
-    if (function->numbers_only && (!is_number(&call->args[0]) || !is_number(&call->args[n - 1])))
+    if (function->numbers_only && (!is_number(&call->args[0]) || !is_number(last)))
         return needs_numbers(expression, call);
-    return function->run(expression, call);
+    value = function->run(expression, call);
+    if (value.type == KILN_SCALAR_INT)
+        value.number += 0; /* no -0 */
+    if ((value.type == KILN_SCALAR_INT && !fits_int(value.number)) ||
+        (value.type == KILN_SCALAR_FLOAT && isinf(value.number) && isfinite(call->args[0].number) &&
+         isfinite(last->number)))
+        return kiln_expression_fail(expression, call->at, KILN_E_RANGE, "the result is too large");
+    return value;
 }

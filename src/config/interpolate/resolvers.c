@@ -24,8 +24,20 @@ typedef struct Resolver {
     const char *name;
     size_t min_args, max_args;
     const char *usage;
-    KilnStatus (*run)(const Call *call, const KilnConfigNode **ret);
+    /* The result; NULL after an error, which is in call->err, and when memory is out. */
+    const KilnConfigNode *(*run)(const Call *call);
 } Resolver;
+
+KILN_PRINTF(3, 4)
+static const KilnConfigNode *fail(const Call *call, KilnStatus status, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    kiln_error_vset(call->err, status, format, args);
+    va_end(args);
+    return NULL;
+}
 
 static const KilnConfigNode *argument(const Call *call, size_t i)
 {
@@ -37,106 +49,98 @@ static bool is_null(const KilnConfigNode *node)
     return kiln_node_is_scalar(node, KILN_SCALAR_NULL);
 }
 
-/* Return a new node, below the parent of the text so that relative paths work in it. */
-static KilnStatus give(const Call *call, KilnConfigNode *node, const KilnConfigNode **ret)
+/* A new node, below the parent of the text so that relative paths work in it. */
+static const KilnConfigNode *give(const Call *call, KilnConfigNode *node)
 {
-    if (node == NULL)
-        return kiln_error_nomem(call->err, sizeof(*node));
-    node->parent = call->node->parent;
-    *ret = node;
-    return KILN_OK;
+    if (node != NULL)
+        node->parent = call->node->parent;
+    return node;
 }
 
-static KilnStatus give_text(const Call *call, const char *text, const KilnConfigNode **ret)
+static const KilnConfigNode *give_null(const Call *call)
+{
+    return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"));
+}
+
+static const KilnConfigNode *give_text(const Call *call, const char *text)
 {
     KilnConfigNode *node = kiln_node_string(&call->maker, text);
 
     if (node != NULL && node->scalar == KILN_SCALAR_INTERPOLATION)
         node->scalar = KILN_SCALAR_STR; /* text from outside is not resolved again */
-    return give(call, node, ret);
+    return give(call, node);
 }
 
-/* The first argument as text: a key or name. */
-static KilnStatus get_name(const Call *call, const char **ret)
+/* The first argument as text: a key or name. NULL after an error. */
+static const char *get_name(const Call *call)
 {
     const KilnConfigNode *node = argument(call, 0);
 
-    if (node->kind != KILN_NODE_SCALAR || is_null(node))
-        return kiln_error_set(call->err, KILN_E_TYPE, "%s: argument 1 must be text, not %s",
-                              call->name, kiln_node_kind_name(node));
-    *ret = node->text;
-    return KILN_OK;
+    if (node->kind == KILN_NODE_SCALAR && !is_null(node))
+        return node->text;
+    fail(call, KILN_E_TYPE, "%s: argument 1 must be text, not %s", call->name,
+         kiln_node_kind_name(node));
+    return NULL;
 }
 
-/* The node whose key is the first argument; when there is none, *ret is NULL, or with `needed` it
- * is an error. */
-static KilnStatus get_node(const Call *call, bool needed, const char **ret_key,
-                           const KilnConfigNode **ret)
+/* The node whose key is the first argument. */
+static const KilnConfigNode *get_node(const Call *call)
 {
-    KilnStatus status = get_name(call, ret_key);
+    const char *key = get_name(call);
+    const KilnConfigNode *node = NULL;
 
-    if (status >= 0)
-        status = kiln_resolve_path(call->resolution, call->node->parent, *ret_key, ret);
-    if (status >= 0 && *ret == NULL && needed)
-        return kiln_error_set(call->err, KILN_E_KEY, "%s: there is no key '%s'", call->name,
-                              *ret_key);
-    return status;
+    if (key == NULL || kiln_resolve_path(call->resolution, call->node->parent, key, &node) < 0)
+        return NULL;
+    return node != NULL ? node
+                        : fail(call, KILN_E_KEY, "%s: there is no key '%s'", call->name, key);
 }
 
-static KilnStatus run_env(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_env(const Call *call)
 {
     const KilnConfigNode *other = argument(call, 1);
-    const char *name = NULL, *value;
+    const char *name = get_name(call), *value = name != NULL ? getenv(name) : NULL;
     KilnText text = { 0 };
-    KilnStatus status = get_name(call, &name);
+    KilnStatus status;
 
-    if (status < 0)
-        return status;
-    value = getenv(name);
+    if (name == NULL)
+        return NULL;
     if (value != NULL)
-        return give_text(call, value, ret);
+        return give_text(call, value);
     if (other == NULL)
-        return kiln_error_set(call->err, KILN_E_KEY,
-                              "the environment variable %s is not set; set it, or give a default: "
-                              "${oc.env:%s,default}",
-                              name, name);
-    if (is_null(other)) {
-        *ret = other;
-        return KILN_OK;
-    }
+        return fail(call, KILN_E_KEY,
+                    "the environment variable %s is not set; set it, or give a default: "
+                    "${oc.env:%s,default}",
+                    name, name);
+    if (is_null(other))
+        return other;
     status = kiln_resolve_text(call->resolution, other, &text); /* text, like a variable's value */
     value = kiln_text_to_arena(&text, call->maker.arena);
-    if (status < 0)
-        return status;
-    return value != NULL ? give_text(call, value, ret) : kiln_error_nomem(call->err, 1);
+    return status >= 0 && value != NULL ? give_text(call, value) : NULL;
 }
 
-static KilnStatus run_select(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_select(const Call *call)
 {
-    const char *key = NULL;
-    KilnStatus status = get_node(call, false, &key, ret);
+    const char *key = get_name(call);
+    const KilnConfigNode *node = NULL;
 
-    if (status < 0 || (*ret != NULL && !kiln_node_is_scalar(*ret, KILN_SCALAR_MISSING)))
-        return status;
-    if (argument(call, 1) == NULL)
-        return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
-    *ret = argument(call, 1);
-    return KILN_OK;
+    if (key == NULL || kiln_resolve_path(call->resolution, call->node->parent, key, &node) < 0)
+        return NULL;
+    if (node != NULL && !kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
+        return node;
+    return argument(call, 1) != NULL ? argument(call, 1) : give_null(call);
 }
 
-static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_decode(const Call *call)
 {
     const KilnConfigNode *from = argument(call, 0);
     KilnConfigNode *node = NULL;
     KilnStatus status;
 
-    if (is_null(from)) {
-        *ret = from;
-        return KILN_OK;
-    }
+    if (is_null(from))
+        return from;
     if (!kiln_node_is_scalar(from, KILN_SCALAR_STR))
-        return kiln_error_set(call->err, KILN_E_TYPE, "oc.decode: expected text or null, got %s",
-                              kiln_node_kind_name(from));
+        return fail(call, KILN_E_TYPE, "oc.decode: expected text or null, got %s",
+                    kiln_node_kind_name(from));
     KilnValueParser parser = { .maker = call->maker,
                                .text = from->text,
                                .err = call->err,
@@ -146,49 +150,39 @@ static KilnStatus run_decode(const Call *call, const KilnConfigNode **ret)
     status = kiln_value_element(&parser, &node);
     if (status >= 0 && parser.text[parser.at] != '\0')
         status = kiln_value_fail(&parser, parser.at, "expected a single value");
-    if (status < 0)
-        return kiln_error_prefix(call->err, "oc.decode: in '%s': ", from->text);
-    if (node->parent == NULL)
-        node->parent = call->node->parent;
-    *ret = node;
-    return KILN_OK;
+    if (status < 0) {
+        kiln_error_prefix(call->err, "oc.decode: in '%s': ", from->text);
+        return NULL;
+    }
+    return node->parent == NULL ? give(call, node) : node;
 }
 
-static KilnStatus run_create(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_create(const Call *call)
 {
     const KilnConfigNode *from = argument(call, 0);
-    KilnConfigNode *made = NULL;
-    KilnStatus status;
+    KilnConfigNode *made = NULL, *map;
 
-    if (from->kind != KILN_NODE_SCALAR) {
-        *ret = from;
-        return KILN_OK;
-    }
+    if (from->kind != KILN_NODE_SCALAR)
+        return from;
     if (from->scalar != KILN_SCALAR_STR && !is_null(from))
-        return kiln_error_set(call->err, KILN_E_TYPE,
-                              "oc.create: expected a list, a mapping or YAML text, got %s",
-                              kiln_node_kind_name(from));
+        return fail(call, KILN_E_TYPE, "oc.create: expected a list, a mapping or YAML text, got %s",
+                    kiln_node_kind_name(from));
     /* Text is YAML; a single word is a key with the value null. */
-    status = kiln_node_parse(call->maker.arena, from->text, call->maker.origin.source, &made,
-                             call->err);
-    if (status < 0)
-        return status;
-    if (made->kind == KILN_NODE_SCALAR && made->scalar != KILN_SCALAR_STR &&
-        made->scalar != KILN_SCALAR_INTERPOLATION && !is_null(made))
-        return kiln_error_set(call->err, KILN_E_TYPE,
-                              "oc.create: expected a list, a mapping or YAML text of one, got '%s'",
-                              from->text);
-    if (made->kind == KILN_NODE_SCALAR && !is_null(from)) {
-        KilnConfigNode *map = kiln_node_new(&call->maker, KILN_NODE_MAP);
-        KilnConfigNode *null = kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null");
-
-        if (map == NULL || null == NULL ||
-            (!is_null(made) && kiln_node_append(call->maker.arena, map, made->text,
-                                                call->maker.origin, null) == NULL))
-            return kiln_error_nomem(call->err, sizeof(*map));
-        made = map;
-    }
-    return give(call, made, ret);
+    if (kiln_node_parse(call->maker.arena, from->text, call->maker.origin.source, &made,
+                        call->err) < 0)
+        return NULL;
+    if (made->kind != KILN_NODE_SCALAR || is_null(from))
+        return give(call, made);
+    if (made->scalar != KILN_SCALAR_STR && made->scalar != KILN_SCALAR_INTERPOLATION &&
+        !is_null(made))
+        return fail(call, KILN_E_TYPE,
+                    "oc.create: expected a list, a mapping or YAML text of one, got '%s'",
+                    from->text);
+    map = kiln_node_new(&call->maker, KILN_NODE_MAP);
+    if (!is_null(made))
+        (void)kiln_node_append(call->maker.arena, map, made->text, call->maker.origin,
+                               kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"));
+    return give(call, map);
 }
 
 /* The message, with $OLD_KEY and $NEW_KEY replaced. */
@@ -211,37 +205,34 @@ static const char *deprecation_text(const Call *call, const char *new_key)
 }
 
 /* Warns once for each origin. */
-static KilnStatus warn_deprecated(const Call *call, const char *new_key)
+static void warn_deprecated(const Call *call, const char *new_key)
 {
     KilnWarning **end = call->resolution->config->warnings, *warning;
     const KilnOrigin *at = &call->node->origin;
-    const char *text;
 
     for (; *end != NULL; end = &(*end)->next)
         if ((*end)->origin.source == at->source && (*end)->origin.line == at->line &&
             (*end)->origin.column == at->column)
-            return KILN_OK;
+            return;
     warning = kiln_arena_alloc(call->maker.arena, sizeof(*warning));
-    text = deprecation_text(call, new_key);
+    const char *text = deprecation_text(call, new_key);
     if (warning == NULL || text == NULL)
-        return kiln_error_nomem(call->err, sizeof(*warning));
+        return;
     *warning = (KilnWarning) { .text = text, .origin = *at };
     *end = warning;
-    return KILN_OK;
 }
 
-static KilnStatus run_deprecated(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_deprecated(const Call *call)
 {
-    const KilnConfigNode *message = argument(call, 1);
-    const char *key = NULL;
-    KilnStatus status;
+    const KilnConfigNode *message = argument(call, 1), *node;
 
     if (message != NULL && !kiln_node_is_scalar(message, KILN_SCALAR_STR))
-        return kiln_error_set(call->err, KILN_E_TYPE,
-                              "oc.deprecated: the message must be text, not %s",
-                              kiln_node_kind_name(message));
-    status = get_node(call, true, &key, ret);
-    return status >= 0 ? warn_deprecated(call, key) : status;
+        return fail(call, KILN_E_TYPE, "oc.deprecated: the message must be text, not %s",
+                    kiln_node_kind_name(message));
+    node = get_node(call);
+    if (node != NULL)
+        warn_deprecated(call, get_name(call));
+    return node;
 }
 
 /* A key of a mapping as a new node, with its type. */
@@ -258,18 +249,18 @@ static KilnConfigNode *key_node(const Call *call, const KilnEntry *entry)
 }
 
 /* oc.dict.keys and oc.dict.values */
-static KilnStatus run_dict(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_dict(const Call *call)
 {
-    const KilnConfigNode *map = NULL;
-    const char *name = NULL;
+    const KilnConfigNode *map = get_node(call);
     bool keys = strcmp(call->name, "oc.dict.keys") == 0;
     KilnConfigNode *list = kiln_node_new(&call->maker, KILN_NODE_LIST);
-    KilnStatus status = get_node(call, true, &name, &map);
 
-    if (status >= 0 && map->kind != KILN_NODE_MAP)
-        return kiln_error_set(call->err, KILN_E_TYPE, "%s: '%s' must be a mapping, but is %s",
-                              call->name, name, kiln_node_kind_name(map));
-    for (size_t i = 0; list != NULL && status >= 0 && i < map->count; i++) {
+    if (map == NULL || list == NULL)
+        return NULL;
+    if (map->kind != KILN_NODE_MAP)
+        return fail(call, KILN_E_TYPE, "%s: '%s' must be a mapping, but is %s", call->name,
+                    get_name(call), kiln_node_kind_name(map));
+    for (size_t i = 0; i < map->count; i++) {
         const KilnEntry *entry = &map->entries[i];
         KilnConfigNode *item = keys ? key_node(call, entry) : entry->value;
         KilnConfigNode *parent = entry->value->parent;
@@ -277,49 +268,46 @@ static KilnStatus run_dict(const Call *call, const KilnConfigNode **ret)
         if (map->parent == NULL && kiln_config_hides(call->resolution->config, entry->key))
             continue;
         if (kiln_node_append(call->maker.arena, list, NULL, call->maker.origin, item) == NULL)
-            return kiln_error_nomem(call->err, sizeof(*item));
+            return NULL;
         entry->value->parent = parent; /* values stay in the mapping */
     }
-    return status >= 0 ? give(call, list, ret) : status;
+    return give(call, list);
 }
 
-static KilnStatus run_now(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_now(const Call *call)
 {
-    const struct tm *started = &call->resolution->config->started;
-    const char *format = "%Y-%m-%d_%H-%M-%S";
+    const char *format = call->arguments->count > 0 ? get_name(call) : "%Y-%m-%d_%H-%M-%S";
     char text[256] = "";
-    KilnStatus status = call->arguments->count > 0 ? get_name(call, &format) : KILN_OK;
 
-    if (status < 0)
-        return status;
+    if (format == NULL)
+        return NULL;
     call->resolution->used_time = true;
-    if (*format != '\0' && strftime(text, sizeof(text), format, started) == 0)
-        return kiln_error_set(call->err, KILN_E_RANGE,
-                              "now: '%s' makes a text that is empty or too long", format);
-    return give_text(call, text, ret);
+    if (*format != '\0' &&
+        strftime(text, sizeof(text), format, &call->resolution->config->started) == 0)
+        return fail(call, KILN_E_RANGE, "now: '%s' makes a text that is empty or too long", format);
+    return give_text(call, text);
 }
 
 /* ${kiln:run.dir} is ${kiln.run.dir}. */
-static KilnStatus run_kiln(const Call *call, const KilnConfigNode **ret)
+static const KilnConfigNode *run_kiln(const Call *call)
 {
-    const KilnConfigNode *kiln = kiln_node_get(call->resolution->config->root, "kiln");
-    const char *key = NULL, *path;
-    KilnStatus status = get_name(call, &key);
+    const KilnConfigNode *kiln = kiln_node_get(call->resolution->config->root, "kiln"), *node;
+    const char *key = get_name(call), *path;
 
-    if (status < 0)
-        return status;
+    if (key == NULL)
+        return NULL;
     if (kiln == NULL)
-        return kiln_error_set(call->err, KILN_E_KEY, "there is no node 'kiln' yet");
+        return fail(call, KILN_E_KEY, "there is no node 'kiln' yet");
     path = kiln_arena_printf(call->maker.arena, ".%s", key);
-    if (path == NULL)
-        return kiln_error_nomem(call->err, 1);
-    status = kiln_resolve_path(call->resolution, kiln, path, ret);
-    if (status < 0 || *ret != NULL)
-        return status;
+    if (path == NULL || kiln_resolve_path(call->resolution, kiln, path, &node) < 0)
+        return NULL;
+    if (node != NULL)
+        return node;
     if (kiln_starts_with(key, "runtime.choices.")) /* null for a group without a selection */
-        return give(call, kiln_node_scalar(&call->maker, KILN_SCALAR_NULL, "null"), ret);
+        return give_null(call);
     kiln_resolve_missing(kiln, key, call->err);
-    return kiln_error_prefix(call->err, "${%s:%s}: ", call->name, key);
+    kiln_error_prefix(call->err, "${%s:%s}: ", call->name, key);
+    return NULL;
 }
 
 /* ---- The table ------------------------------------------------------------------------- */
@@ -372,7 +360,10 @@ KilnStatus kiln_resolver_call(const KilnValueParser *parser, const char *name,
         if (arguments->count < resolver->min_args || arguments->count > resolver->max_args)
             return kiln_error_set(call.err, KILN_E_USAGE, "%s got %zu arguments; write %s", name,
                                   arguments->count, resolver->usage);
-        return resolver->run(&call, ret);
+        *ret = resolver->run(&call);
+        if (*ret == NULL && call.maker.arena->failed)
+            return kiln_error_nomem(call.err, sizeof(**ret));
+        return *ret != NULL ? KILN_OK : call.err->status;
     }
     return unknown(&call);
 }

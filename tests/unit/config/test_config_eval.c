@@ -92,6 +92,7 @@ static void test_values(void **unused)
         { "True if None == null else False", "true" },
         /* functions */
         { "min(3, 1, 2)", "1" },
+        { "max(1, 2, 3)", "3" },
         { "max(1, 2.5)", "2.5" },
         { "min('b', 'a')", "a" },
         { "max(2, 2.0)", "2" },
