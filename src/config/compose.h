@@ -18,9 +18,8 @@ typedef struct KilnComposeHooks {
      * false. `ret_source` is its origin's source, static or in the config's arena. */
     bool (*option)(void *ctx, KilnConfig *config, const char *group, const char *option,
                    const char **ret_yaml, const char **ret_source);
-    /* Names of such options, for suggestions; NULL-terminated, owned by the hook; NULL when
-     * `group` is not a group. */
-    const char *const *(*options)(void *ctx, const char *group);
+    /* The name of the i-th of such options, for suggestions; NULL after the last. */
+    const char *(*options)(void *ctx, const char *group, size_t i);
     /* Is `name` a component of a group whose members are named by their users ("callbacks")? The
      * hook may be NULL. */
     bool (*is_member)(void *ctx, const char *group, const char *name);

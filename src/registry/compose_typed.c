@@ -2,7 +2,6 @@
  * components, hooks into the registry. */
 #include "config/compose.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/provenance/error_list.h"
@@ -13,7 +12,6 @@
 typedef struct Context {
     KilnOptionDefaults defaults_layer;
     KilnErrors *errors; /* warnings */
-    const char **names; /* of the last call to options() */
 } Context;
 
 static KilnStatus defaults_layer(void *ctx, KilnConfig *config, KilnErrors *errors)
@@ -67,24 +65,15 @@ static bool is_member(void *ctx, const char *group, const char *name)
            kiln_registry_find(context->defaults_layer.registry, kind, name) != NULL;
 }
 
-/* NULL: it is no group of components. */
-static const char *const *options(void *ctx, const char *group)
+static const char *options(void *ctx, const char *group, size_t i)
 {
-    Context *context = ctx;
-    const KilnRegistry *registry = context->defaults_layer.registry;
+    const KilnRegistry *registry = ((const Context *)ctx)->defaults_layer.registry;
     KilnKind kind = group_kind(group);
-    size_t n = 0;
 
-    if (registry == NULL || kind == KILN_KIND_ANY)
-        return NULL;
-    free(context->names);
-    context->names = calloc(registry->count + 1, sizeof(*context->names));
-    if (context->names == NULL)
-        return NULL;
-    for (size_t i = 0; i < registry->count; i++)
-        if (registry->items[i]->kind == kind)
-            context->names[n++] = registry->items[i]->name;
-    return n > 0 ? context->names : NULL;
+    for (size_t j = 0; registry != NULL && kind != KILN_KIND_ANY && j < registry->count; j++)
+        if (registry->items[j]->kind == kind && i-- == 0)
+            return registry->items[j]->name;
+    return NULL;
 }
 
 /* Items of a list of texts are text, the list is not. */
@@ -197,7 +186,6 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
     kiln_errors_sort(errors, NULL);
     kiln_errors_free(found);
     kiln_option_defaults_release(&context.defaults_layer);
-    free(context.names);
     return status;
 }
 
@@ -221,7 +209,6 @@ KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **re
         *ret = config;
     else
         kiln_config_free(config);
-    free(context.names);
     return status;
 }
 
@@ -230,10 +217,8 @@ KilnStatus kiln_compose_options(const KilnComposeRequest *request, const char *g
 {
     Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
-    KilnStatus status = kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
 
-    free(context.names);
-    return status;
+    return kiln_group_options(request, &hooks, group, groups, ret, ret_count, err);
 }
 
 KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVisit *visit,
@@ -241,8 +226,6 @@ KilnStatus kiln_compose_files(const KilnComposeRequest *request, KilnGroupFileVi
 {
     Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
-    KilnStatus status = kiln_group_files(request, &hooks, visit, ctx, err);
 
-    free(context.names);
-    return status;
+    return kiln_group_files(request, &hooks, visit, ctx, err);
 }

@@ -51,16 +51,6 @@ static KilnDefaultsLayer *open_layer(Walk *walk, const KilnConfigNode *map)
 
 /* ---- Default nodes --------------------------------------------------------------- */
 
-static void mark_default(KilnConfigNode *node, const char *source)
-{
-    node->layer = KILN_LAYER_DEFAULT;
-    node->origin = (KilnOrigin) { .source = source };
-    for (size_t i = 0; i < node->count; i++) {
-        node->entries[i].key_origin = node->origin;
-        mark_default(node->entries[i].value, source);
-    }
-}
-
 static KilnConfigNode *default_node(Walk *walk, const KilnField *field, const char *source)
 {
     KilnArena *arena = kiln_config_arena(walk->config);
@@ -71,7 +61,6 @@ static KilnConfigNode *default_node(Walk *walk, const KilnField *field, const ch
         kiln_error_prefix(&walk->err, "%s, option %s: ", source, field->name);
         return NULL;
     }
-    mark_default(node, source);
     return node;
 }
 
@@ -98,12 +87,13 @@ static void underlay(Walk *walk, KilnConfigNode *map, const char *key, KilnConfi
 static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *field,
                            const char *source);
 
-/* A nested struct's own defaults, below those of its option. */
-static void underlay_struct(Walk *walk, KilnConfigNode *map, const KilnField *fields,
-                            const char *source)
+/* The defaults of a table. Without `all` only those of missing options and nested structs. */
+static void underlay_table(Walk *walk, KilnConfigNode *map, const KilnField *fields,
+                           const char *source, bool all)
 {
     for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
-        if (fields[i].renamed == NULL)
+        if (fields[i].renamed == NULL && (all || fields[i].type == KILN_TYPE_STRUCT ||
+                                          kiln_node_get(map, fields[i].name) == NULL))
             underlay_field(walk, map, &fields[i], source);
 }
 
@@ -129,7 +119,7 @@ static void underlay_field(Walk *walk, KilnConfigNode *map, const KilnField *fie
     have = kiln_node_get(map, field->name);
     if (field->type == KILN_TYPE_STRUCT && field->shape == KILN_ONE && have != NULL &&
         have->kind == KILN_NODE_MAP)
-        underlay_struct(walk, have, field->fields, source);
+        underlay_table(walk, have, field->fields, source, true);
 }
 
 /* ---- Removing defaults ------------------------------------------------------------ */
@@ -220,10 +210,7 @@ static bool apply_table(Walk *walk, KilnConfigNode *map, const void *owner, cons
     if (status < 0)
         walk->status = status;
     /* An option that an override deleted falls back to its default. */
-    for (size_t i = 0; i < kiln_table_count(fields) && walk->err.status == KILN_OK; i++)
-        if (fields[i].renamed == NULL && (fresh || fields[i].type == KILN_TYPE_STRUCT ||
-                                          kiln_node_get(map, fields[i].name) == NULL))
-            underlay_field(walk, map, &fields[i], source);
+    underlay_table(walk, map, fields, source, fresh);
     return walk->err.status == KILN_OK;
 }
 
@@ -374,8 +361,9 @@ static void walk_section(Walk *walk, const KilnSection *section)
         return;
     }
     KilnConfigNode *map = section_map(walk, section, source);
-    if (map != NULL)
-        apply_table(walk, map, section, source, section->fields);
+    if (map != NULL && apply_table(walk, map, section, source, section->fields) &&
+        walk->defaults->registry != NULL)
+        walk_fields(walk, map, section->fields, 0);
 }
 
 bool kiln_option_defaults_is_about(const KilnConfig *config)
@@ -403,15 +391,8 @@ KilnStatus kiln_option_defaults_apply(KilnOptionDefaults *defaults, KilnConfig *
     for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++)
         if (walk.err.status == KILN_OK && (all || s->hidden))
             walk_section(&walk, s);
-    if (defaults->registry != NULL && walk.err.status == KILN_OK) {
-        for (const KilnSection *s = sections; s != NULL && s->key != NULL; s++) {
-            KilnConfigNode *map = kiln_node_find(kiln_config_root(config), s->key);
-
-            if (map != NULL && map->kind == KILN_NODE_MAP && (all || s->hidden))
-                walk_fields(&walk, map, s->fields, 0);
-        }
+    if (defaults->registry != NULL && walk.err.status == KILN_OK)
         walk_rest(&walk, kiln_config_root(config));
-    }
     return walk.err.status < 0 ? kiln_errors_add(errors, &walk.err) : walk.status;
 }
 

@@ -9,27 +9,20 @@
 #include "registry/builtin.h"
 #include "schema/table.h"
 
-static int compare(KilnKind kind, const char *name, const KilnComponent *with)
+static int compare(const void *a, const void *b)
 {
-    return kind != with->kind ? (kind < with->kind ? -1 : 1) : strcmp(name, with->name);
+    const KilnComponent *x = *(const KilnComponent *const *)a,
+                        *y = *(const KilnComponent *const *)b;
+
+    return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : strcmp(x->name, y->name);
 }
 
 const KilnComponent *kiln_registry_find(const KilnRegistry *registry, KilnKind kind,
                                         const char *name)
 {
-    size_t low = 0, high = registry->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = compare(kind, name, registry->items[middle]);
-
-        if (order == 0)
-            return registry->items[middle];
-        if (order > 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    for (size_t i = 0; i < registry->count; i++)
+        if (registry->items[i]->kind == kind && strcmp(registry->items[i]->name, name) == 0)
+            return registry->items[i];
     return NULL;
 }
 
@@ -41,13 +34,6 @@ size_t kiln_registry_count(const KilnRegistry *registry)
 const KilnComponent *kiln_registry_at(const KilnRegistry *registry, size_t i)
 {
     return i < registry->count ? registry->items[i] : NULL;
-}
-
-static int compare_items(const void *a, const void *b)
-{
-    const KilnComponent *const *x = a, *const *y = b;
-
-    return compare((*x)->kind, (*x)->name, *y);
 }
 
 KilnStatus kiln_registry_add(KilnRegistry *registry, const KilnComponent *const *components,
@@ -64,7 +50,7 @@ KilnStatus kiln_registry_add(KilnRegistry *registry, const KilnComponent *const 
         bool in_use = kiln_registry_find(registry, c->kind, c->name) != NULL;
 
         for (size_t j = 0; j < i; j++)
-            in_use = in_use || compare(c->kind, c->name, components[j]) == 0;
+            in_use = in_use || compare(&c, &components[j]) == 0;
         if (in_use)
             return kiln_error_set(err, KILN_E_PLUGIN,
                                   "%s/%s is registered already: give the component another name",
@@ -72,7 +58,7 @@ KilnStatus kiln_registry_add(KilnRegistry *registry, const KilnComponent *const 
     }
     memcpy(registry->items + registry->count, components, n * sizeof(*components));
     registry->count += n;
-    qsort(registry->items, registry->count, sizeof(*registry->items), compare_items);
+    qsort(registry->items, registry->count, sizeof(*registry->items), compare);
     return KILN_OK;
 }
 

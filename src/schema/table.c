@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/tree/node.h"
-#include "schema/field_value.h"
+#include "schema/document.h"
 
 const KilnTypeInfo *kiln_type_info(KilnType type)
 {
@@ -166,76 +165,52 @@ static KilnStatus check_limits(const Table *table, const KilnField *f, KilnError
     return KILN_OK;
 }
 
-/* A default may refer to other options; those are checked when it is used. */
-static bool refers(const KilnConfigNode *node)
+/* ---- Defaults --------------------------------------------------------------------- */
+
+/* Keep the first error. A default may refer to other options, which are checked when it is used,
+ * and leave out required ones. */
+static void keep_refused(void *ctx, const KilnOptionsScope *scope, const char *key,
+                         const KilnConfigNode *written, const KilnConfigNode *value, KilnError *err)
 {
-    return node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_INTERPOLATION;
+    KilnError *first = ctx;
+
+    (void)scope;
+    (void)key;
+    (void)written;
+    if (first->status == KILN_OK && err->status != KILN_E_MISSING &&
+        !kiln_node_is_scalar(value, KILN_SCALAR_INTERPOLATION))
+        *first = *err;
 }
 
-static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *node,
-                                      KilnError *err);
-
-/* The default of a struct: its keys are options, its values fit. */
-static KilnStatus check_default_struct(const KilnField *f, const KilnConfigNode *node,
-                                       KilnError *err)
+static void keep_unknown(void *ctx, const KilnOptionsScope *scope, const char *key,
+                         const KilnEntry *entry)
 {
-    KilnStatus status = KILN_OK;
+    KilnError *first = ctx;
 
-    if (node->kind != KILN_NODE_MAP)
-        return kiln_error_set(err, KILN_E_TYPE, "expected a mapping");
-    for (size_t i = 0; i < node->count && status == KILN_OK; i++) {
-        const KilnField *option = kiln_table_find(f->fields, node->entries[i].key);
-
-        if (option == NULL)
-            return kiln_error_set(err, KILN_E_KEY, "%s is not one of its options",
-                                  node->entries[i].key);
-        status = check_default_value(option, node->entries[i].value, err);
-    }
-    return status;
+    (void)scope;
+    (void)key;
+    if (first->status == KILN_OK)
+        kiln_error_set(first, KILN_E_KEY, "%s is not one of its options", entry->key);
 }
 
-static KilnStatus check_default_value(const KilnField *f, const KilnConfigNode *node,
-                                      KilnError *err)
-{
-    const KilnField item = kiln_field_item(f);
-    KilnStatus status = KILN_OK;
-    KilnValue value;
-
-    if (refers(node))
-        return KILN_OK;
-    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL)
-        return f->optional ? KILN_OK : kiln_error_set(err, KILN_E_TYPE, "null is not allowed");
-    if (f->shape == KILN_LIST && node->kind != KILN_NODE_LIST)
-        return kiln_error_set(err, KILN_E_TYPE, "expected a list");
-    if (f->shape == KILN_MAPPING && node->kind != KILN_NODE_MAP)
-        return kiln_error_set(err, KILN_E_TYPE, "expected a mapping");
-    for (size_t i = 0; f->shape != KILN_ONE && i < node->count && status == KILN_OK; i++)
-        status = check_default_value(&item, node->entries[i].value, err);
-    if (f->shape != KILN_ONE || f->type == KILN_TYPE_COMPONENT)
-        return status;
-    return f->type == KILN_TYPE_STRUCT ? check_default_struct(f, node, err)
-                                       : kiln_value_read(f, node, &value, err);
-}
-
+/* The default is read like a value. */
 static KilnStatus check_default(const Table *table, const KilnField *f, KilnError *err)
 {
-    KilnArena arena = { 0 };
-    KilnConfigNode *node;
-    KilnError inner = { 0 };
+    const KilnField row[] = { *f, KILN_FIELD_END };
+    KilnError first = { 0 };
+    const KilnReport report = { .ctx = &first, .refused = keep_refused, .unknown = keep_unknown };
+    KilnDocument document = { 0 };
+    KilnStatus status = kiln_document_read(NULL, "", &(KilnOptionsScope) { .fields = row }, &report,
+                                           &document, err);
 
-    if (f->value == NULL)
-        return KILN_OK;
-    KilnStatus status = kiln_node_parse(&arena, f->value, "default", &node, &inner);
-    if (status == KILN_OK)
-        status = check_default_value(f, node, &inner);
-    if (status < 0 && status != KILN_E_NOMEM)
-        status = kiln_error_set(err, KILN_E_PLUGIN, "option %s%s: its default %s: %.1500s",
-                                table->path, f->name, f->value, inner.text);
-    else if (status < 0 && err != NULL)
-        *err = inner;
-    kiln_arena_release(&arena);
-    return status;
+    kiln_document_release(&document);
+    if (status == KILN_E_NOMEM || first.status == KILN_OK)
+        return status == KILN_E_NOMEM ? status : KILN_OK;
+    return kiln_error_set(err, KILN_E_PLUGIN, "option %s%s: its default %s: %.1500s", table->path,
+                          f->name, f->value, first.text);
 }
+
+/* ---- Tables ----------------------------------------------------------------------- */
 
 static KilnStatus check_table(const Table *table, KilnError *err);
 

@@ -191,7 +191,7 @@ bool kiln_search_is_group(const KilnSearch *search, const char *group, bool own)
             return true;
     }
     return !own && (is_shipped_group(group) || (hooks != NULL && hooks->options != NULL &&
-                                                hooks->options(hooks->ctx, group) != NULL));
+                                                hooks->options(hooks->ctx, group, 0) != NULL));
 }
 
 typedef struct Names {
@@ -257,7 +257,7 @@ const char *const *kiln_search_options(const KilnSearch *search, const char *gro
 {
     static const char *const none[] = { NULL };
     const KilnComposeHooks *hooks = search->hooks;
-    const char *const *options = NULL;
+    const char *option;
     Names names = { .arena = search->arena };
     size_t n = 0;
 
@@ -268,9 +268,8 @@ const char *const *kiln_search_options(const KilnSearch *search, const char *gro
             add_folder(&names, path, groups);
     }
     if (!groups && hooks != NULL && hooks->options != NULL)
-        options = hooks->options(hooks->ctx, group);
-    for (; options != NULL && *options != NULL; options++)
-        add_name(&names, *options, strlen(*options));
+        for (size_t i = 0; (option = hooks->options(hooks->ctx, group, i)) != NULL; i++)
+            add_name(&names, option, strlen(option));
     for (size_t i = 0; shipped_at(i) != NULL; i++)
         add_shipped(&names, shipped_at(i)->path, group, groups);
     if (names.count == 0)

@@ -48,12 +48,10 @@ static bool option(void *ctx, KilnConfig *config, const char *group, const char 
     return true;
 }
 
-static const char *const *options(void *ctx, const char *group)
+static const char *options(void *ctx, const char *group, size_t i)
 {
-    static const char *const names[] = { "plug", NULL };
-
     (void)ctx;
-    return strcmp(group, "net") == 0 ? names : NULL;
+    return strcmp(group, "net") == 0 && i == 0 ? "plug" : NULL;
 }
 
 static char *without_dir(const Tree *tree, char *text)
