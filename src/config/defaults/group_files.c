@@ -51,7 +51,8 @@ void kiln_search_walk(KilnSearch *search, const char *group, KilnGroupFileVisit 
 /* The folders of the request and of plugins. */
 static KilnStatus search_all(KilnSearch *search, const KilnComposeRequest *request, KilnError *err)
 {
-    KilnStatus status = kiln_search_request(search, request, NULL, err);
+    KilnError ignored;
+    KilnStatus status = kiln_search_request(search, request, NULL, err != NULL ? err : &ignored);
 
     return status >= 0 ? kiln_search_add_plugins(search, err) : status;
 }
