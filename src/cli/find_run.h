@@ -13,10 +13,6 @@ const char *kiln_runs_folder(const KilnArgs *args);
 KILN_NODISCARD KilnStatus kiln_run_find(const char *word, const char *runs, char **ret,
                                         KilnError *err);
 
-/* Called with a folder; true: it is a run, and its subfolders are not visited. */
-typedef bool KilnRunVisit(void *ctx, const char *dir);
-/* Visit `dir` and the folders below it, as deep as runs are. */
-void kiln_runs_visit(const char *dir, KilnRunVisit *visit, void *ctx);
 /* Called with a checkpoint folder and its state.json (NULL: it cannot be read), both borrowed. */
 typedef void KilnCheckpointVisit(void *ctx, const char *path, const json_t *state);
 /* Visit the checkpoints of a run, in byte order; links such as `last` are left out. */

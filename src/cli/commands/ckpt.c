@@ -142,18 +142,13 @@ static void list_checkpoint(void *ctx, const char *path, const json_t *state)
     free(folder);
 }
 
-static bool list_run(void *ctx, const char *dir)
+static void list_run(void *ctx, const char *run)
 {
-    char *checkpoints = kiln_path_join(dir, "checkpoints");
-    const bool is_run = checkpoints != NULL && kiln_is_dir(checkpoints);
     List *list = ctx;
 
-    free(checkpoints);
-    list->run = dir;
+    list->run = run;
     list->in_run = 0;
-    if (is_run)
-        kiln_run_checkpoints(dir, list_checkpoint, list);
-    return is_run;
+    kiln_run_checkpoints(run, list_checkpoint, list);
 }
 
 static KilnStatus ls(const char *const *words, KilnError *err)

@@ -37,6 +37,18 @@ KILN_NODISCARD KilnStatus kiln_file_hash(const char *path, uint64_t *ret_hash, i
  * by the caller. */
 char *kiln_trainer_model(const KilnTrainer *trainer);
 
+/* ---- Finding runs (find_checkpoint.c) --------------------------------------------- */
+
+#define KILN_RUN_CONFIG ".kiln/config.yaml" /* a run writes it last, before it trains */
+
+/* Called with a run folder: one with checkpoints/ or KILN_RUN_CONFIG. */
+typedef void KilnRunVisit(void *ctx, const char *run);
+/* Visit `dir`, if it is a run folder, or those below it, as deep as runs are. */
+void kiln_runs_visit(const char *dir, KilnRunVisit *visit, void *ctx);
+/* The run folder in or below `dir` whose file or folder `below` ("checkpoints/last") is the newest;
+ * owned by the caller, NULL: none has it. *ret_runs (may be NULL) is the number of run folders. */
+char *kiln_run_newest(const char *dir, const char *below, size_t *ret_runs);
+
 /* ---- Writing (write_checkpoint.c) ------------------------------------------------ */
 
 /* Write a snapshot as folder/<target->name>: fill folder/.saving, which may already hold files of

@@ -1,4 +1,4 @@
-/* Resolves ckpt_path to a checkpoint folder: a path, "last" or "best". */
+/* Finds runs, and the checkpoint folder that ckpt_path names: a path, "last" or "best". */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "train/checkpoint/checkpoint.h"
 
-enum { MAX_DEPTH = 4 }; /* folders between `runs` and a run folder */
+enum { MAX_DEPTH = 4 }; /* folders between outputs/ and a run folder */
 
 /* <dir>/<name>/state.json exists. */
 static bool is_checkpoint(const char *dir)
@@ -33,49 +33,27 @@ static char *checkpoint_at(const char *dir, const char *below)
     return absolute;
 }
 
-/* ---- The newest run ------------------------------------------------------------------ */
+/* ---- Runs ---------------------------------------------------------------------------- */
 
-typedef struct Newest {
-    const char *below; /* "checkpoints/last" */
-    char *path;        /* the newest so far; NULL: none */
-    struct timespec when;
-    size_t runs; /* folders with checkpoints/ */
-} Newest;
-
-static bool later(const struct timespec *a, const struct timespec *b)
+static bool is_run(const char *dir)
 {
-    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
+    char *checkpoints = kiln_path_join(dir, "checkpoints");
+    char *config = kiln_path_join(dir, KILN_RUN_CONFIG);
+    const bool is = checkpoints != NULL && config != NULL &&
+                    (kiln_is_dir(checkpoints) || kiln_is_file(config));
+
+    free(checkpoints);
+    free(config);
+    return is;
 }
 
-/* Take the run's checkpoint if it was written later than the newest so far. Folders are visited in
- * order of their names: between equal times the last name wins. */
-static void consider(Newest *newest, const char *run)
-{
-    char *found = checkpoint_at(run, newest->below);
-    struct stat st;
-
-    newest->runs++;
-    if (found == NULL)
-        return;
-    if (stat(found, &st) == 0 && (newest->path == NULL || later(&st.st_mtim, &newest->when))) {
-        free(newest->path);
-        newest->path = found;
-        newest->when = st.st_mtim;
-    } else {
-        free(found);
-    }
-}
-
-static void search(Newest *newest, const char *dir, int depth)
+static void walk(const char *dir, int depth, KilnRunVisit *visit, void *ctx)
 {
     char **names = NULL;
     size_t n = 0;
-    char *checkpoints = kiln_path_join(dir, "checkpoints");
-    bool is_run = checkpoints != NULL && kiln_is_dir(checkpoints);
 
-    free(checkpoints);
-    if (is_run) {
-        consider(newest, dir);
+    if (is_run(dir)) {
+        visit(ctx, dir);
         return;
     }
     if (depth == MAX_DEPTH || kiln_dir_list(dir, &names, &n, NULL) < 0)
@@ -84,24 +62,69 @@ static void search(Newest *newest, const char *dir, int depth)
         char *child = kiln_path_join(dir, names[i]);
 
         if (child != NULL && names[i][0] != '.' && kiln_is_dir(child))
-            search(newest, child, depth + 1);
+            walk(child, depth + 1, visit, ctx);
         free(child);
     }
     kiln_names_free(names, n);
 }
 
+void kiln_runs_visit(const char *dir, KilnRunVisit *visit, void *ctx)
+{
+    walk(dir, 0, visit, ctx);
+}
+
+typedef struct Newest {
+    const char *below; /* "checkpoints/last" */
+    char *run;         /* the newest so far; NULL: none */
+    struct timespec when;
+    size_t runs;
+} Newest;
+
+static bool later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec >= b->tv_nsec;
+}
+
+/* Take the run if its file is later than that of the newest so far. Folders are visited in order of
+ * their names: between equal times the last name wins. */
+static void consider(void *ctx, const char *run)
+{
+    Newest *newest = ctx;
+    char *path = kiln_path_join(run, newest->below);
+    struct stat st;
+
+    newest->runs++;
+    if (path != NULL && stat(path, &st) == 0 &&
+        (newest->run == NULL || later(&st.st_mtim, &newest->when))) {
+        free(newest->run);
+        newest->run = kiln_strdup(run);
+        newest->when = st.st_mtim;
+    }
+    free(path);
+}
+
+char *kiln_run_newest(const char *dir, const char *below, size_t *ret_runs)
+{
+    Newest newest = { .below = below };
+
+    kiln_runs_visit(dir, consider, &newest);
+    if (ret_runs != NULL)
+        *ret_runs = newest.runs;
+    return newest.run;
+}
+
 static KilnStatus find_newest(const char *link, const char *runs, char **ret, KilnError *err)
 {
     char below[64];
-    Newest newest = { .below = below };
+    size_t n = 0;
 
     snprintf(below, sizeof(below), "checkpoints/%s", link);
-    search(&newest, runs, 0);
-    if (newest.path != NULL) {
-        *ret = newest.path;
+    char *run = kiln_run_newest(runs, below, &n);
+    *ret = run != NULL ? checkpoint_at(run, below) : NULL;
+    free(run);
+    if (*ret != NULL)
         return KILN_OK;
-    }
-    if (newest.runs == 0)
+    if (n == 0)
         return kiln_error_set(err, KILN_E_IO,
                               "%s: there is no run folder below %s/; give the path of a checkpoint "
                               "or run folder",
@@ -109,7 +132,7 @@ static KilnStatus find_newest(const char *link, const char *runs, char **ret, Ki
     return kiln_error_set(err, KILN_E_IO,
                           "%s: none of the %zu run folders below %s/ has %s; give the "
                           "path of a checkpoint or run folder",
-                          link, newest.runs, runs, below);
+                          link, n, runs, below);
 }
 
 /* ---- Paths --------------------------------------------------------------------------------- */
