@@ -405,16 +405,14 @@ static void apply_overrides(Composer *composer)
 {
     for (size_t i = 0; i < composer->config->n_overrides; i++) {
         KilnOverride *override = &composer->config->overrides[i];
-        KilnError err = { 0 };
 
         if (override->is_group)
             continue;
         if (composer->pending != NULL &&
             !kiln_override_batches_with(composer->config, override, composer->pending))
             merge_pending_defaults(composer);
-        if (kiln_override_accept_text(composer->config->arena, composer->config, composer->hooks,
-                                      override, &err) < 0)
-            report(composer, &err);
+        kiln_override_accept_text(composer->config->arena, composer->config, composer->hooks,
+                                  override);
         if (has_value(composer, override) && !is_in_failed_package(composer, override->key))
             apply_override(composer, override);
     }

@@ -29,8 +29,12 @@ static void parse(const char *text, size_t number)
     KilnArena arena = { 0 };
     KilnOverride override = { 0 };
     KilnError err = { 0 };
-    KilnStatus status = kiln_override_parse(&arena, text, number, &override, &err);
+    KilnStatus status = kiln_override_read(&arena, text, number, &override, &err);
 
+    if (status >= 0 && override.problem != NULL) {
+        err = *override.problem;
+        status = err.status;
+    }
     fuzz_check_message(status, &err);
     if (status >= 0) {
         fuzz_require(override.key != NULL && *override.key != '\0', "no key", text);

@@ -15,9 +15,10 @@ static void read_axis(const KilnAxis *axis)
         KilnArena arena = { 0 };
         KilnOverride override = { 0 };
         KilnError err = { 0 };
-        KilnStatus status = kiln_override_parse(&arena, axis->overrides[i], 1, &override, &err);
+        KilnStatus status = kiln_override_read(&arena, axis->overrides[i], 1, &override, &err);
 
-        fuzz_require(status >= 0, err.text, axis->overrides[i]);
+        fuzz_require(status >= 0 && override.problem == NULL,
+                     status >= 0 ? "the value is wrong" : err.text, axis->overrides[i]);
         fuzz_require(override.sweep == NULL, "still a sweep", axis->overrides[i]);
         kiln_arena_release(&arena);
     }

@@ -133,7 +133,7 @@ static const char *first_value(KilnArena *arena, const char *word)
     KilnOverride override;
     KilnText text = { 0 };
 
-    if (kiln_override_parse(arena, word, 1, &override, NULL) < 0 || override.sweep == NULL ||
+    if (kiln_override_read(arena, word, 1, &override, NULL) < 0 || override.sweep == NULL ||
         override.sweep->kind != KILN_SWEEP_CHOICE)
         return word;
     kiln_text_append_n(&text, word, (size_t)(override.value_text - override.text));

@@ -1,6 +1,7 @@
 /* The table of functions of the override grammar, and the binding of arguments. */
 #include "config/override/functions.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct Function {
@@ -29,27 +30,28 @@ static const Function functions[] = {
     { "zip", kiln_function_choice, .variadic = true, .keep_quotes = true },
 };
 
-KilnStatus kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)
+KilnConfigNode *kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)
 {
-    KilnError *err = call->parser->err;
+    char text[KILN_ERROR_TEXT];
     va_list args;
 
     va_start(args, format);
-    kiln_error_vset(err, KILN_E_SYNTAX, format, args);
+    (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    kiln_value_set_origin(call->parser, call->at);
-    return kiln_error_prefix(err, "column %zu: %s(): ", call->at + 1, call->name);
+    kiln_value_fail(call->parser, call->at, "%s(): %s", call->name, text);
+    return NULL;
 }
 
-KilnStatus kiln_function_refuse_sweeps(const KilnFunctionCall *call)
+bool kiln_function_refuse_sweeps(const KilnFunctionCall *call)
 {
-    for (size_t i = 0; i < call->args->count; i++)
-        if (kiln_sweep_value_of(call->parser, call->args->entries[i].value) != NULL)
-            return kiln_function_fail(call,
-                                      "argument %zu has several values itself; write them all as "
-                                      "arguments",
-                                      i + 1);
-    return KILN_OK;
+    for (size_t i = 0; i < call->args->count; i++) {
+        if (kiln_sweep_value_of(call->parser, call->args->entries[i].value) == NULL)
+            continue;
+        kiln_function_fail(
+            call, "argument %zu has several values itself; write them all as arguments", i + 1);
+        return false;
+    }
+    return true;
 }
 
 static KilnStatus unknown_function(const KilnFunctionCall *call)
@@ -70,54 +72,53 @@ static KilnStatus unknown_function(const KilnFunctionCall *call)
     return KILN_E_SYNTAX;
 }
 
-static KilnStatus bind_named(KilnFunctionCall *call, const Function *function,
-                             const KilnEntry *argument)
+/* The place of the argument `name` (NULL: the i-th one); NULL after an error. */
+static KilnConfigNode **find_parameter(KilnFunctionCall *call, const Function *function,
+                                       const char *name, size_t i)
 {
-    for (size_t i = 0; i < KILN_FUNCTION_PARAMETERS && function->parameters[i] != NULL; i++) {
-        if (strcmp(function->parameters[i], argument->key) != 0)
-            continue;
-        if (call->named[i] != NULL)
-            return kiln_function_fail(call, "'%s' is given twice", argument->key);
-        call->named[i] = argument->value;
-        return KILN_OK;
-    }
-    return kiln_function_fail(call, "there is no argument '%s'", argument->key);
+    size_t n = 0;
+
+    while (n < KILN_FUNCTION_PARAMETERS && function->parameters[n] != NULL &&
+           (name != NULL ? strcmp(function->parameters[n], name) != 0 : n < i))
+        n++;
+    if (n < KILN_FUNCTION_PARAMETERS && function->parameters[n] != NULL)
+        return &call->named[n];
+    if (name != NULL)
+        kiln_function_fail(call, "there is no argument '%s'", name);
+    else
+        kiln_function_fail(call, "it takes at most %zu arguments", i);
+    return NULL;
 }
 
-static KilnStatus bind_positional(KilnFunctionCall *call, const Function *function, size_t i,
-                                  KilnConfigNode *argument)
+/* Bind the arguments and run the function. */
+static KilnConfigNode *run(KilnFunctionCall *call, const Function *function,
+                           const KilnConfigNode *arguments)
 {
-    if (function->variadic)
-        return kiln_value_append(call->parser, call->args, NULL, argument);
-    if (i >= KILN_FUNCTION_PARAMETERS || function->parameters[i] == NULL)
-        return kiln_function_fail(call, "it takes at most %zu arguments", i);
-    call->named[i] = argument;
-    return KILN_OK;
-}
-
-static KilnStatus bind(KilnFunctionCall *call, const Function *function,
-                       const KilnConfigNode *arguments)
-{
-    KilnStatus status = KILN_OK;
     bool named = false;
 
-    for (size_t i = 0; i < arguments->count && status >= 0; i++) {
+    for (size_t i = 0; i < arguments->count; i++) {
         const KilnEntry *argument = &arguments->entries[i];
 
         if (!function->keep_quotes)
             argument->value->quote = '\0';
-        if (argument->key != NULL)
-            status = bind_named(call, function, argument);
-        else if (named)
-            status = kiln_function_fail(call, "an argument without a name after one with a name");
-        else
-            status = bind_positional(call, function, i, argument->value);
+        if (argument->key == NULL && named)
+            return kiln_function_fail(call, "an argument without a name after one with a name");
         named = argument->key != NULL;
+        if (!named && function->variadic) {
+            kiln_value_append(call->parser, call->args, NULL, argument->value);
+            continue;
+        }
+        KilnConfigNode **place = find_parameter(call, function, argument->key, i);
+        if (place == NULL)
+            return NULL;
+        if (*place != NULL)
+            return kiln_function_fail(call, "'%s' is given twice", argument->key);
+        *place = argument->value;
     }
-    for (size_t i = 0; i < function->required && status >= 0; i++)
+    for (size_t i = 0; i < function->required; i++)
         if (call->named[i] == NULL)
-            status = kiln_function_fail(call, "'%s' is missing", function->parameters[i]);
-    return status;
+            return kiln_function_fail(call, "'%s' is missing", function->parameters[i]);
+    return function->run(call);
 }
 
 static const Function *find_function(const char *name, size_t n)
@@ -133,15 +134,14 @@ KilnStatus kiln_function_call(KilnValueParser *parser, const char *name, size_t 
 {
     KilnFunctionCall call = { .parser = parser, .name = name, .at = at };
     const Function *function = find_function(name, strlen(name));
-    KilnStatus status;
 
     if (function == NULL)
         return unknown_function(&call);
     call.args = kiln_node_new(&parser->maker, KILN_NODE_LIST);
-    if (call.args == NULL)
-        return kiln_error_nomem(parser->err, sizeof(*call.args));
-    status = bind(&call, function, arguments);
-    return status >= 0 ? function->run(&call, ret) : status;
+    *ret = call.args != NULL ? run(&call, function, arguments) : NULL;
+    if (parser->maker.arena->failed)
+        return kiln_error_nomem(parser->err, sizeof(**ret));
+    return *ret != NULL ? KILN_OK : KILN_E_SYNTAX;
 }
 
 bool kiln_function_is_called(const char *text)

@@ -16,8 +16,9 @@ typedef struct KilnFunctionCall {
     KilnConfigNode *named[KILN_FUNCTION_PARAMETERS]; /* by parameter; NULL: not given */
 } KilnFunctionCall;
 
-/* Runs a call; *ret is a value, or the items of a new sweep (kiln_sweep_value_of). */
-typedef KilnStatus KilnFunction(const KilnFunctionCall *call, KilnConfigNode **ret);
+/* Runs a call and returns a value, or the items of a new sweep (kiln_sweep_value_of); NULL after an
+ * error, or when memory is out. */
+typedef KilnConfigNode *KilnFunction(const KilnFunctionCall *call);
 
 KilnFunction kiln_function_cast;   /* bool float int json_str str */
 KilnFunction kiln_function_choice; /* zip */
@@ -28,10 +29,10 @@ KilnFunction kiln_function_shuffle;
 KilnFunction kiln_function_sort;
 KilnFunction kiln_function_tag;
 
-/* "column 3: sort(): ..." */
-KilnStatus kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)
+/* "column 3: sort(): ..."; returns NULL. */
+KilnConfigNode *kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)
     KILN_PRINTF(2, 3);
-/* An error when one of the arguments is a sweep. */
-KilnStatus kiln_function_refuse_sweeps(const KilnFunctionCall *call);
+/* An error and false when one of the arguments is a sweep. */
+bool kiln_function_refuse_sweeps(const KilnFunctionCall *call);
 
 #endif

@@ -139,41 +139,7 @@ static const char *read_operator(const char *p, KilnOverride *override)
 
 static const char *copy_key(KilnArena *arena, const char *p, size_t n)
 {
-    const char *key = kiln_arena_strndup(arena, p, n);
-
-    return key != NULL ? kiln_own_path(arena, key) : NULL;
-}
-
-/* Parse the elements after the first one and its comma; together they are a sweep. */
-static KilnStatus read_more(KilnValueParser *parser, KilnConfigNode *first)
-{
-    KilnConfigNode *items = kiln_node_new(&parser->maker, KILN_NODE_LIST), *item = first;
-    size_t start = parser->at;
-    KilnStatus status = KILN_OK;
-
-    if (items == NULL)
-        return kiln_error_nomem(parser->err, sizeof(*items));
-    for (;;) {
-        if (kiln_sweep_value_of(parser, item) != NULL)
-            return kiln_value_fail(parser, start,
-                                   "a function with several values among others; write them all "
-                                   "with commas, or all as its arguments");
-        status = kiln_value_append(parser, items, NULL, item);
-        kiln_value_skip_blanks(parser);
-        if (status < 0 || parser->text[parser->at] != ',')
-            break;
-        parser->at++;
-        kiln_value_skip_blanks(parser);
-        start = parser->at;
-        status = kiln_value_element(parser, &item);
-        if (status < 0)
-            return status;
-    }
-    KilnSweepValue *sweep = kiln_sweep_value_new(parser, KILN_SWEEP_CHOICE, items);
-    if (sweep == NULL)
-        return kiln_error_nomem(parser->err, sizeof(*sweep));
-    sweep->simple = true;
-    return status;
+    return kiln_own_path(arena, kiln_arena_strndup(arena, p, n));
 }
 
 /* key=extend_list(a,b) is Hydra's way to write key+=[a,b]. */
@@ -203,69 +169,45 @@ static KilnStatus read_value(KilnArena *arena, KilnOverride *override, KilnError
                                .at = (size_t)(override->value_text - override->text),
                                .functions = true,
                                .err = err };
-    KilnConfigNode *node = NULL;
+    KilnConfigNode *items = kiln_node_new(&parser.maker, KILN_NODE_LIST), *node;
     KilnStatus status;
 
     kiln_value_skip_blanks(&parser);
+    if (items == NULL)
+        return KILN_E_NOMEM;
     if (parser.text[parser.at] == '\0') {
         if (parser.maker.origin.line == 0)
             parser.maker.origin.column = (int)parser.at + 1;
         override->value = kiln_node_string(&parser.maker, "");
-        return override->value != NULL ? KILN_OK : kiln_error_nomem(err, 1);
+        return KILN_OK;
     }
-    status = kiln_value_element(&parser, &node);
-    kiln_value_skip_blanks(&parser);
-    if (status >= 0 && parser.text[parser.at] == ',') {
-        status = read_more(&parser, node);
-        if (status >= 0)
-            node = parser.sweeps->items;
-    }
-    if (status >= 0 && parser.text[parser.at] != '\0')
-        status = kiln_value_fail(&parser, parser.at,
-                                 "'%c' closes nothing; quote the value if it is text",
-                                 parser.text[parser.at]);
+    status = kiln_value_sequence(&parser, '\0', false, items);
+    node = status >= 0 && items->count == 1 ? items->entries[0].value : items;
     if (status >= 0 && parser.extension != NULL)
         status = read_extension(&parser, node, override);
     if (status < 0)
         return kiln_error_at(err, &override->origin);
-    override->sweep = kiln_sweep_value_of(&parser, node);
+    if (node->parent == items)
+        node->parent = NULL;
+    if (node == items) /* with commas */
+        override->sweep = kiln_sweep_value_new(&parser, KILN_SWEEP_CHOICE, items);
+    else
+        override->sweep = kiln_sweep_value_of(&parser, node);
+    if (node == items && override->sweep != NULL)
+        override->sweep->simple = true;
     override->value = override->sweep != NULL && node->count > 0 ? node->entries[0].value : node;
     return KILN_OK;
 }
 
-/* Long arguments are cut. */
-static const char *origin_text(KilnArena *arena, const char *text, size_t number)
+KilnStatus kiln_override_read_from(KilnArena *arena, const char *text, const KilnOrigin *origin,
+                                   KilnOverride *ret, KilnError *err)
 {
-    size_t length = strlen(text);
-
-    if (length > 200)
-        return kiln_arena_printf(arena, "argument %zu `%.*s...`", number, 180, text);
-    return kiln_arena_printf(arena, "argument %zu `%s`", number, text);
-}
-
-static KilnStatus keep_problem(KilnArena *arena, const KilnError *problem, KilnOverride *override,
-                               KilnError *err)
-{
-    KilnError *copy = kiln_arena_alloc(arena, sizeof(*copy));
-
-    if (problem->status == KILN_E_NOMEM || copy == NULL)
-        return kiln_error_nomem(err, sizeof(*copy));
-    *copy = *problem;
-    override->problem = copy;
-    return KILN_OK;
-}
-
-/* A value that cannot be parsed becomes the override's problem. */
-static KilnStatus read_override(KilnArena *arena, const char *text, const KilnOrigin *origin,
-                                KilnOverride *ret, KilnError *err)
-{
-    KilnOverride override = { .kind = KILN_OVERRIDE_SET, .origin = *origin };
-    KilnError problem = { 0 };
+    KilnOverride override = { .origin = *origin, .text = kiln_arena_strdup(arena, text) };
+    KilnError *problem = kiln_arena_alloc(arena, sizeof(*problem));
     const char *p;
     size_t n;
 
-    override.text = kiln_arena_strdup(arena, text);
-    if (override.text == NULL)
+    if (arena->failed)
         return kiln_error_nomem(err, strlen(text));
     p = read_sign(override.text, &override);
     n = key_length(p);
@@ -278,22 +220,16 @@ static KilnStatus read_override(KilnArena *arena, const char *text, const KilnOr
         override.package = copy_key(arena, p + 1, n);
         p += 1 + n;
     }
-    if (override.key == NULL)
-        return kiln_error_nomem(err, n);
-    if (*p == '\0' && override.kind == KILN_OVERRIDE_DELETE) {
-        *ret = override;
-        return KILN_OK;
+    if (*p != '\0' || override.kind != KILN_OVERRIDE_DELETE) {
+        p = read_operator(p, &override);
+        if (*p != '=')
+            return bad_key(&override, p, err);
+        override.value_text = p + 1;
+        if (read_value(arena, &override, problem) < 0)
+            override.problem = problem;
     }
-    p = read_operator(p, &override);
-    if (*p != '=')
-        return bad_key(&override, p, err);
-    override.value_text = p + 1;
-    KilnStatus status = read_value(arena, &override, &problem);
-    if (status < 0)
-        status = keep_problem(arena, &problem, &override, err);
-    if (status >= 0)
-        *ret = override;
-    return status;
+    *ret = override;
+    return arena->failed ? kiln_error_nomem(err, strlen(text)) : KILN_OK;
 }
 
 KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
@@ -303,41 +239,11 @@ KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number,
 
     if (!kiln_text_is_utf8(text, strlen(text)))
         return kiln_error_set(err, KILN_E_SYNTAX, "argument %zu: the text is not UTF-8", number);
-    origin.source = origin_text(arena, text, number);
-    if (origin.source == NULL)
-        return kiln_error_nomem(err, strlen(text));
-    return read_override(arena, text, &origin, ret, err);
-}
-
-/* Return the problem as an error. */
-static KilnStatus refuse_problem(KilnStatus status, const KilnOverride *override, KilnOverride *ret,
-                                 KilnError *err)
-{
-    if (status < 0)
-        return status;
-    if (override->problem == NULL)
-        *ret = *override;
-    else if (err != NULL)
-        *err = *override->problem;
-    return override->problem != NULL ? override->problem->status : KILN_OK;
-}
-
-KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
-                               KilnError *err)
-{
-    KilnOverride override = { 0 };
-    KilnStatus status = kiln_override_read(arena, text, number, &override, err);
-
-    return refuse_problem(status, &override, ret, err);
-}
-
-KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text, const KilnOrigin *origin,
-                                    KilnOverride *ret, KilnError *err)
-{
-    KilnOverride override = { 0 };
-    KilnStatus status = read_override(arena, text, origin, &override, err);
-
-    return refuse_problem(status, &override, ret, err);
+    if (strlen(text) > 200) /* long arguments are cut */
+        origin.source = kiln_arena_printf(arena, "argument %zu `%.*s...`", number, 180, text);
+    else
+        origin.source = kiln_arena_printf(arena, "argument %zu `%s`", number, text);
+    return kiln_override_read_from(arena, text, &origin, ret, err);
 }
 
 /* ---- Plain text ------------------------------------------------------------------------ */
@@ -352,8 +258,13 @@ static bool may_be_text(const KilnOverride *override)
     return strchr("'\"[{", *p) == NULL && !kiln_function_is_called(p);
 }
 
-static KilnStatus take_text(KilnArena *arena, KilnOverride *override, KilnError *err)
+void kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
+                               const KilnComposeHooks *hooks, KilnOverride *override)
 {
+    if ((override->problem == NULL && override->sweep == NULL) || !may_be_text(override) ||
+        hooks == NULL || hooks->is_text == NULL ||
+        !hooks->is_text(hooks->ctx, config, override->key))
+        return;
     const char *p = override->value_text + strspn(override->value_text, " \t");
     size_t n = strlen(p);
     KilnMaker maker = { .arena = arena, .origin = override->origin, .layer = KILN_LAYER_ARGUMENT };
@@ -361,26 +272,12 @@ static KilnStatus take_text(KilnArena *arena, KilnOverride *override, KilnError 
     while (n > 0 && (p[n - 1] == ' ' || p[n - 1] == '\t'))
         n--;
     maker.origin.column = (int)(p - override->text) + 1;
-    const char *text = kiln_arena_strndup(arena, p, n);
-    KilnConfigNode *node = text != NULL ? kiln_node_string(&maker, text) : NULL;
-    if (node == NULL)
-        return kiln_error_nomem(err, n);
-    node->quote = '\'';
-    override->value = node;
+    override->value = kiln_node_string(&maker, kiln_arena_strndup(arena, p, n));
+    if (override->value == NULL)
+        return;
+    override->value->quote = '\'';
     override->problem = NULL;
     override->sweep = NULL;
-    return KILN_OK;
-}
-
-KilnStatus kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
-                                     const KilnComposeHooks *hooks, KilnOverride *override,
-                                     KilnError *err)
-{
-    if ((override->problem == NULL && override->sweep == NULL) || !may_be_text(override) ||
-        hooks == NULL || hooks->is_text == NULL ||
-        !hooks->is_text(hooks->ctx, config, override->key))
-        return KILN_OK;
-    return take_text(arena, override, err);
 }
 
 const char *kiln_override_group_key(KilnArena *arena, const KilnOverride *override)

@@ -30,22 +30,19 @@ typedef struct KilnOverride {
     bool is_group;            /* it selects an option; set while composing */
 } KilnOverride;
 
-/* Parse argument number `number` (from 1). Everything lives in the arena. */
-KILN_NODISCARD KilnStatus kiln_override_parse(KilnArena *arena, const char *text, size_t number,
-                                              KilnOverride *ret, KilnError *err);
-/* The same, but a value that cannot be parsed sets `problem` and is not an error yet. */
+/* Parse argument number `number` (from 1). A value that cannot be parsed sets `problem` and is not
+ * an error yet. Everything lives in the arena. */
 KILN_NODISCARD KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number,
                                              KilnOverride *ret, KilnError *err);
 /* The same for text that is not an argument, with its origin. */
-KILN_NODISCARD KilnStatus kiln_override_parse_from(KilnArena *arena, const char *text,
-                                                   const KilnOrigin *origin, KilnOverride *ret,
-                                                   KilnError *err);
+KILN_NODISCARD KilnStatus kiln_override_read_from(KilnArena *arena, const char *text,
+                                                  const KilnOrigin *origin, KilnOverride *ret,
+                                                  KilnError *err);
 /* Take the value of a key that is typed text (hooks->is_text; `hooks` may be NULL) as plain text
  * when it has a problem or commas: root=/data/a=b,c. Not when it starts with a quote, a list, a
  * mapping or a function. */
-KILN_NODISCARD KilnStatus kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
-                                                    const KilnComposeHooks *hooks,
-                                                    KilnOverride *override, KilnError *err);
+void kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
+                               const KilnComposeHooks *hooks, KilnOverride *override);
 /* The part before =: "+model@other", "tags+"; NULL when memory is out. */
 const char *kiln_override_target(KilnArena *arena, const KilnOverride *override);
 /* Does it change the node `kiln`, and not the job? */

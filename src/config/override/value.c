@@ -10,22 +10,16 @@
 
 enum { MOST_LEVELS = 64 };
 
-void kiln_value_set_origin(const KilnValueParser *parser, size_t at)
-{
-    const KilnOrigin *origin = &parser->maker.origin;
-
-    if (parser->err != NULL && parser->functions && origin->line == 0)
-        parser->err->origin = (KilnOrigin) { .source = origin->source, .column = (int)at + 1 };
-}
-
 KilnStatus kiln_value_fail(const KilnValueParser *parser, size_t at, const char *format, ...)
 {
+    const KilnOrigin *origin = &parser->maker.origin;
     va_list args;
 
     va_start(args, format);
     kiln_error_vset(parser->err, KILN_E_SYNTAX, format, args);
     va_end(args);
-    kiln_value_set_origin(parser, at);
+    if (parser->err != NULL && parser->functions && origin->line == 0)
+        parser->err->origin = (KilnOrigin) { .source = origin->source, .column = (int)at + 1 };
     if (parser->text[at] == '\0')
         return kiln_error_prefix(parser->err, "at the end: ");
     return kiln_error_prefix(parser->err, "column %zu: ", at + 1);
@@ -167,10 +161,9 @@ static KilnStatus read_pieces(KilnValueParser *parser, bool key, Piece *piece)
 }
 
 /* The scalar that the pieces make. */
-static KilnConfigNode *from_pieces(KilnValueParser *parser, const Piece *piece)
+static KilnConfigNode *from_pieces(KilnValueParser *parser, Piece *piece)
 {
-    const char *text = kiln_arena_strndup(
-        parser->maker.arena, piece->text.data != NULL ? piece->text.data : "", piece->text.length);
+    const char *text = kiln_text_to_arena(&piece->text, parser->maker.arena);
     KilnScalar type;
 
     if (text == NULL)
@@ -191,18 +184,12 @@ static KilnStatus read_unquoted(KilnValueParser *parser, bool key, KilnConfigNod
     KilnStatus status = read_pieces(parser, key, &piece);
     const KilnConfigNode *whole = piece.missing != NULL ? piece.missing : piece.only;
 
-    if (status >= 0 && piece.text.failed)
-        status = kiln_error_nomem(parser->err, 1);
     if (status >= 0 && whole == NULL && piece.text.length == 0 && !piece.mixed)
         status = kiln_value_fail(parser, start, "a value is missing here");
-    if (status >= 0) {
-        /* An interpolation's value is shared, not copied: nobody changes it. */
+    if (status >= 0) /* an interpolation's value is shared, not copied: nobody changes it */
         *ret = whole != NULL ? (KilnConfigNode *)whole : from_pieces(parser, &piece);
-        if (*ret == NULL)
-            status = kiln_error_nomem(parser->err, sizeof(**ret));
-    }
     kiln_text_release(&piece.text);
-    return status;
+    return status >= 0 && *ret == NULL ? kiln_error_nomem(parser->err, sizeof(**ret)) : status;
 }
 
 /* ---- Quoted text ------------------------------------------------------------- */
@@ -248,17 +235,13 @@ static KilnStatus read_quoted(KilnValueParser *parser, KilnConfigNode **ret)
 {
     const KilnConfigNode *missing = NULL;
     KilnText text = { 0 };
-    KilnConfigNode *node;
     char quote = parser->text[parser->at], c;
     KilnStatus status = read_quoted_text(parser, quote, &text, &missing);
+    KilnConfigNode *node = kiln_node_string(&parser->maker,
+                                            kiln_text_to_arena(&text, parser->maker.arena));
 
-    if (status < 0) {
-        kiln_text_release(&text);
+    if (status < 0)
         return status;
-    }
-    node = text.failed ? NULL
-                       : kiln_node_string(&parser->maker, text.data != NULL ? text.data : "");
-    kiln_text_release(&text);
     if (node == NULL)
         return kiln_error_nomem(parser->err, sizeof(*node));
     node->quote = quote;
@@ -275,23 +258,27 @@ static KilnStatus read_quoted(KilnValueParser *parser, KilnConfigNode **ret)
 
 /* ---- Lists, mappings, calls --------------------------------------------------- */
 
-KilnStatus kiln_value_append(KilnValueParser *parser, KilnConfigNode *node, const char *key,
+KilnEntry *kiln_value_append(KilnValueParser *parser, KilnConfigNode *node, const char *key,
                              KilnConfigNode *item)
 {
     KilnConfigNode *parent = item != NULL ? item->parent : NULL;
+    KilnEntry *entry = kiln_node_append(parser->maker.arena, node, key, parser->maker.origin, item);
 
-    if (kiln_node_append(parser->maker.arena, node, key, parser->maker.origin, item) == NULL)
-        return kiln_error_nomem(parser->err, sizeof(KilnEntry));
     if (parent != NULL)
         item->parent = parent;
-    return KILN_OK;
+    return entry;
 }
 
 /* choice(1,2) and the like are whole values. */
-static KilnStatus refuse_sweep(const KilnValueParser *parser, size_t at, const KilnConfigNode *item)
+static KilnStatus refuse_sweep(const KilnValueParser *parser, size_t at, char close,
+                               const KilnConfigNode *item)
 {
-    if (kiln_sweep_value_of(parser, item) == NULL)
+    if (close == ')' || kiln_sweep_value_of(parser, item) == NULL)
         return KILN_OK;
+    if (close == '\0')
+        return kiln_value_fail(parser, at,
+                               "a function with several values among others; write them all with "
+                               "commas, or all as its arguments");
     return kiln_value_fail(parser, at,
                            "several values are not allowed inside [...] or {...}; write the whole "
                            "lists: key=[1,x],[2,x]");
@@ -327,7 +314,7 @@ static KilnStatus read_pair(KilnValueParser *parser, KilnConfigNode *map)
 {
     KilnConfigNode *key = NULL, *item = NULL;
     size_t start = parser->at;
-    KilnEntry *other;
+    KilnEntry *entry;
     KilnStatus status;
 
     if (parser->text[start] == '\'' || parser->text[start] == '"')
@@ -347,18 +334,17 @@ static KilnStatus read_pair(KilnValueParser *parser, KilnConfigNode *map)
     start = parser->at;
     status = kiln_value_element(parser, &item);
     if (status >= 0)
-        status = refuse_sweep(parser, start, item);
+        status = refuse_sweep(parser, start, '}', item);
     if (status < 0)
         return status;
     /* The last of two equal keys wins, as in Python's dict. */
-    other = kiln_node_entry(map, key->text);
-    if (other != NULL)
-        kiln_node_remove(map, other);
-    status = kiln_value_append(parser, map, key->text, item);
-    if (status >= 0)
-        map->entries[map->count - 1].key_typed = key->scalar != KILN_SCALAR_STR &&
-                                                 key->scalar != KILN_SCALAR_MISSING;
-    return status;
+    entry = kiln_node_entry(map, key->text);
+    if (entry != NULL)
+        kiln_node_remove(map, entry);
+    entry = kiln_value_append(parser, map, key->text, item);
+    if (entry != NULL)
+        entry->key_typed = key->scalar != KILN_SCALAR_STR && key->scalar != KILN_SCALAR_MISSING;
+    return KILN_OK;
 }
 
 static KilnStatus read_item(KilnValueParser *parser, char close, bool gaps, KilnConfigNode *list)
@@ -371,9 +357,14 @@ static KilnStatus read_item(KilnValueParser *parser, char close, bool gaps, Kiln
     if (gaps && (c == ',' || c == close))
         item = kiln_node_string(&parser->maker, "");
     KilnStatus status = item != NULL ? KILN_OK : kiln_value_element(parser, &item);
-    if (status >= 0)
-        status = kiln_value_append(parser, list, name, item);
-    return status >= 0 && close != ')' ? refuse_sweep(parser, start, item) : status;
+    if (status < 0)
+        return status;
+    kiln_value_append(parser, list, name, item);
+    kiln_value_skip_blanks(parser);
+    /* The whole value may be one sweep. */
+    if (close == '\0' && list->count == 1 && parser->text[parser->at] != ',')
+        return KILN_OK;
+    return refuse_sweep(parser, start, close, item);
 }
 
 KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps, KilnConfigNode *node)
@@ -396,8 +387,11 @@ KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps, K
         c = parser->text[parser->at];
         if (map && c != ',' && c != close)
             return kiln_value_fail(parser, parser->at, "expected ',' or '}' in {...}");
-        if (c == '\0')
+        if (c == '\0' && close != '\0')
             return kiln_value_fail(parser, parser->at, "'%c' is missing at the end", close);
+        if (c != ',' && c != close && close == '\0')
+            return kiln_value_fail(parser, parser->at,
+                                   "'%c' closes nothing; quote the value if it is text", c);
         if (c != ',' && c != close)
             return kiln_value_fail(parser, parser->at, "expected ',' or '%c', got '%c'", close, c);
         parser->at++;
@@ -453,5 +447,7 @@ KilnStatus kiln_value_element(KilnValueParser *parser, KilnConfigNode **ret)
         *ret = node;
     }
     parser->depth--;
+    if (status >= 0 && parser->maker.arena->failed)
+        status = kiln_error_nomem(parser->err, sizeof(**ret));
     return status;
 }

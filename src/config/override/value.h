@@ -25,19 +25,18 @@ struct KilnValueParser {
 /* Parse one element at `at`: text, number, quoted text, [list], {mapping}, call. Stops before a
  * comma, a closing bracket or the end. */
 KILN_NODISCARD KilnStatus kiln_value_element(KilnValueParser *parser, KilnConfigNode **ret);
-/* Parse elements (of a mapping: pairs) with commas up to and with `close`, and append them to
- * `node`. With `gaps` an empty element is "" (as resolvers have it). */
+/* Parse elements (of a mapping: pairs) with commas up to and with `close` ('\0': the end of the
+ * text), and append them to `node`. With `gaps` an empty element is "" (as resolvers have it). */
 KILN_NODISCARD KilnStatus kiln_value_sequence(KilnValueParser *parser, char close, bool gaps,
                                               KilnConfigNode *node);
-/* Append an item (key NULL in lists). A value that is in the tree already keeps its parent. */
-KILN_NODISCARD KilnStatus kiln_value_append(KilnValueParser *parser, KilnConfigNode *node,
-                                            const char *key, KilnConfigNode *item);
+/* Append an item (key NULL in lists), as kiln_node_append. A value that is in the tree already
+ * keeps its parent. */
+KilnEntry *kiln_value_append(KilnValueParser *parser, KilnConfigNode *node, const char *key,
+                             KilnConfigNode *item);
 /* The end of the ${...} at `at`; brackets in quotes do not count. 0: it is not closed. */
 size_t kiln_value_skip_interpolation(const char *text, size_t at);
 void kiln_value_skip_blanks(KilnValueParser *parser);
-/* Let an error in an argument point at the character `at`. */
-void kiln_value_set_origin(const KilnValueParser *parser, size_t at);
-/* "column 7: MESSAGE", or "at the end: MESSAGE"; KILN_E_SYNTAX. */
+/* "column 7: MESSAGE", or "at the end: MESSAGE", with the origin in an argument; KILN_E_SYNTAX. */
 KilnStatus kiln_value_fail(const KilnValueParser *parser, size_t at, const char *format, ...)
     KILN_PRINTF(3, 4);
 

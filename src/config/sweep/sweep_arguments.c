@@ -33,14 +33,6 @@ static void add_error(Splitter *splitter, const KilnError *err)
     fail(splitter, kiln_errors_add(splitter->errors, err));
 }
 
-static void no_memory(Splitter *splitter)
-{
-    KilnError err = { 0 };
-
-    kiln_error_nomem(&err, sizeof(KilnAxis));
-    add_error(splitter, &err);
-}
-
 /* ---- Values ------------------------------------------------------------------------- */
 
 /* The argument "key=value" of a job. */
@@ -68,7 +60,8 @@ static void warn_no_match(Splitter *splitter, const KilnOverride *override,
     kiln_text_release(&text);
 }
 
-static KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *override)
+/* NULL after an error, or when memory is out. */
+static const KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *override)
 {
     KilnMaker maker = { .arena = splitter->arena,
                         .origin = override->origin,
@@ -76,16 +69,15 @@ static KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *overrid
     bool glob = override->sweep->kind == KILN_SWEEP_GLOB;
     const char *const *options = glob ? kiln_search_options(&splitter->search, override->key, false)
                                       : NULL;
-    KilnConfigNode *values = NULL;
     KilnError err = { 0 };
+    const KilnConfigNode *values = kiln_sweep_value_list(override->sweep, &maker, options, &err);
 
-    if (kiln_sweep_value_list(override->sweep, &maker, options, &values, &err) < 0) {
+    if (err.status < 0) {
         kiln_error_prefix(&err, "%s: ", override->key);
         kiln_error_at(&err, &override->origin);
         add_error(splitter, &err);
-        return NULL;
     }
-    if (glob && values->count == 0)
+    if (glob && values != NULL && values->count == 0)
         warn_no_match(splitter, override, options);
     return values;
 }
@@ -110,16 +102,10 @@ static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *ov
     size_t n = values != NULL ? values->count : override->sweep != NULL ? 0 : 1;
     const char **overrides = kiln_arena_alloc(splitter->arena, (n + 1) * sizeof(*overrides));
 
-    if (overrides == NULL) {
-        no_memory(splitter);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && overrides != NULL; i++) {
         const KilnConfigNode *value = values != NULL ? values->entries[i].value : override->value;
 
         overrides[i] = value != NULL ? write_override(splitter, axis->key, value) : axis->key;
-        if (overrides[i] == NULL)
-            no_memory(splitter);
     }
     splitter->values += n;
     axis->overrides = overrides;
@@ -134,10 +120,8 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
     const char *key = kiln_override_target(splitter->arena, override);
     KilnAxis *axis = key != NULL ? axis_of(splitter, key) : NULL;
 
-    if (axis == NULL) {
-        no_memory(splitter);
+    if (axis == NULL)
         return;
-    }
     axis->key = key;
     fill_axis(splitter, axis, override);
     if (splitter->values > KILN_SWEEP_VALUES)
@@ -152,7 +136,7 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
 static void add_param(Splitter *splitter, const KilnEntry *entry)
 {
     const KilnConfigNode *value = NULL;
-    KilnOverride override;
+    KilnOverride override = { 0 };
     KilnText text = { 0 };
     KilnError err = { 0 };
     KilnStatus status = kiln_config_resolve(splitter->config, entry->value, &value, &err);
@@ -162,21 +146,23 @@ static void add_param(Splitter *splitter, const KilnEntry *entry)
                                 "kiln.sweeper.params.%s: expected text such as \"0.1,0.01\", got "
                                 "%s; quote the whole value",
                                 entry->key, value != NULL ? kiln_node_kind_name(value) : "nothing");
-    if (status >= 0) {
-        kiln_text_printf(&text, "%s=", entry->key);
-        if (value->scalar == KILN_SCALAR_NULL)
-            kiln_text_append(&text, "null");
-        else
-            kiln_value_text(value, &text);
-        status = text.failed ? kiln_error_nomem(&err, 1)
-                             : kiln_override_parse_from(splitter->arena, text.data,
-                                                        &entry->value->origin, &override, &err);
-    } else {
+    if (status < 0) {
         kiln_error_at(&err, &entry->value->origin);
-    }
-    kiln_text_release(&text);
-    if (status < 0)
         add_error(splitter, &err);
+        return;
+    }
+    kiln_text_printf(&text, "%s=", entry->key);
+    if (value->scalar == KILN_SCALAR_NULL)
+        kiln_text_append(&text, "null");
+    else
+        kiln_value_text(value, &text);
+    const char *argument = kiln_text_to_arena(&text, splitter->arena);
+    if (argument == NULL)
+        return;
+    status = kiln_override_read_from(splitter->arena, argument, &entry->value->origin, &override,
+                                     &err);
+    if (status < 0 || override.problem != NULL)
+        add_error(splitter, status < 0 ? &err : override.problem);
     else if (kiln_override_is_own(&override))
         fail(splitter, kiln_errors_report(splitter->errors, &entry->value->origin, KILN_E_USAGE,
                                           "kiln.sweeper.params.%s: options of kiln are the same "
@@ -220,41 +206,32 @@ static size_t item_length(const char *p)
 }
 
 /* A value that cannot be parsed may be texts with commas: root=/data/a=b,/data/c=d. */
-static KilnStatus read_texts(Splitter *splitter, size_t number, KilnOverride *override,
-                             KilnError *err)
+static void read_texts(Splitter *splitter, size_t number, KilnOverride *override)
 {
     KilnMaker maker = { .arena = splitter->arena, .origin = override->origin };
     KilnValueParser parser = { .maker = maker };
     const char *target = kiln_override_target(splitter->arena, override), *p = override->value_text;
     KilnSweepValue *sweep = kiln_sweep_value_new(&parser, KILN_SWEEP_CHOICE, NULL);
-    KilnStatus status = KILN_OK;
 
-    while (status >= 0 && target != NULL && sweep != NULL) {
+    while (!splitter->arena->failed) {
         size_t n = item_length(p);
         KilnOverride item = { 0 };
         const char *text = kiln_arena_printf(splitter->arena, "%s=%.*s", target, (int)n, p);
 
-        if (n == 0 || text == NULL)
-            break;
-        status = kiln_override_read(splitter->arena, text, number, &item, err);
-        if (status >= 0)
-            status = kiln_override_accept_text(splitter->arena, splitter->config, splitter->hooks,
-                                               &item, err);
-        if (status >= 0 && (item.problem != NULL || item.sweep != NULL))
-            break;
-        if (status >= 0 &&
-            kiln_node_append(splitter->arena, sweep->items, NULL, maker.origin, item.value) == NULL)
-            status = kiln_error_nomem(err, sizeof(KilnConfigNode));
+        if (n == 0 || text == NULL ||
+            kiln_override_read(splitter->arena, text, number, &item, NULL) < 0)
+            return;
+        kiln_override_accept_text(splitter->arena, splitter->config, splitter->hooks, &item);
+        if (item.problem != NULL || item.sweep != NULL)
+            return;
+        kiln_node_append(splitter->arena, sweep->items, NULL, maker.origin, item.value);
         p += n;
         if (*p++ == '\0') {
             override->problem = NULL;
             override->sweep = sweep;
-            return status;
+            return;
         }
     }
-    if (status >= 0)
-        *err = *override->problem;
-    return status >= 0 ? err->status : status;
 }
 
 static void add_argument(Splitter *splitter, const char *text, size_t number)
@@ -268,9 +245,9 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
         return;
     }
     if (status >= 0 && override.problem != NULL)
-        status = read_texts(splitter, number, &override, &err);
-    if (status < 0)
-        add_error(splitter, &err);
+        read_texts(splitter, number, &override);
+    if (status < 0 || override.problem != NULL)
+        add_error(splitter, status < 0 ? &err : override.problem);
     else
         add_override(splitter, &override);
 }
@@ -311,13 +288,18 @@ KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnCom
     splitter.search.hooks = hooks;
     splitter.search.arena = arena;
     splitter.own = kiln_arena_alloc(arena, (n + 1) * sizeof(*splitter.own));
-    if (splitter.own == NULL)
-        return KILN_E_NOMEM;
-    add_params(&splitter);
-    for (size_t i = 0; i < n; i++)
+    if (splitter.own != NULL)
+        add_params(&splitter);
+    for (size_t i = 0; i < n && !arena->failed; i++)
         add_argument(&splitter, request->overrides[i], i + 1);
-    if (splitter.status >= 0)
+    if (arena->failed) {
+        KilnError err = { 0 };
+
+        kiln_error_nomem(&err, sizeof(KilnAxis));
+        add_error(&splitter, &err);
+    } else if (splitter.status >= 0) {
         check_zipped(&splitter);
+    }
     if (splitter.status < 0)
         return splitter.status;
     *ret = (KilnSweepArguments) { .space = { .axes = splitter.axes, .count = splitter.count },

@@ -34,6 +34,19 @@ KilnSweepValue *kiln_sweep_value_of(const KilnValueParser *parser, const KilnCon
     return NULL;
 }
 
+KilnSweepValue *kiln_sweep_value_copy(KilnValueParser *parser, const KilnSweepValue *from)
+{
+    KilnSweepValue *sweep = kiln_sweep_value_new(parser, from->kind, NULL), *next;
+
+    if (sweep == NULL)
+        return NULL;
+    next = sweep->next;
+    *sweep = *from;
+    sweep->items = kiln_node_copy(parser->maker.arena, from->items);
+    sweep->next = next;
+    return sweep;
+}
+
 /* ---- Numbers ----------------------------------------------------------------------- */
 
 bool kiln_number_of(const KilnConfigNode *node, KilnNumber *ret)
@@ -71,52 +84,39 @@ KilnConfigNode *kiln_number_node(const KilnMaker *maker, const KilnNumber *numbe
     return kiln_node_scalar(maker, number->real ? KILN_SCALAR_FLOAT : KILN_SCALAR_INT, text);
 }
 
-static KilnStatus append_number(const KilnMaker *maker, KilnConfigNode *list, KilnNumber number,
-                                KilnError *err)
-{
-    KilnConfigNode *node = kiln_number_node(maker, &number);
-
-    if (list->count == KILN_SWEEP_VALUES)
-        return kiln_error_set(err, KILN_E_RANGE, "more than %d values", KILN_SWEEP_VALUES);
-    if (kiln_node_append(maker->arena, list, NULL, maker->origin, node) == NULL)
-        return kiln_error_nomem(err, sizeof(*node));
-    return KILN_OK;
-}
-
 /* ---- Ranges ------------------------------------------------------------------------- */
 
-static KilnStatus list_whole(const KilnSweepValue *sweep, const KilnMaker *maker,
-                             KilnConfigNode *list, KilnError *err)
+static void append_number(const KilnMaker *maker, KilnConfigNode *list, KilnNumber number)
+{
+    kiln_node_append(maker->arena, list, NULL, maker->origin, kiln_number_node(maker, &number));
+}
+
+static void list_whole(const KilnSweepValue *sweep, const KilnMaker *maker, KilnConfigNode *list)
 {
     int64_t step = sweep->step.whole, stop = sweep->stop.whole;
     KilnNumber at = sweep->start;
-    KilnStatus status = KILN_OK;
 
-    while (status >= 0 && (step > 0 ? at.whole < stop : at.whole > stop)) {
-        status = append_number(maker, list, at, err);
+    while (step > 0 ? at.whole < stop : at.whole > stop) {
+        append_number(maker, list, at);
         if (__builtin_add_overflow(at.whole, step, &at.whole))
             break;
     }
-    return status;
 }
 
-static KilnStatus list_real(const KilnSweepValue *sweep, const KilnMaker *maker,
-                            KilnConfigNode *list, KilnError *err)
+static void list_real(const KilnSweepValue *sweep, const KilnMaker *maker, KilnConfigNode *list)
 {
     KilnNumber number = { .real = true, .value = sweep->start.value };
     KilnDecimal at, stop, step;
-    KilnStatus status = KILN_OK;
 
     kiln_decimal_set(&at, sweep->start.value);
     kiln_decimal_set(&stop, sweep->stop.value);
     kiln_decimal_set(&step, sweep->step.value);
-    while (status >= 0 && (step.negative ? kiln_decimal_compare(&at, &stop) > 0
-                                         : kiln_decimal_compare(&at, &stop) < 0)) {
-        status = append_number(maker, list, number, err);
+    while (step.negative ? kiln_decimal_compare(&at, &stop) > 0
+                         : kiln_decimal_compare(&at, &stop) < 0) {
+        append_number(maker, list, number);
         kiln_decimal_add(&at, &step);
         number.value = kiln_decimal_get(&at);
     }
-    return status;
 }
 
 static KilnStatus list_range(const KilnSweepValue *sweep, const KilnMaker *maker,
@@ -130,8 +130,10 @@ static KilnStatus list_range(const KilnSweepValue *sweep, const KilnMaker *maker
     if ((sweep->stop.value - sweep->start.value) / sweep->step.value > KILN_SWEEP_VALUES)
         return kiln_error_set(err, KILN_E_RANGE, "more than %d values", KILN_SWEEP_VALUES);
     if (sweep->start.real || sweep->stop.real || sweep->step.real)
-        return list_real(sweep, maker, list, err);
-    return list_whole(sweep, maker, list, err);
+        list_real(sweep, maker, list);
+    else
+        list_whole(sweep, maker, list);
+    return KILN_OK;
 }
 
 /* ---- Patterns ------------------------------------------------------------------------- */
@@ -144,43 +146,36 @@ static bool matches(const KilnConfigNode *patterns, const char *name)
     return false;
 }
 
-static KilnStatus list_matches(const KilnSweepValue *sweep, const KilnMaker *maker,
-                               const char *const *options, KilnConfigNode *list, KilnError *err)
+static void list_matches(const KilnSweepValue *sweep, const KilnMaker *maker,
+                         const char *const *options, KilnConfigNode *list)
 {
-    for (; options != NULL && *options != NULL; options++) {
-        if (!matches(sweep->items, *options) || matches(sweep->exclude, *options))
-            continue;
-        if (kiln_node_append(maker->arena, list, NULL, maker->origin,
-                             kiln_node_scalar(maker, KILN_SCALAR_STR, *options)) == NULL)
-            return kiln_error_nomem(err, sizeof(KilnConfigNode));
-    }
-    return KILN_OK;
+    for (; options != NULL && *options != NULL; options++)
+        if (matches(sweep->items, *options) && !matches(sweep->exclude, *options))
+            kiln_node_append(maker->arena, list, NULL, maker->origin,
+                             kiln_node_scalar(maker, KILN_SCALAR_STR, *options));
 }
 
-KilnStatus kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,
-                                 const char *const *options, KilnConfigNode **ret, KilnError *err)
+KilnConfigNode *kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,
+                                      const char *const *options, KilnError *err)
 {
-    bool choice = sweep->kind == KILN_SWEEP_CHOICE;
-    KilnConfigNode *list = choice ? kiln_node_copy(maker->arena, sweep->items)
-                                  : kiln_node_new(maker, KILN_NODE_LIST);
+    KilnConfigNode *list = sweep->kind == KILN_SWEEP_CHOICE
+                               ? kiln_node_copy(maker->arena, sweep->items)
+                               : kiln_node_new(maker, KILN_NODE_LIST);
     KilnStatus status = KILN_OK;
 
-    if (list == NULL)
-        return kiln_error_nomem(err, sizeof(*list));
     if (sweep->kind == KILN_SWEEP_INTERVAL)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "interval() has no end of values, and a grid runs them all; write "
-                              "range(start,stop,step) or the values with commas");
-    if (sweep->kind == KILN_SWEEP_RANGE)
+        status = kiln_error_set(err, KILN_E_RANGE,
+                                "interval() has no end of values, and a grid runs them all; write "
+                                "range(start,stop,step) or the values with commas");
+    else if (sweep->kind == KILN_SWEEP_RANGE)
         status = list_range(sweep, maker, list, err);
     else if (sweep->kind == KILN_SWEEP_GLOB)
-        status = list_matches(sweep, maker, options, list, err);
-    if (status < 0)
-        return status;
+        list_matches(sweep, maker, options, list);
+    if (status < 0 || maker->arena->failed)
+        return NULL;
     if (sweep->shuffle)
         kiln_list_shuffle(list);
-    *ret = list;
-    return KILN_OK;
+    return list;
 }
 
 /* ---- Order ------------------------------------------------------------------------------ */
@@ -209,7 +204,7 @@ static void reverse_list(KilnConfigNode *list)
     }
 }
 
-KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse)
+bool kiln_list_sort(KilnConfigNode *list, bool reverse)
 {
     size_t numbers = 0, texts = 0;
 
@@ -223,16 +218,16 @@ KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse)
             texts++;
     }
     if (list->count < 2)
-        return KILN_OK;
+        return true;
     if (numbers != list->count && texts != list->count)
-        return KILN_E_TYPE;
+        return false;
     if (reverse)
         reverse_list(list); /* and back: equal values stay in order */
     qsort(list->entries, list->count, sizeof(*list->entries),
           texts > 0 ? compare_text : compare_numbers);
     if (reverse)
         reverse_list(list);
-    return KILN_OK;
+    return true;
 }
 
 void kiln_list_shuffle(KilnConfigNode *list)

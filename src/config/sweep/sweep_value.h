@@ -35,16 +35,17 @@ struct KilnSweepValue {
  * call. NULL when memory is out. */
 KilnSweepValue *kiln_sweep_value_new(KilnValueParser *parser, KilnSweepKind kind,
                                      KilnConfigNode *items);
+/* A new sweep like `from`, with items of its own. NULL when memory is out. */
+KilnSweepValue *kiln_sweep_value_copy(KilnValueParser *parser, const KilnSweepValue *from);
 /* The sweep whose items the node is; NULL when it is a value. */
 KilnSweepValue *kiln_sweep_value_of(const KilnValueParser *parser, const KilnConfigNode *node);
-/* The values in order, a list in the arena. `options`: names in the group, for GLOB.
- * KILN_E_RANGE when there are too many. */
-KILN_NODISCARD KilnStatus kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,
-                                                const char *const *options, KilnConfigNode **ret,
-                                                KilnError *err);
+/* The values in order, a list in the arena. `options`: names in the group, for GLOB. NULL after an
+ * error (too many values), or when memory is out. */
+KilnConfigNode *kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,
+                                      const char *const *options, KilnError *err);
 
-/* Sort a list of numbers or of text; KILN_E_TYPE, without a message, for others. */
-KILN_NODISCARD KilnStatus kiln_list_sort(KilnConfigNode *list, bool reverse);
+/* Sort a list of numbers or of text; false for others. */
+KILN_NODISCARD bool kiln_list_sort(KilnConfigNode *list, bool reverse);
 /* Shuffle a list; lists of the same length get the same order. */
 void kiln_list_shuffle(KilnConfigNode *list);
 /* The number of a scalar; false when it is not a number or does not fit. */

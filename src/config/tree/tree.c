@@ -34,8 +34,9 @@ KilnConfigNode *kiln_node_scalar(const KilnMaker *maker, KilnScalar type, const 
 
 KilnConfigNode *kiln_node_string(const KilnMaker *maker, const char *text)
 {
-    const char *copy = kiln_arena_strdup(maker->arena, text);
-    KilnConfigNode *node = kiln_node_scalar(maker, kiln_scalar_text(text), copy);
+    const char *copy = text != NULL ? kiln_arena_strdup(maker->arena, text) : NULL;
+    KilnConfigNode *node = copy != NULL ? kiln_node_scalar(maker, kiln_scalar_text(copy), copy)
+                                        : NULL;
 
     if (node != NULL)
         node->quoted = true;

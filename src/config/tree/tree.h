@@ -11,7 +11,7 @@ typedef struct KilnMaker {
     KilnLayer layer;
 } KilnMaker;
 
-/* A new node; NULL when memory is out. `text` is borrowed from the arena. */
+/* A new node; NULL when memory is out or `text` is NULL. `text` is borrowed from the arena. */
 KilnConfigNode *kiln_node_new(const KilnMaker *maker, KilnNodeKind kind);
 KilnConfigNode *kiln_node_scalar(const KilnMaker *maker, KilnScalar type, const char *text);
 /* A scalar of quoted text, copied: STR, or INTERPOLATION or MISSING by its text. */
