@@ -20,55 +20,41 @@ static bool printable(const char *text)
     return true;
 }
 
-/* Bash replaces the text after line->kept and adds the closing quote, but no blank: that is part of
- * the candidate. */
-static void print_bash(const KilnCandidate *candidate, const KilnLine *line)
+/* Print a candidate and its note (NULL: none) in the form of the shell. */
+static void print(const KilnCandidate *candidate, const char *note, KilnShell shell,
+                  const KilnLine *line)
 {
     KilnText text = { 0 };
 
-    kiln_line_quote(&text, candidate->text + line->kept, line->quote);
-    if (!candidate->open && line->quote == '\0')
-        kiln_text_char(&text, ' ');
+    switch (shell) {
+    case KILN_SHELL_BASH: /* replaces the text after line->kept, and adds the closing quote only */
+        kiln_line_quote(&text, candidate->text + line->kept, line->quote);
+        if (!candidate->open && line->quote == '\0')
+            kiln_text_char(&text, ' ');
+        break;
+    case KILN_SHELL_ZSH: /* _describe: + when the word continues; a colon ends the word */
+        kiln_text_char(&text, candidate->open ? '+' : ' ');
+        for (const char *p = candidate->text; *p != '\0'; p++)
+            kiln_text_printf(&text, "%s%c", *p == ':' || *p == '\\' ? "\\" : "", *p);
+        kiln_text_printf(&text, "%s%s", note != NULL ? ":" : "", note != NULL ? note : "");
+        break;
+    case KILN_SHELL_FISH: /* sees by the last character whether the word continues */
+        kiln_text_printf(&text, "%s%s%s", candidate->text, note != NULL ? "\t" : "",
+                         note != NULL ? note : "");
+        break;
+    }
     if (!text.failed && text.data != NULL)
         puts(text.data);
     kiln_text_release(&text);
 }
 
-/* For _describe: a colon ends the word; the first character is + when the word continues. */
-static void print_zsh(const KilnCandidate *candidate)
-{
-    putchar(candidate->open ? '+' : ' ');
-    for (const char *p = candidate->text; *p != '\0'; p++) {
-        if (*p == ':' || *p == '\\')
-            putchar('\\');
-        putchar(*p);
-    }
-    if (candidate->note != NULL && printable(candidate->note))
-        printf(":%s", candidate->note);
-    putchar('\n');
-}
-
-/* Fish tells by the last character whether the word continues. */
-static void print_fish(const KilnCandidate *candidate)
-{
-    bool note = candidate->note != NULL && printable(candidate->note);
-
-    printf("%s%s%s\n", candidate->text, note ? "\t" : "", note ? candidate->note : "");
-}
-
 static void print_all(const KilnCompletion *c, KilnShell shell, const KilnLine *line)
 {
     for (size_t i = 0; i < c->count; i++) {
-        const KilnCandidate *candidate = &c->list[i];
+        const char *note = c->list[i].note;
 
-        if (!printable(candidate->text))
-            continue;
-        if (shell == KILN_SHELL_BASH)
-            print_bash(candidate, line);
-        else if (shell == KILN_SHELL_ZSH)
-            print_zsh(candidate);
-        else
-            print_fish(candidate);
+        if (printable(c->list[i].text))
+            print(&c->list[i], note != NULL && printable(note) ? note : NULL, shell, line);
     }
 }
 
@@ -112,17 +98,13 @@ int kiln_command_complete(int argc, char **argv)
 
 int kiln_command_completion(KilnArgs *args)
 {
-    static const char *const shells[][2] = { { "bash", "kiln.bash" },
-                                             { "zsh", "_kiln" },
-                                             { "fish", "kiln.fish" } };
-    const char *word = args->n_words == 1 ? args->words[0] : "", *path = NULL;
+    const char *word = args->n_words == 1 ? args->words[0] : "";
     KilnError err = { 0 };
+    char path[16];
 
-    for (size_t i = 0; i < KILN_COUNT(shells); i++)
-        if (strcmp(word, shells[i][0]) == 0)
-            path = shells[i][1];
+    snprintf(path, sizeof(path), "kiln.%s", word);
     for (const KilnShippedFile *script = kiln_shell_scripts; script->path != NULL; script++)
-        if (path != NULL && strcmp(script->path, path) == 0) {
+        if (strcmp(script->path, strcmp(word, "zsh") == 0 ? "_kiln" : path) == 0) {
             fputs(script->text, stdout);
             return 0;
         }

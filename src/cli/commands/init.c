@@ -13,12 +13,24 @@
 #include "kiln/run.h"
 #include "registry/config_schema.h"
 
-/* Everything is written to this folder first. */
-#define STAGE ".kiln-init-XXXXXX"
-
 /* The entries of the project's folder, in the order in which they are moved there: conf/ last,
  * since it makes a folder a project. */
-static const char *const tops[] = { ".gitignore", "README.md", "conf" };
+static const struct {
+    const char *name, *purpose;
+} tops[] = {
+    { ".gitignore", "leaves outputs/ and multirun/ out of git" },
+    { "README.md", "commands to begin with" },
+    { "conf", "config.yaml, model/mine.yaml, experiment/example.yaml, and .schema/ for editors" },
+};
+enum { TOPS = KILN_COUNT(tops) };
+
+typedef struct Project {
+    const char *dir;
+    char *stage; /* a folder in it, to which everything is written first */
+    bool moved[TOPS];
+    KilnArena arena; /* of the paths */
+    KilnError *err;
+} Project;
 
 /* Whether the path exists, also as a broken link. */
 static bool exists(const char *path)
@@ -26,21 +38,22 @@ static bool exists(const char *path)
     return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Write `dir`/`name`, making folders as needed. */
-static KilnStatus write_below(const char *dir, const char *name, const char *text, size_t size,
-                              KilnError *err)
+/* NULL when memory is out. */
+static const char *path_in(Project *project, const char *dir, const char *name)
 {
-    char *path = kiln_path_join(dir, name);
-    KilnStatus status = path != NULL ? kiln_dir_make_parent(path, err)
-                                     : kiln_error_nomem(err, strlen(name));
-
-    if (status >= 0)
-        status = kiln_file_write(path, text, size, err);
-    free(path);
-    return status;
+    return strcmp(dir, ".") == 0 ? name : kiln_arena_printf(&project->arena, "%s/%s", dir, name);
 }
 
-static KilnStatus write_templates(const char *stage, KilnError *err)
+static KilnStatus write_file(Project *project, const char *name, const char *text, size_t size)
+{
+    const char *path = path_in(project, project->stage, name);
+    KilnStatus status = path != NULL ? kiln_dir_make_parent(path, project->err)
+                                     : kiln_error_nomem(project->err, strlen(name));
+
+    return status >= 0 ? kiln_file_write(path, text, size, project->err) : status;
+}
+
+static KilnStatus write_templates(Project *project)
 {
     KilnStatus status = KILN_OK;
 
@@ -48,194 +61,157 @@ static KilnStatus write_templates(const char *stage, KilnError *err)
         const KilnShippedFile *file = &kiln_init_files[i];
         const char *name = strcmp(file->path, "gitignore") == 0 ? ".gitignore" : file->path;
 
-        status = write_below(stage, name, file->text, file->size, err);
+        status = write_file(project, name, file->text, file->size);
     }
     return status;
 }
 
-static KilnStatus write_schema(const KilnComposeRequest *request, const char *stage,
-                               const char *group, KilnError *err)
+static KilnStatus write_schema(Project *project, const KilnComposeRequest *request,
+                               const char *group)
 {
-    KilnText name = { 0 };
+    const char *name = kiln_arena_printf(&project->arena, "conf/.schema/%s.json",
+                                         group[0] != '\0' ? group : "config");
     char *json = NULL;
-    KilnStatus status = kiln_group_schema(request, group, &json, err);
+    KilnStatus status = name != NULL ? kiln_group_schema(request, group, &json, project->err)
+                                     : kiln_error_nomem(project->err, strlen(group));
 
-    kiln_text_printf(&name, "conf/.schema/%s.json", group[0] != '\0' ? group : "config");
-    if (status >= 0 && name.failed)
-        status = kiln_error_nomem(err, 0);
     if (status >= 0)
-        status = write_below(stage, name.data, json, strlen(json), err);
-    kiln_text_release(&name);
+        status = write_file(project, name, json, strlen(json));
     free(json);
     return status;
 }
 
 /* Write a schema for each group of the new conf/ and of the built-in one. */
-static KilnStatus write_schemas(const KilnRegistry *registry, const char *stage, KilnError *err)
+static KilnStatus write_schemas(Project *project, const KilnRegistry *registry)
 {
-    char *conf = kiln_path_join(stage, "conf");
-    KilnComposeRequest request = { .config_path = conf,
+    KilnComposeRequest request = { .config_path = path_in(project, project->stage, "conf"),
                                    .registry = registry,
                                    .sections = kiln_run_sections() };
     char **groups = NULL;
     size_t count = 0;
-    KilnStatus status = conf != NULL ? KILN_OK : kiln_error_nomem(err, strlen(stage));
+    KilnStatus status = request.config_path != NULL ? write_schema(project, &request, "")
+                                                    : kiln_error_nomem(project->err, 0);
 
     if (status >= 0)
-        status = write_schema(&request, stage, "", err);
-    if (status >= 0)
-        status = kiln_compose_options(&request, "", true, &groups, &count, err);
+        status = kiln_compose_options(&request, "", true, &groups, &count, project->err);
     for (size_t i = 0; i < count && status >= 0; i++)
         if (strcmp(groups[i], "kiln") != 0)
-            status = write_schema(&request, stage, groups[i], err);
+            status = write_schema(project, &request, groups[i]);
     kiln_names_free(groups, count);
-    free(conf);
     return status;
 }
 
-/* ---- Moving it into place --------------------------------------------------------------- */
-
-/* Move stage/name to dir/name unless that exists. */
-static KilnStatus move_top(const char *stage, const char *dir, const char *name, bool *ret_moved,
-                           KilnError *err)
+/* Move what was written into place, unless it exists there; on failure move nothing. */
+static KilnStatus move_all(Project *project)
 {
-    char *from = kiln_path_join(stage, name), *to = kiln_path_join(dir, name);
     KilnStatus status = KILN_OK;
 
-    if (from == NULL || to == NULL) {
-        status = kiln_error_nomem(err, strlen(name));
-    } else if (!exists(to)) {
-        if (rename(from, to) == 0)
-            *ret_moved = true;
+    for (size_t i = 0; i < TOPS && status >= 0; i++) {
+        const char *from = path_in(project, project->stage, tops[i].name);
+        const char *to = path_in(project, project->dir, tops[i].name);
+
+        if (from == NULL || to == NULL)
+            status = kiln_error_nomem(project->err, strlen(project->dir));
+        else if (!exists(to) && rename(from, to) != 0)
+            status = kiln_error_errno(project->err, to);
         else
-            status = kiln_error_errno(err, to);
+            project->moved[i] = !exists(from);
     }
-    free(from);
-    free(to);
-    return status;
-}
-
-static void undo(const char *dir, const bool *moved)
-{
-    for (size_t i = 0; i < KILN_COUNT(tops); i++) {
-        char *path = moved[i] ? kiln_path_join(dir, tops[i]) : NULL;
-
-        if (path != NULL && kiln_path_remove(path, NULL) < 0)
-            fprintf(stderr, "init: %s could not be removed again\n", path);
-        free(path);
-    }
-}
-
-static KilnStatus move_all(const char *stage, const char *dir, bool *moved, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < KILN_COUNT(tops) && status >= 0; i++)
-        status = move_top(stage, dir, tops[i], &moved[i], err);
     /* Somebody made it in the meantime. */
-    if (status >= 0 && !moved[KILN_COUNT(tops) - 1])
-        status = kiln_error_set(err, KILN_E_IO, "%s: there is a conf/ already", dir);
-    if (status < 0)
-        undo(dir, moved);
+    if (status >= 0 && !project->moved[TOPS - 1])
+        status = kiln_error_set(project->err, KILN_E_IO, "%s: there is a conf/ already",
+                                project->dir);
+    for (size_t i = 0; i < TOPS && status < 0; i++) {
+        const char *path = path_in(project, project->dir, tops[i].name);
+
+        if (project->moved[i] && (path == NULL || kiln_path_remove(path, NULL) < 0))
+            fprintf(stderr, "init: %s could not be removed again\n", tops[i].name);
+    }
     return status;
 }
 
-static KilnStatus write_project(const KilnRegistry *registry, const char *dir, bool *moved,
-                                KilnError *err)
+static KilnStatus write_project(Project *project, const KilnRegistry *registry)
 {
-    char *stage = kiln_path_join(dir, STAGE);
-    KilnStatus status = stage != NULL ? KILN_OK : kiln_error_nomem(err, strlen(dir));
+    KilnStatus status;
 
-    if (status >= 0 && mkdtemp(stage) == NULL) {
-        status = kiln_error_errno(err, dir);
-        free(stage);
-        return status;
-    }
+    project->stage = kiln_arena_printf(&project->arena, "%s/.kiln-init-XXXXXX", project->dir);
+    if (project->stage == NULL)
+        return kiln_error_nomem(project->err, strlen(project->dir));
+    if (mkdtemp(project->stage) == NULL)
+        return kiln_error_errno(project->err, project->dir);
+    status = write_templates(project);
     if (status >= 0)
-        status = write_templates(stage, err);
+        status = write_schemas(project, registry);
     if (status >= 0)
-        status = write_schemas(registry, stage, err);
-    if (status >= 0)
-        status = move_all(stage, dir, moved, err);
-    if (stage != NULL && kiln_path_remove(stage, NULL) < 0)
-        fprintf(stderr, "init: %s could not be removed\n", stage);
-    free(stage);
+        status = move_all(project);
+    if (kiln_path_remove(project->stage, NULL) < 0)
+        fprintf(stderr, "init: %s could not be removed\n", project->stage);
     return status;
 }
 
 /* ---- The command --------------------------------------------------------------------------- */
 
-static const char *const purposes[] = {
-    [0] = "leaves outputs/ and multirun/ out of git",
-    [1] = "commands to begin with",
-    [2] = "config.yaml, model/mine.yaml, experiment/example.yaml, and .schema/ for editors",
-};
-
-static int report(const char *dir, const bool *moved)
+static KilnStatus report(Project *project)
 {
     KilnPage page = kiln_screen_page();
-    bool here = strcmp(dir, ".") == 0;
 
-    for (size_t i = 0; i < KILN_COUNT(tops); i++) {
-        char *path = kiln_path_join(dir, tops[i]);
+    for (size_t i = 0; i < TOPS; i++) {
+        const char *path = path_in(project, project->dir, tops[i].name);
 
-        kiln_text_printf(&page.text, "  %s %s", moved[i] ? "wrote" : "kept ",
-                         path != NULL ? path : tops[i]);
+        kiln_text_printf(&page.text, "  %s %s", project->moved[i] ? "wrote" : "kept ",
+                         path != NULL ? path : tops[i].name);
         kiln_page_beside(&page, 36, "%s",
-                         moved[i] ? purposes[i] : "was there already, left as it is");
-        free(path);
+                         project->moved[i] ? tops[i].purpose : "was there already, left as it is");
     }
     kiln_page_heading(&page, "next");
-    if (!here)
-        kiln_text_printf(&page.text, "  cd %s\n", dir);
+    if (strcmp(project->dir, ".") != 0)
+        kiln_text_printf(&page.text, "  cd %s\n", project->dir);
     kiln_page_pair(&page, 36, "train", "trains the default config");
     kiln_page_pair(&page, 36, "train experiment=example", "a recipe");
     kiln_page_pair(&page, 36, "train --help", "groups, values, flags");
     kiln_page_pair(&page, 36, "$EDITOR conf/config.yaml", "explains the rest");
-    return kiln_screen_print(&page);
+    return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(project->err, 0);
 }
 
-static KilnStatus init(const KilnArgs *args, const char *dir, bool *moved, KilnError *err)
+static KilnStatus make_project(Project *project, const KilnRegistry *registry)
 {
+    const char *dir = project->dir, *conf = path_in(project, dir, "conf");
     const bool is_new = !exists(dir);
-    char *conf = kiln_path_join(dir, "conf");
-    KilnRegistry *registry = NULL;
-    KilnStatus status = KILN_OK;
 
     if (conf == NULL)
-        status = kiln_error_nomem(err, strlen(dir));
-    else if (!is_new && !kiln_is_dir(dir))
-        status = kiln_error_set(err, KILN_E_IO, "%s: is a file; give a folder", dir);
-    else if (exists(conf))
-        status = kiln_error_set(err, KILN_E_IO,
-                                "%s: there is a conf/ already, nothing is overwritten; give "
-                                "another folder",
-                                dir);
-    free(conf);
+        return kiln_error_nomem(project->err, strlen(dir));
+    if (!is_new && !kiln_is_dir(dir))
+        return kiln_error_set(project->err, KILN_E_IO, "%s: is a file; give a folder", dir);
+    if (exists(conf))
+        return kiln_error_set(project->err, KILN_E_IO,
+                              "%s: there is a conf/ already, nothing is overwritten; give another "
+                              "folder",
+                              dir);
+    KilnStatus status = kiln_dir_make(dir, project->err);
     if (status >= 0)
-        status = kiln_command_registry(args, &registry);
-    if (status < 0)
-        return status;
-    status = kiln_dir_make(dir, err);
-    if (status >= 0)
-        status = write_project(registry, dir, moved, err);
+        status = write_project(project, registry);
     if (status < 0 && is_new)
         rmdir(dir); /* empty again */
-    kiln_registry_free(registry);
+    return status >= 0 ? report(project) : status;
+}
+
+static KilnStatus init(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
+                       KilnError *err)
+{
+    Project project = { .dir = args->words[0], .err = err };
+
+    (void)config;
+    (void)ctx;
+    if (args->n_words != 1)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "init takes one folder (`kiln init .` for this one), not %zu",
+                              args->n_words);
+    KilnStatus status = make_project(&project, registry);
+    kiln_arena_release(&project.arena);
     return status;
 }
 
 int kiln_command_init(KilnArgs *args)
 {
-    const char *dir = args->n_words == 1 ? args->words[0] : NULL;
-    bool moved[KILN_COUNT(tops)] = { false };
-    KilnError err = { 0 };
-    KilnStatus status = dir != NULL
-                            ? init(args, dir, moved, &err)
-                            : kiln_error_set(&err, KILN_E_USAGE,
-                                             "init takes one folder (`kiln init .` for this one), "
-                                             "not %zu",
-                                             args->n_words);
-
-    return status < 0 ? kiln_screen_result(args->command, status, &err) : report(dir, moved);
+    return kiln_command_run(args, false, init, NULL);
 }

@@ -4,7 +4,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/open_config.h"
-#include "cli/screen/screen.h"
 #include "registry/config_schema.h"
 
 static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
@@ -15,6 +14,9 @@ static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig
 
     (void)config;
     (void)ctx;
+    if (args->n_words > 1)
+        return kiln_error_set(err, KILN_E_USAGE, "schema takes one group, not %zu words",
+                              args->n_words);
     request.overrides = NULL; /* the word is a name */
     KilnStatus status = kiln_group_schema(&request, args->n_words > 0 ? args->words[0] : "", &json,
                                           err);
@@ -26,10 +28,5 @@ static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig
 
 int kiln_command_schema(KilnArgs *args)
 {
-    KilnError err = { 0 };
-
-    if (args->n_words < 2)
-        return kiln_command_run(args, false, print, NULL);
-    kiln_error_set(&err, KILN_E_USAGE, "schema takes one group, not %zu words", args->n_words);
-    return kiln_screen_result(args->command, err.status, &err);
+    return kiln_command_run(args, false, print, NULL);
 }

@@ -296,6 +296,10 @@ static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig
     KilnPage page = kiln_screen_page();
 
     (void)ctx;
+    if (args->n_words != 1)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "show takes one name (model/resnet, optimizer, trainer), not %zu",
+                              args->n_words);
     request.overrides = NULL;                     /* the word is a name */
     (void)!kiln_compose(&request, &config, NULL); /* help works without it */
     Show show = { .page = &page, .request = &request, .word = args->words[0], .config = config };
@@ -313,12 +317,5 @@ static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig
 
 int kiln_command_show(KilnArgs *args)
 {
-    KilnError err = { 0 };
-
-    if (args->n_words == 1)
-        return kiln_command_run(args, false, print, NULL);
-    kiln_error_set(&err, KILN_E_USAGE,
-                   "show takes one name (model/resnet, optimizer, trainer), not %zu",
-                   args->n_words);
-    return kiln_screen_result(args->command, err.status, &err);
+    return kiln_command_run(args, false, print, NULL);
 }

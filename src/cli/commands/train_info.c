@@ -9,11 +9,6 @@
 #include "config/provenance/info.h"
 #include "kiln/run.h"
 
-static bool wants(const KilnArgs *args, const char *what)
-{
-    return strcmp(args->info, what) == 0 || strcmp(args->info, "all") == 0;
-}
-
 static void heading(KilnText *text, const char *title)
 {
     kiln_text_printf(text, "%s%s\n\n", text->length > 0 ? "\n" : "", title);
@@ -37,53 +32,50 @@ static void append_plugins(const KilnArgs *args, const KilnRegistry *registry, K
     }
 }
 
-static KilnStatus append_config(const KilnConfig *config, KilnText *text, KilnError *err)
+static void append_config(const KilnConfig *config, KilnText *text)
 {
     char *yaml = NULL;
-    KilnStatus status = kiln_config_yaml(config, NULL, false, &yaml, err);
 
-    if (status >= 0) {
-        heading(text, "Config");
+    if (kiln_config_yaml(config, NULL, false, &yaml, NULL) >= 0)
         kiln_text_append(text, yaml);
-    }
+    else
+        text->failed = true;
     free(yaml);
-    return status;
 }
 
-static KilnStatus append_composed(const KilnArgs *args, const KilnConfig *config, KilnText *text,
-                                  KilnError *err)
-{
-    bool all = wants(args, "config");
-
-    if (all || wants(args, "searchpath")) {
-        heading(text, "Search path, first hit wins");
-        kiln_info_searchpath(config, text);
-    }
-    if (wants(args, "defaults-tree")) {
-        heading(text, "Defaults tree");
-        kiln_info_tree(config, text);
-    }
-    if (all || wants(args, "defaults")) {
-        heading(text, "Defaults list, in the order of merging: later ones win");
-        kiln_info_defaults(config, text);
-    }
-    return all ? append_config(config, text, err) : KILN_OK;
-}
+/* What --info prints of a config; `of_config`: --info config prints it, too. */
+static const struct {
+    const char *name, *title;
+    void (*append)(const KilnConfig *config, KilnText *text);
+    bool of_config;
+} parts[] = {
+    { "searchpath", "Search path, first hit wins", kiln_info_searchpath, true },
+    { "defaults-tree", "Defaults tree", kiln_info_tree, false },
+    { "defaults", "Defaults list, in the order of merging: later ones win", kiln_info_defaults,
+      true },
+    { "config", "Config", append_config, true },
+};
 
 int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry)
 {
     KilnConfig *config = NULL;
     KilnText text = { 0 };
     KilnError err = { 0 };
+    const bool all = strcmp(args->info, "all") == 0, whole = strcmp(args->info, "config") == 0;
     KilnStatus status = KILN_OK;
 
-    if (wants(args, "plugins"))
+    if (all || strcmp(args->info, "plugins") == 0)
         append_plugins(args, registry, &text);
-    if (strcmp(args->info, "plugins") != 0) {
+    if (strcmp(args->info, "plugins") != 0)
         status = kiln_command_compose(args, registry, false, &config);
-        if (status >= 0)
-            status = append_composed(args, config, &text, &err);
+    for (size_t i = 0; config != NULL && i < KILN_COUNT(parts); i++) {
+        if (!all && !(whole && parts[i].of_config) && strcmp(args->info, parts[i].name) != 0)
+            continue;
+        heading(&text, parts[i].title);
+        parts[i].append(config, &text);
     }
+    if (text.failed)
+        status = kiln_error_nomem(&err, text.length);
     if (!text.failed && text.length > 0)
         fputs(text.data, stdout);
     kiln_text_release(&text);

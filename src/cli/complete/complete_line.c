@@ -17,7 +17,6 @@ typedef struct Reader {
     size_t quote_at;    /* length of the word where the last quote opened */
     size_t break_at;    /* the same after the last break */
     size_t capacity;
-    bool failed;
 } Reader;
 
 static void end_word(Reader *reader, bool last)
@@ -26,14 +25,10 @@ static void end_word(Reader *reader, bool last)
 
     if (!reader->in_word && !last)
         return;
-    if (last || !reader->skip) {
-        reader->failed = !KILN_ARENA_RESERVE(reader->arena, line->words, reader->capacity,
-                                             line->count + 1);
-        if (!reader->failed)
-            line->words[line->count++] = kiln_arena_strndup(
-                reader->arena, reader->word.data != NULL ? reader->word.data : "",
-                reader->word.length);
-    }
+    if ((last || !reader->skip) &&
+        KILN_ARENA_RESERVE(reader->arena, line->words, reader->capacity, line->count + 1))
+        line->words[line->count++] = kiln_arena_strndup(
+            reader->arena, reader->word.data != NULL ? reader->word.data : "", reader->word.length);
     line->file = reader->skip;
     line->kept = line->quote != '\0' ? reader->quote_at : reader->break_at;
     if (last)
@@ -89,7 +84,7 @@ bool kiln_line_read(KilnArena *arena, KilnShell shell, const char *text, const c
 {
     Reader reader = { .arena = arena, .shell = shell, .breaks = breaks };
 
-    for (const char *p = text; *p != '\0' && !reader.failed; p++) {
+    for (const char *p = text; *p != '\0'; p++) {
         if (*p == '\\' && escapes(&reader, p[1])) {
             reader.in_word = true;
             if (p[1] != '\0')
@@ -103,10 +98,9 @@ bool kiln_line_read(KilnArena *arena, KilnShell shell, const char *text, const c
         }
     }
     end_word(&reader, true);
-    bool done = !reader.failed && !reader.word.failed;
+    const bool done = !arena->failed && !reader.word.failed;
     kiln_text_release(&reader.word);
-    if (done)
-        *ret = reader.line;
+    *ret = reader.line;
     return done;
 }
 
