@@ -64,3 +64,16 @@ int kiln_utf8_width(uint32_t character)
         return 0;
     return is_in(wide, KILN_COUNT(wide), character) ? 2 : 1;
 }
+
+int kiln_utf8_columns(const char *text, size_t n)
+{
+    int columns = 0;
+
+    for (size_t at = 0; at < n;) {
+        uint32_t character;
+
+        at += kiln_utf8_next(text + at, n - at, &character);
+        columns += kiln_utf8_width(character);
+    }
+    return columns;
+}

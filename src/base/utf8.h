@@ -10,5 +10,7 @@ size_t kiln_utf8_next(const char *text, size_t n, uint32_t *ret);
 /* Columns on a screen: 2 for East Asian wide characters and emoji, 0 for those that
  * join the one before, else 1. */
 int kiln_utf8_width(uint32_t character);
+/* Columns of `n` bytes of text. */
+int kiln_utf8_columns(const char *text, size_t n);
 
 #endif

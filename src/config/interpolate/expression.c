@@ -1,15 +1,17 @@
 /* Evaluates ${eval:...} while it reads it, with Python's precedence. expression_math.c computes. */
 #include "config/interpolate/expression.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/parse.h"
 #include "base/text.h"
 #include "config/interpolate/interpolate.h"
 #include "config/composed.h"
+#include "config/provenance/source_snippet.h"
 #include "config/sweep/sweep_value.h"
 #include "config/yaml/scalar.h"
+
+enum { SHOWN = 90 }; /* columns of a long expression that a message shows */
 
 static const KilnExprValue null_value = { .type = KILN_SCALAR_NULL };
 
@@ -17,43 +19,34 @@ static KilnExprValue parse(KilnExpression *expression, int precedence, bool coun
 
 /* ---- Messages ---------------------------------------------------------------------- */
 
-/* How much of a long expression a message shows. */
-enum { SHOWN_BEFORE = 48, SHOWN = 88 };
-
-static bool is_continuation(char c)
+/* A failure that has its message. */
+static KilnExprValue failed(KilnExpression *expression, KilnStatus status)
 {
-    return ((unsigned char)c & 0xc0) == 0x80; /* of a UTF-8 character */
+    expression->status = status;
+    return null_value;
 }
 
 KilnExprValue kiln_expression_fail(KilnExpression *expression, size_t at, KilnStatus status,
                                    const char *format, ...)
 {
-    const char *text = expression->text;
-    size_t start = at > SHOWN_BEFORE ? at - SHOWN_BEFORE : 0, end = start;
-    KilnText shown = { 0 }, caret = { 0 };
-    char message[512];
+    char *line = kiln_arena_strdup(expression->around->maker.arena, expression->text);
+    KilnText text = { 0 };
     va_list args;
 
     if (expression->status < 0)
         return null_value;
+    if (line == NULL)
+        return failed(expression, kiln_error_nomem(expression->err, 1));
+    for (char *p = line; (p = strpbrk(p, "\r\n")) != NULL;)
+        *p = ' ';
     va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
+    kiln_text_vprintf(&text, format, args);
     va_end(args);
-    while (is_continuation(text[start]))
-        start++;
-    for (; text[end] != '\0'; end++) {
-        if (end >= start + SHOWN && !is_continuation(text[end]))
-            break;
-        kiln_text_char(&shown, (unsigned char)text[end] < ' ' ? ' ' : text[end]);
-        if (end < at && !is_continuation(text[end]))
-            kiln_text_char(&caret, ' ');
-    }
-    expression->status = kiln_error_set(
-        expression->err, status, "%s\n  %s%s%s\n  %s%s^", message, start > 0 ? "..." : "",
-        shown.data != NULL ? shown.data : "", text[end] != '\0' ? "..." : "",
-        start > 0 ? "   " : "", caret.data != NULL ? caret.data : "");
-    kiln_text_release(&shown);
-    kiln_text_release(&caret);
+    kiln_text_append(&text, "\n  ");
+    kiln_snippet_draw(&text, "  ", line, strlen(line), at, at, SHOWN, false);
+    expression->status = kiln_error_set(expression->err, status, "%.*s", (int)text.length - 1,
+                                        text.data != NULL ? text.data : "");
+    kiln_text_release(&text);
     return null_value;
 }
 
@@ -62,13 +55,6 @@ static KilnExprValue syntax_error(KilnExpression *expression, const char *what)
     return kiln_expression_fail(
         expression, expression->at, KILN_E_SYNTAX, "%s%s", what,
         expression->text[expression->at] == '\0' ? ", but the expression ends" : "");
-}
-
-/* A failure that has its message. */
-static KilnExprValue failed(KilnExpression *expression, KilnStatus status)
-{
-    expression->status = status;
-    return null_value;
 }
 
 /* Does what stands at `at` count? */

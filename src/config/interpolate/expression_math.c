@@ -69,11 +69,12 @@ static long double power_of_ints(long double base, long double exponent)
     return result;
 }
 
-/* // and %, rounded down: the remainder has the divisor's sign. */
-static long double divide(long double a, long double b, bool want_remainder)
+/* // and %, rounded down: the remainder has the divisor's sign. Python divides `floats` so. */
+static long double divide(long double a, long double b, bool want_remainder, bool floats)
 {
-    long double remainder = fmodl(a, b), quotient = (a - remainder) / b;
+    long double remainder = fmodl(a, b), quotient = a - remainder;
 
+    quotient = floats ? (double)quotient / (double)b : quotient / b;
     if (remainder != 0 && (remainder < 0) != (b < 0)) {
         remainder += b;
         quotient -= 1;
@@ -96,7 +97,7 @@ static long double compute_ints(const char *sign, long double a, long double b)
     case '*':
         return sign[1] == '*' ? power_of_ints(a, b) : a * b;
     default: /* // and % */
-        return divide(a, b, *sign == '%');
+        return divide(a, b, *sign == '%', false);
     }
 }
 
@@ -110,7 +111,7 @@ static double compute_floats(const char *sign, double a, double b)
     case '*':
         return sign[1] == '*' ? pow(a, b) : a * b;
     default:
-        return strcmp(sign, "/") == 0 ? a / b : (double)divide(a, b, *sign == '%');
+        return strcmp(sign, "/") == 0 ? a / b : (double)divide(a, b, *sign == '%', true);
     }
 }
 
@@ -128,7 +129,9 @@ static KilnExprValue run_arithmetic(KilnExpression *expression, const KilnExprCa
         return kiln_expression_fail(expression, call->at, KILN_E_RANGE, "division by zero");
     if (is_int(a) && is_int(b) && strcmp(sign, "/") != 0 && !(power && b->number < 0))
         return of(KILN_SCALAR_INT, compute_ints(sign, a->number, b->number));
-    result = compute_floats(sign, (double)a->number, (double)b->number);
+    result = is_int(a) && is_int(b) && !power
+                 ? (double)(a->number / b->number)
+                 : compute_floats(sign, (double)a->number, (double)b->number);
     if (isnan(result) && isfinite(a->number) && isfinite(b->number))
         return kiln_expression_fail(expression, call->at, KILN_E_RANGE,
                                     "a negative number to the power of a fraction is no real "
@@ -225,7 +228,7 @@ static long double round_number(long double number, long double digits)
     if (digits < -300)
         return copysignl(0, number);
     if (digits <= 0) {
-        long double unit = powl(10, -digits), rest = divide(number, unit, true);
+        long double unit = powl(10, -digits), rest = divide(number, unit, true, false);
         long double down = (number - rest) / unit;
 
         down += rest > unit / 2 || (rest == unit / 2 && fmodl(down, 2) != 0);

@@ -34,19 +34,6 @@ void kiln_origin_comment_add(KilnText *text, const KilnConfig *config,
     }
 }
 
-static int columns_of(const char *line, size_t n)
-{
-    int width = 0;
-
-    for (size_t at = 0; at < n;) {
-        uint32_t c;
-
-        at += kiln_utf8_next(line + at, n - at, &c);
-        width += kiln_utf8_width(c);
-    }
-    return width;
-}
-
 /* The widest line with a comment that may move the column of the comments. */
 static int comment_column(const char *text)
 {
@@ -54,7 +41,7 @@ static int comment_column(const char *text)
 
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
         const size_t n = strcspn(line, "\1\n");
-        const int width = line[n] == separator ? columns_of(line, n) : 0;
+        const int width = line[n] == separator ? kiln_utf8_columns(line, n) : 0;
 
         if (width <= MAX_WIDTH && width > column)
             column = width;
@@ -70,7 +57,7 @@ void kiln_origin_comments_align(KilnText *text)
 
     while (*line != '\0') {
         const size_t n = strcspn(line, "\1\n");
-        const int width = columns_of(line, n);
+        const int width = kiln_utf8_columns(line, n);
 
         kiln_text_append_n(&aligned, line, n);
         if (line[n] == separator)

@@ -78,19 +78,70 @@ static bool find_line(const KilnOrigin *origin, KilnText *ret)
 
 /* ---- Drawing --------------------------------------------------------------------------- */
 
-typedef struct Drawing {
-    const char *line;
-    size_t size;
-    int at, end;  /* screen columns of what is underlined, from 0 */
-    int total;    /* of the whole line */
-    int from, to; /* the part that is shown */
-} Drawing;
-
-/* Advance *at over a character; its columns when it begins in column `column`. */
-static int next_width(const Drawing *drawing, size_t *at, int column, uint32_t *ret)
+/* Append text as a terminal can show it: no tabs, and no control sequences. */
+static void append_clean(KilnText *text, const char *line, size_t size)
 {
-    *at += kiln_utf8_next(drawing->line + *at, drawing->size - *at, ret);
-    return *ret == '\t' ? TAB - column % TAB : kiln_utf8_width(*ret);
+    for (size_t n; size > 0; line += n, size -= n) {
+        uint32_t c;
+
+        n = kiln_utf8_next(line, size, &c);
+        if (c == '\t')
+            kiln_text_printf(text, "%*s", TAB - kiln_utf8_columns(text->data, text->length) % TAB,
+                             "");
+        else if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+            kiln_text_char(text, '?');
+        else if (n == 1 && c >= 0x80)
+            kiln_text_append(text, "\xef\xbf\xbd");
+        else
+            kiln_text_append_n(text, line, n);
+    }
+}
+
+/* Append the columns from `left` to `right`; half of a double-width character becomes blank. */
+static void append_columns(KilnText *text, const KilnText *line, int left, int right)
+{
+    int column = 0, drawn = left;
+
+    for (size_t at = 0, n; at < line->length; at += n) {
+        uint32_t c;
+
+        n = kiln_utf8_next(line->data + at, line->length - at, &c);
+        const int next = column + kiln_utf8_width(c);
+        if (next > right)
+            break;
+        if (column >= left) {
+            kiln_text_printf(text, "%*s%.*s", column - drawn, "", (int)n, line->data + at);
+            drawn = next;
+        }
+        column = next;
+    }
+}
+
+void kiln_snippet_draw(KilnText *text, const char *gutter, const char *line, size_t size,
+                       size_t start, size_t end, int width, bool colour)
+{
+    KilnText clean = { 0 };
+
+    append_clean(&clean, line, start);
+    const int at = kiln_utf8_columns(clean.data, clean.length);
+    append_clean(&clean, line + start, end - start);
+    const int stop = kiln_utf8_columns(clean.data, clean.length);
+    append_clean(&clean, line + end, size - end);
+    const int total = kiln_utf8_columns(clean.data, clean.length);
+    int left = total > width && at > width / 2 ? at - width / 3 : 0;
+    if (left > 0 && left > total - width)
+        left = total - width;
+    const bool more = total > left + width;
+    const int right = more ? left + width - 3 : total;
+
+    kiln_text_append(text, left > 0 ? "..." : "");
+    append_columns(text, &clean, left > 0 ? left + 3 : 0, right);
+    kiln_text_printf(text, "%s\n%s%*s%s^", more ? "..." : "", gutter, at - left, "",
+                     colour ? "\033[1;32m" : "");
+    for (int i = at + 1; i < stop && i < right; i++)
+        kiln_text_char(text, '~');
+    kiln_text_append(text, colour ? "\033[0m\n" : "\n");
+    kiln_text_release(&clean);
 }
 
 /* Byte offset of the n-th character (from 0), at most the line's end. */
@@ -104,101 +155,22 @@ static size_t offset_of(const char *line, size_t size, int n)
     return at;
 }
 
-/* Screen columns of the first `bytes` bytes. */
-static int columns_of(const Drawing *drawing, size_t bytes)
-{
-    int column = 0;
-
-    for (size_t at = 0; at < drawing->size && at < bytes;) {
-        uint32_t c;
-
-        column += next_width(drawing, &at, column, &c);
-    }
-    return column;
-}
-
-/* Select the part of a long line around the caret. */
-static void select_part(Drawing *drawing, int room)
-{
-    drawing->from = 0;
-    drawing->to = drawing->total;
-    if (drawing->total <= room)
-        return;
-    if (drawing->at > room / 2)
-        drawing->from = drawing->at - room / 3;
-    if (drawing->from > drawing->total - room)
-        drawing->from = drawing->total - room;
-    drawing->to = drawing->from + room;
-}
-
-static void draw_character(KilnText *text, const char *bytes, size_t n, uint32_t c, int width)
-{
-    if (c == '\t')
-        kiln_text_printf(text, "%*s", width, "");
-    else if (c < 0x20 || (c >= 0x7f && c < 0xa0))
-        kiln_text_char(text, '?'); /* no control sequences for the terminal */
-    else if (n == 1 && c >= 0x80)
-        kiln_text_append(text, "\xef\xbf\xbd");
-    else
-        kiln_text_append_n(text, bytes, n);
-}
-
-static void draw_line(const Drawing *drawing, KilnText *text)
-{
-    int left = drawing->from > 0 ? drawing->from + 3 : 0;
-    int right = drawing->to < drawing->total ? drawing->to - 3 : drawing->to;
-    int column = 0, drawn = left;
-
-    kiln_text_append(text, left > 0 ? "..." : "");
-    for (size_t at = 0, next = 0; at < drawing->size; at = next) {
-        uint32_t c;
-        int width = next_width(drawing, &next, column, &c);
-
-        column += width;
-        if (column > right)
-            break;
-        if (column - width < left)
-            continue;
-        /* Half of a double-width character may be cut off. */
-        kiln_text_printf(text, "%*s", column - width - drawn, "");
-        draw_character(text, drawing->line + at, next - at, c, width);
-        drawn = column;
-    }
-    kiln_text_append(text, drawing->to < drawing->total ? "...\n" : "\n");
-}
-
-static void draw_caret(const Drawing *drawing, bool colour, KilnText *text)
-{
-    int right = drawing->to < drawing->total ? drawing->to - 3 : drawing->to;
-
-    kiln_text_printf(text, "%*s | %*s%s^", GUTTER - 3, "", drawing->at - drawing->from, "",
-                     colour ? "\033[1;32m" : "");
-    for (int i = drawing->at + 1; i < drawing->end && i < right; i++)
-        kiln_text_char(text, '~');
-    kiln_text_append(text, colour ? "\033[0m\n" : "\n");
-}
-
 static void draw(KilnText *text, const KilnOrigin *origin, const char *line, size_t size,
                  bool argument, int width, bool colour)
 {
-    Drawing drawing = { .line = line, .size = size };
     size_t start = offset_of(line, size, origin->column - 1);
     size_t end = argument ? kiln_token_argument(line, size, start)
                           : kiln_token_yaml(line, size, start);
-    int room = (width > NARROWEST ? width : NARROWEST) - GUTTER;
 
-    drawing.at = columns_of(&drawing, start);
-    drawing.end = columns_of(&drawing, end);
-    drawing.total = columns_of(&drawing, size);
-    if (drawing.end <= drawing.at)
-        drawing.end = drawing.at + 1;
-    select_part(&drawing, room);
     if (argument)
         kiln_text_printf(text, "%*s | ", GUTTER - 3, "");
     else
         kiln_text_printf(text, "%*d | ", GUTTER - 3, origin->line);
-    draw_line(&drawing, text);
-    draw_caret(&drawing, colour, text);
+    kiln_snippet_draw(text, "      | ", line, size, start,
+                      end < start  ? start
+                      : end < size ? end
+                                   : size,
+                      (width > NARROWEST ? width : NARROWEST) - GUTTER, colour);
 }
 
 void kiln_source_snippet_write(KilnText *text, const KilnOrigin *origin, int width, bool colour)

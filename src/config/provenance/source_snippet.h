@@ -4,6 +4,10 @@
 
 #include "base/text.h"
 
+/* Append a line of text, cut to `width` columns around the byte `start`, and below it, after
+ * `gutter`, a caret under that byte and ~ up to the byte `end`. */
+void kiln_snippet_draw(KilnText *text, const char *gutter, const char *line, size_t size,
+                       size_t start, size_t end, int width, bool colour);
 /* Append
  *
  *        3 | lr: fast
