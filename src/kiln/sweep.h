@@ -5,12 +5,28 @@
 
 #include "kiln/config.h"
 
-/* The values of one override of a sweep. */
+/* ---- The search space -------------------------------------------------------------- */
+
+/* The values of an axis. Bits: KilnSweeperOps.axes has several. */
+typedef enum KilnAxisKind {
+    KILN_AXIS_CHOICE = 1 << 0, /* in no order: a,b choice() glob(); or the only one */
+    KILN_AXIS_RANGE = 1 << 1,  /* evenly spaced numbers: range() */
+    KILN_AXIS_FLOAT = 1 << 2,  /* interval() */
+    KILN_AXIS_INT = 1 << 3     /* int(interval()) */
+} KilnAxisKind;
+
+/* A parameter of the search space: the values of one override. */
 typedef struct KilnAxis {
-    const char *key;              /* "lr", "+model.depth", "db@src": the text before = */
-    const char *const *overrides; /* whole arguments of single runs: "lr=0.1", "lr=0.01" */
-    size_t count;                 /* 1 for an override with one value */
-    size_t zipped;                /* axes with the same number, not 0, vary together */
+    const char *key; /* "lr", "+model.depth", "db@src": the text before = */
+    KilnAxisKind kind;
+    const char *const *overrides; /* CHOICE, RANGE: whole arguments of single runs, "lr=0.1" */
+    size_t count;                 /* of `overrides`; 1 for an override with one value */
+    double low, high;        /* RANGE: the first and the last value. FLOAT, INT: the smallest and
+                              * the largest, both included */
+    bool log;                /* FLOAT, INT: tag(log,...), a logarithmic scale; low is above 0 */
+    const char *const *tags; /* tag(TAG,...); NULL-terminated; NULL: none */
+    size_t leader; /* the first axis that varies together with this one, by zip(); the index of the
+                    * axis itself if none does */
 } KilnAxis;
 
 /* All axes of a sweep, in the order of the arguments. */
@@ -19,15 +35,54 @@ typedef struct KilnSpace {
     size_t count;
 } KilnSpace;
 
-/* ---- Sweepers: which points of the space become jobs ---------------------------- */
+/* The value of an axis at a point of the space. */
+typedef union KilnAxisValue {
+    size_t index;  /* CHOICE, RANGE: of the override */
+    double number; /* FLOAT, INT */
+} KilnAxisValue;
 
+/* The value at `u` of [0, 1) on the axis: all values, or on a logarithmic scale all magnitudes,
+ * have equal shares of [0, 1). An axis without values has index 0. */
+KILN_API KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u);
+
+/* ---- Sweepers: which points of the space become jobs -------------------------------- */
+
+/* A job as a sweeper sees it. */
+typedef struct KilnTrial {
+    const KilnAxisValue *point; /* by axis */
+} KilnTrial;
+
+/* What a sweeper knows. Borrowed for a call. */
+typedef struct KilnHistory {
+    const KilnSpace *space;
+    const KilnTrial *trials; /* in the order in which they were asked for */
+    size_t count;
+} KilnHistory;
+
+typedef enum KilnAdvice {
+    KILN_ADVICE_TRIAL, /* start a trial */
+    KILN_ADVICE_DONE   /* nothing is left to start */
+} KilnAdvice;
+
+/* The answer of ask(). */
+typedef struct KilnSuggestion {
+    KilnAdvice advice;
+    KilnAxisValue *point; /* of the new trial, by axis, zeroed: to be filled in. An axis with
+                           * another leader gets the leader's value. */
+} KilnSuggestion;
+
+/* A sweeper's answers depend on its options and on the history alone: then a sweep with one job at
+ * a time has the same points in every run, and after a resume. */
 struct KilnSweeperOps {
-    /* The number of jobs; SIZE_MAX if it is too large to count. */
+    /* The kinds of axes that it searches, KilnAxisKind bits. Others are refused; an axis with one
+     * value is always accepted. */
+    unsigned axes;
+    /* The number of trials; SIZE_MAX if it is too large to count. What ask() answers depends on
+     * history->count alone. */
     size_t (*count)(const KilnInstance *self, const KilnSpace *space);
-    /* The point of job `job` (below count): choice[i] is the index of axis i's value. The same job
-     * always has the same point. */
-    KilnStatus (*point)(const KilnInstance *self, const KilnSpace *space, size_t job,
-                        size_t *choice, KilnError *err);
+    /* Suggest what to start next. */
+    KilnStatus (*ask)(KilnInstance *self, const KilnHistory *history, KilnSuggestion *ret,
+                      KilnError *err);
 };
 
 /* ---- Launchers: where and how jobs run ------------------------------------------- */

@@ -119,9 +119,10 @@ static void check_options(KilnCheck *check, const KilnOptionsScope *scope, const
     kiln_document_release(&document);
 }
 
-/* Check the options of `component`: `map` (NULL: only defaults), which `written` refers to. */
+/* Check the options of `component`: `map` (NULL: only defaults), which `written` refers to. `open`:
+ * the mapping has other keys, too. */
 static void check_own(KilnCheck *check, const KilnConfigNode *map, const char *key,
-                      const KilnConfigNode *written, const KilnComponent *component)
+                      const KilnConfigNode *written, const KilnComponent *component, bool open)
 {
     char name[256];
     KilnError err;
@@ -134,11 +135,14 @@ static void check_own(KilnCheck *check, const KilnConfigNode *map, const char *k
     }
     snprintf(name, sizeof(name), "%s/%s", kiln_kind_name(component->kind), component->name);
     check->depth++;
-    check_options(
-        check,
-        &(KilnOptionsScope) {
-            .fields = component->fields, .map = map, .missing = map, .name = name, .target = true },
-        key, written, component);
+    check_options(check,
+                  &(KilnOptionsScope) { .fields = component->fields,
+                                        .map = map,
+                                        .missing = map,
+                                        .name = name,
+                                        .open = open,
+                                        .target = true },
+                  key, written, component);
     check->depth--;
 }
 
@@ -181,7 +185,7 @@ static void check_component(KilnCheck *check, KilnKind kind, const char *key,
     if (component == NULL || (map && visit == SIZE_MAX))
         return;
     const char *own = map ? kiln_node_path(check->config, value) : "";
-    check_own(check, map ? value : NULL, own[0] != '\0' ? own : key, written, component);
+    check_own(check, map ? value : NULL, own[0] != '\0' ? own : key, written, component, false);
     if (map)
         check->visits[visit].open = false;
 }
@@ -236,6 +240,18 @@ const char *kiln_check_elsewhere(const KilnCheck *check, const char *name)
 
 /* ---- The tree ----------------------------------------------------------------------- */
 
+/* A section with the option _target_ has the options of the component that it names, too. */
+static void check_named_component(KilnCheck *check, const KilnSection *section,
+                                  const KilnConfigNode *map)
+{
+    const KilnComponent *component = NULL;
+
+    if (map != NULL && kiln_table_find(section->fields, KILN_TARGET_KEY) != NULL &&
+        kiln_node_component(check->config, check->registry, map, KILN_KIND_ANY, &component, NULL) >=
+            0)
+        check_own(check, map, section->key, map, component, true);
+}
+
 static void check_section(KilnCheck *check, const KilnSection *section)
 {
     const KilnConfigNode *node = NULL;
@@ -259,6 +275,7 @@ static void check_section(KilnCheck *check, const KilnSection *section)
                                         .name = section->key,
                                         .open = section->open },
                   section->key, node, NULL);
+    check_named_component(check, section, node);
 }
 
 static bool is_hidden(const KilnSection *sections, const char *key)

@@ -25,19 +25,20 @@ typedef struct Walk {
 
 /* ---- Which mapping has which defaults layer ----------------------------------- */
 
-static KilnDefaultsLayer *find_layer(const KilnOptionDefaults *defaults, const KilnConfigNode *map)
+static KilnDefaultsLayer *find_layer(const KilnOptionDefaults *defaults, const KilnConfigNode *map,
+                                     bool section)
 {
     for (size_t i = 0; i < defaults->count; i++)
-        if (defaults->layers[i].map == map)
+        if (defaults->layers[i].map == map && defaults->layers[i].section == section)
             return &defaults->layers[i];
     return NULL;
 }
 
 /* The mapping's layer, perhaps a new one; NULL when memory is out. */
-static KilnDefaultsLayer *open_layer(Walk *walk, const KilnConfigNode *map)
+static KilnDefaultsLayer *open_layer(Walk *walk, const KilnConfigNode *map, bool section)
 {
     KilnOptionDefaults *defaults = walk->defaults;
-    KilnDefaultsLayer *layer = find_layer(defaults, map);
+    KilnDefaultsLayer *layer = find_layer(defaults, map, section);
 
     if (layer != NULL)
         return layer;
@@ -45,7 +46,7 @@ static KilnDefaultsLayer *open_layer(Walk *walk, const KilnConfigNode *map)
         kiln_error_nomem(&walk->err, sizeof(*layer));
         return NULL;
     }
-    defaults->layers[defaults->count] = (KilnDefaultsLayer) { .map = map };
+    defaults->layers[defaults->count] = (KilnDefaultsLayer) { .map = map, .section = section };
     return &defaults->layers[defaults->count++];
 }
 
@@ -166,9 +167,11 @@ static void remove_defaults(KilnConfigNode *map, const char *source)
 /* The table of `map`: its own, or that of the struct that it is in. */
 static const KilnField *table_of(const KilnOptionDefaults *defaults, const KilnConfigNode *map)
 {
-    const KilnDefaultsLayer *layer = find_layer(defaults, map);
+    const KilnDefaultsLayer *layer = find_layer(defaults, map, false);
     const KilnConfigNode *parent = map->parent;
 
+    if (layer == NULL)
+        layer = find_layer(defaults, map, true);
     if (layer != NULL || parent == NULL)
         return layer != NULL ? layer->fields : NULL;
     bool item = parent->kind == KILN_NODE_LIST;
@@ -195,17 +198,17 @@ const KilnField *kiln_option_defaults_renamed(const KilnOptionDefaults *defaults
 
 /* ---- Walking ------------------------------------------------------------------------ */
 
-static bool apply_table(Walk *walk, KilnConfigNode *map, const void *owner, const char *source,
-                        const KilnField *fields)
+static bool apply_table(Walk *walk, KilnConfigNode *map, bool section, const void *owner,
+                        const char *source, const KilnField *fields)
 {
-    KilnDefaultsLayer *layer = open_layer(walk, map);
+    KilnDefaultsLayer *layer = open_layer(walk, map, section);
 
     if (layer == NULL)
         return false;
     bool fresh = layer->source == NULL || layer->owner != owner;
     if (fresh && layer->source != NULL)
         remove_defaults(map, layer->source);
-    *layer = (KilnDefaultsLayer) { map, owner, source, fields, walk->defaults->pass };
+    *layer = (KilnDefaultsLayer) { map, section, owner, source, fields, walk->defaults->pass };
     KilnStatus status = kiln_rename_options(walk->config, map, fields, walk->errors);
     if (status < 0)
         walk->status = status;
@@ -216,7 +219,7 @@ static bool apply_table(Walk *walk, KilnConfigNode *map, const void *owner, cons
 
 static void remember_unknown(Walk *walk, const KilnConfigNode *map, KilnError *err)
 {
-    KilnDefaultsLayer *layer = open_layer(walk, map);
+    KilnDefaultsLayer *layer = open_layer(walk, map, false);
 
     if (layer != NULL)
         layer->pass = walk->defaults->pass; /* once in a pass */
@@ -247,7 +250,7 @@ static void apply_component(Walk *walk, KilnConfigNode *map, KilnKind kind, int 
                                            kiln_kind_name(component->kind), component->name);
     if (source == NULL)
         kiln_error_nomem(&walk->err, 64);
-    else if (apply_table(walk, map, component, source, component->fields))
+    else if (apply_table(walk, map, false, component, source, component->fields))
         walk_fields(walk, map, component->fields, depth + 1);
 }
 
@@ -317,7 +320,7 @@ static void walk_fields(Walk *walk, KilnConfigNode *map, const KilnField *fields
 static void walk_rest(Walk *walk, KilnConfigNode *node)
 {
     if (kiln_node_get(node, KILN_TARGET_KEY) != NULL) {
-        const KilnDefaultsLayer *layer = find_layer(walk->defaults, node);
+        const KilnDefaultsLayer *layer = find_layer(walk->defaults, node, false);
 
         if (layer == NULL || layer->pass != walk->defaults->pass)
             apply_component(walk, node, KILN_KIND_ANY, 0);
@@ -361,7 +364,7 @@ static void walk_section(Walk *walk, const KilnSection *section)
         return;
     }
     KilnConfigNode *map = section_map(walk, section, source);
-    if (map != NULL && apply_table(walk, map, section, source, section->fields) &&
+    if (map != NULL && apply_table(walk, map, true, section, source, section->fields) &&
         walk->defaults->registry != NULL)
         walk_fields(walk, map, section->fields, 0);
 }

@@ -4,9 +4,11 @@
 
 #include "config/tree/node.h"
 
-/* The table whose defaults a mapping has. */
+/* A table whose defaults a mapping has. The mapping of a section may name a component, too: then it
+ * has two. */
 typedef struct KilnDefaultsLayer {
     const KilnConfigNode *map;
+    bool section;       /* of a section, not of a component */
     const void *owner;  /* KilnComponent or KilnSection; NULL: unknown */
     const char *source; /* of the defaults' origin; NULL: it has none */
     const KilnField *fields;

@@ -187,21 +187,6 @@ static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnJobErrors *job_err
 
 /* ---- All ---------------------------------------------------------------------------- */
 
-static KilnStatus add_new_jobs(KilnSweep *sweep, KilnError *err)
-{
-    size_t n = sweep->arguments.space.count;
-    const char **overrides = calloc(n + 1, sizeof(*overrides));
-    KilnStatus status = overrides != NULL ? KILN_OK : kiln_error_nomem(err, n);
-
-    for (size_t i = 0; i < sweep->n_points && status >= 0; i++) {
-        status = kiln_sweep_point(sweep, i, overrides, err);
-        if (status >= 0 && kiln_jobs_claim(&sweep->jobs, overrides, n) == NULL)
-            status = kiln_error_nomem(err, n);
-    }
-    free(overrides);
-    return status;
-}
-
 typedef struct JobDir {
     const char *dir;
     size_t number;
@@ -241,7 +226,7 @@ static KilnStatus check_dirs(const KilnSweep *sweep, KilnJobErrors *job_errors, 
 
 KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
 {
-    KilnStatus status = add_new_jobs(sweep, err);
+    KilnStatus status = kiln_sweep_ask_all(sweep, err);
 
     if (status < 0)
         return status;

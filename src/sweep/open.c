@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/call.h"
 #include "base/system/file.h"
 #include "config/provenance/error_list.h"
 #include "registry/registry.h"
@@ -180,44 +179,6 @@ static KilnStatus read_options(KilnSweep *sweep, KilnError *err)
                        : status;
 }
 
-static KilnStatus count_points(KilnSweep *sweep, KilnError *err)
-{
-    const KilnSweeperOps *ops = kiln_instance_component(sweep->sweeper)->ops.sweeper;
-    size_t most = (size_t)sweep->options->max_jobs;
-
-    kiln_call_enter(sweep->sweeper, "count");
-    sweep->n_points = ops->count(sweep->sweeper, &sweep->arguments.space);
-    kiln_call_leave();
-    if (sweep->n_points <= most)
-        return KILN_OK;
-    if (sweep->n_points == SIZE_MAX)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "this sweep has more jobs than can be counted; %zu are allowed "
-                              "(kiln.sweep.max_jobs)",
-                              most);
-    return kiln_error_set(err, KILN_E_RANGE,
-                          "this sweep has %zu jobs, and %zu are allowed; if that many are meant, "
-                          "add kiln.sweep.max_jobs=%zu",
-                          sweep->n_points, most, sweep->n_points);
-}
-
-KilnStatus kiln_sweep_point(const KilnSweep *sweep, size_t point, const char **overrides,
-                            KilnError *err)
-{
-    const KilnSweeperOps *ops = kiln_instance_component(sweep->sweeper)->ops.sweeper;
-    const KilnSpace *space = &sweep->arguments.space;
-    size_t *choice = calloc(space->count + 1, sizeof(*choice));
-
-    if (choice == NULL)
-        return kiln_error_nomem(err, space->count * sizeof(*choice));
-    KilnStatus status = KILN_CALLED(sweep->sweeper, "point",
-                                    ops->point(sweep->sweeper, space, point, choice, err), err);
-    for (size_t i = 0; status >= 0 && i < space->count; i++)
-        overrides[i] = space->axes[i].overrides[choice[i]];
-    free(choice);
-    return status;
-}
-
 bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
 {
     return job->status == KILN_JOB_WAITING || job->status == KILN_JOB_INTERRUPTED ||
@@ -241,7 +202,9 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
         return status;
     status = read_options(ret, &err);
     if (status >= 0)
-        status = count_points(ret, &err);
+        status = kiln_sweep_check_axes(ret, &err);
+    if (status >= 0)
+        status = kiln_sweep_count(ret, &err);
     return status < 0 ? kiln_errors_add(errors, &err) : KILN_OK;
 }
 
@@ -251,6 +214,7 @@ void kiln_sweep_close(KilnSweep *sweep)
         kiln_job_files_release(&sweep->files[i]);
     free(sweep->files);
     free(sweep->copies);
+    free(sweep->trials);
     kiln_instance_free(sweep->sweeper);
     kiln_instance_free(sweep->launcher);
     kiln_options_free(kiln_sweep_fields, sizeof(KilnSweepOptions), sweep->options);

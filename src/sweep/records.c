@@ -33,10 +33,15 @@ static json_t *axis_json(const KilnAxis *axis)
 {
     json_t *values = json_array();
 
+    if (axis->kind == KILN_AXIS_FLOAT || axis->kind == KILN_AXIS_INT) {
+        json_decref(values);
+        return json_pack("{s:s, s:f, s:f, s:b, s:b}", "key", axis->key, "low", axis->low, "high",
+                         axis->high, "int", axis->kind == KILN_AXIS_INT, "log", axis->log);
+    }
     for (size_t i = 0; i < axis->count; i++)
         kiln_json_add(&values, kiln_json_text(axis->overrides[i]));
-    return json_pack("{s:s, s:o, s:I}", "key", axis->key, "overrides", values, "zipped",
-                     (json_int_t)axis->zipped);
+    return json_pack("{s:s, s:o, s:I}", "key", axis->key, "overrides", values, "leader",
+                     (json_int_t)axis->leader);
 }
 
 json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, bool extended)

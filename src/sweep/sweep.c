@@ -46,6 +46,7 @@ static void discard_jobs(KilnSweep *sweep)
     free(sweep->files);
     sweep->files = NULL;
     kiln_jobs_release(&sweep->jobs);
+    sweep->n_trials = 0;
 }
 
 /* Freeze all jobs for a new folder, and make it. Configs may contain its name: when another process

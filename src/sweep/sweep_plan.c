@@ -11,23 +11,33 @@ typedef struct Planner {
     size_t left_out;
 } Planner;
 
-static bool is_first_of_zipped(const KilnSpace *space, size_t axis)
+/* An interval is checked at its two ends. */
+static size_t n_values(const KilnAxis *axis)
 {
-    for (size_t i = 0; space->axes[axis].zipped != 0 && i < axis; i++)
-        if (space->axes[i].zipped == space->axes[axis].zipped)
-            return false;
-    return true;
+    return kiln_axis_is_interval(axis) ? 2 : axis->count;
 }
 
-/* Set the axis, and those zipped with it, to value `value`. */
-static void set_axis(Planner *planner, size_t axis, size_t value)
+static KilnAxisValue value_at(const KilnAxis *axis, size_t i)
+{
+    if (kiln_axis_is_interval(axis))
+        return (KilnAxisValue) { .number = i == 0 ? axis->low : axis->high };
+    return (KilnAxisValue) { .index = i };
+}
+
+/* Set the axis, and those that follow it, to their value `value`. */
+static KilnStatus set_axis(Planner *planner, size_t axis, size_t value)
 {
     const KilnSpace *space = &planner->sweep->arguments.space;
 
-    for (size_t i = axis; i < space->count; i++)
-        if (i == axis ||
-            (space->axes[axis].zipped != 0 && space->axes[i].zipped == space->axes[axis].zipped))
-            planner->overrides[i] = space->axes[i].overrides[value];
+    for (size_t i = axis; i < space->count; i++) {
+        if (space->axes[i].leader != axis)
+            continue;
+        planner->overrides[i] = kiln_axis_override(
+            &space->axes[i], value_at(&space->axes[i], value), &planner->sweep->arena);
+        if (planner->overrides[i] == NULL)
+            return KILN_E_NOMEM;
+    }
+    return KILN_OK;
 }
 
 static KilnStatus check_point(Planner *planner)
@@ -48,47 +58,45 @@ static KilnStatus check_point(Planner *planner)
 }
 
 /* Check the values of one axis, with the other axes at their first. */
-static void check_axis(Planner *planner, size_t axis)
+static KilnStatus check_axis(Planner *planner, size_t axis)
 {
-    size_t all = planner->sweep->arguments.space.axes[axis].count;
+    size_t all = n_values(&planner->sweep->arguments.space.axes[axis]);
     size_t n = all < KILN_PLAN_VALUES ? all : KILN_PLAN_VALUES;
+    KilnStatus status = KILN_OK;
 
-    for (size_t i = 1; i < n; i++) {
-        set_axis(planner, axis, i * (all - 1) / (n - 1));
-        (void)check_point(planner);
+    for (size_t i = 1; i < n && status >= 0; i++) {
+        status = set_axis(planner, axis, i * (all - 1) / (n - 1));
+        if (status >= 0)
+            (void)check_point(planner);
     }
-    set_axis(planner, axis, 0);
     planner->left_out += all - n;
+    return status >= 0 ? set_axis(planner, axis, 0) : status;
 }
 
 static KilnStatus check_values(Planner *planner)
 {
     const KilnSpace *space = &planner->sweep->arguments.space;
+    KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < space->count; i++)
-        if (is_first_of_zipped(space, i))
-            set_axis(planner, i, 0);
+    for (size_t i = 0; i < space->count && status >= 0; i++)
+        if (space->axes[i].leader == i)
+            status = set_axis(planner, i, 0);
     /* Errors of the first point would repeat for each value. */
-    KilnStatus status = check_point(planner);
+    if (status >= 0)
+        status = check_point(planner);
     for (size_t i = 0; status >= 0 && i < space->count; i++)
-        if (is_first_of_zipped(space, i))
-            check_axis(planner, i);
-    return planner->job_errors.status;
+        if (space->axes[i].leader == i)
+            status = check_axis(planner, i);
+    return status < 0 ? status : planner->job_errors.status;
 }
 
 static KilnStatus list_jobs(Planner *planner, void (*line)(void *ctx, const char *text), void *ctx,
                             KilnError *err)
 {
     KilnSweep *sweep = planner->sweep;
-    size_t n = sweep->arguments.space.count;
     KilnText text = { 0 };
-    KilnStatus status = KILN_OK;
+    KilnStatus status = kiln_sweep_ask_all(sweep, err);
 
-    for (size_t i = 0; i < sweep->n_points && status >= 0; i++) {
-        status = kiln_sweep_point(sweep, i, planner->overrides, err);
-        if (status >= 0 && kiln_jobs_claim(&sweep->jobs, planner->overrides, n) == NULL)
-            status = kiln_error_nomem(err, n);
-    }
     for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {
         const KilnJob *job = &sweep->jobs.items[i];
 

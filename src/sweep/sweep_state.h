@@ -29,10 +29,12 @@ typedef struct KilnSweep {
     KilnSweepOptions *options;
     KilnRankOptions *rank;
     KilnInstance *sweeper, *launcher;
-    size_t n_points; /* of the space */
-    char *dir;       /* the sweep's folder, as kiln.sweep.dir has it */
-    char *path;      /* the same, absolute, once it exists */
-    char *top;       /* the deepest folder above it that existed before; absolute */
+    size_t n_points;   /* trials that the sweeper will suggest */
+    KilnTrial *trials; /* those that were asked for; points live in the arena */
+    size_t n_trials, trials_capacity;
+    char *dir;  /* the sweep's folder, as kiln.sweep.dir has it */
+    char *path; /* the same, absolute, once it exists */
+    char *top;  /* the deepest folder above it that existed before; absolute */
     KilnSweepStart start;
     KilnJournal *journal;
     KilnJobs jobs;
@@ -50,15 +52,33 @@ typedef struct KilnSweep {
 KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors);
 /* Accepts a half-open one. */
 void kiln_sweep_close(KilnSweep *sweep);
-/* Store the overrides of a point in `overrides` (room for space.count). */
-KilnStatus kiln_sweep_point(const KilnSweep *sweep, size_t point, const char **overrides,
-                            KilnError *err);
 /* Resume a sweep: own and replay its journal, and search its config copies first. */
 KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err);
 
 /* Will this process run the job? It waits, was interrupted or killed from outside, or failed and is
  * retried. */
 bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job);
+
+/* ---- space.c: points of the space ---------------------------------------------------- */
+
+/* FLOAT or INT: without overrides. */
+bool kiln_axis_is_interval(const KilnAxis *axis);
+/* Is it a value of the axis? */
+bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value);
+/* The override of a value; in the arena, or the axis's own. NULL when memory is out. */
+const char *kiln_axis_override(const KilnAxis *axis, KilnAxisValue value, KilnArena *arena);
+
+/* ---- ask.c: trials from the sweeper --------------------------------------------------- */
+
+/* Refuse an axis that the sweeper does not search. */
+KilnStatus kiln_sweep_check_axes(const KilnSweep *sweep, KilnError *err);
+/* Set sweep->n_points. */
+KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err);
+/* Ask the sweeper once; a trial gets a job, the first one with its overrides that no other trial
+ * has, else a new one. */
+KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, KilnError *err);
+/* Ask for all trials. */
+KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err);
 
 /* ---- job_config.c: the config of a job ------------------------------------------------- */
 
@@ -69,7 +89,7 @@ KilnStatus kiln_sweep_compose_job(const KilnSweep *sweep, const char *const *ove
 
 /* ---- freeze.c: composing and checking all jobs ------------------------------------------- */
 
-/* Add new points to sweep->jobs, and compose and check the config of each, in memory. */
+/* Add new trials to sweep->jobs, and compose and check the config of each, in memory. */
 KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err);
 
 /* ---- job_files.c: files of a sweep ---------------------------------------------------------- */

@@ -121,6 +121,7 @@ static KilnConfigNode *cast_choice(const KilnFunctionCall *call, Cast *to,
         return NULL;
     sweep->simple = from->simple;
     sweep->zip = from->zip;
+    sweep->tags = from->tags;
     return cast_items(call, to, from->items, sweep->items);
 }
 

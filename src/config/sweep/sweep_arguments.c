@@ -8,6 +8,8 @@
 #include "config/composed.h"
 #include "config/provenance/error_list.h"
 
+#define ZIPPED SIZE_MAX /* the leader of an axis of zip() until all are known */
+
 typedef struct Splitter {
     KilnArena *arena;
     const KilnComposeHooks *hooks;
@@ -96,10 +98,47 @@ static KilnAxis *axis_of(Splitter *splitter, const char *key)
     return &splitter->axes[splitter->count++];
 }
 
-static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
+static bool has_tag(const KilnSweepValue *sweep, const char *tag)
 {
-    const KilnConfigNode *values = override->sweep != NULL ? values_of(splitter, override) : NULL;
-    size_t n = values != NULL ? values->count : override->sweep != NULL ? 0 : 1;
+    for (const char *const *has = sweep->tags; has != NULL && *has != NULL; has++)
+        if (strcmp(*has, tag) == 0)
+            return true;
+    return false;
+}
+
+static void fill_interval(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
+{
+    const KilnSweepValue *sweep = override->sweep;
+
+    axis->kind = sweep->start.real ? KILN_AXIS_FLOAT : KILN_AXIS_INT;
+    axis->low = sweep->start.value;
+    axis->high = sweep->stop.value;
+    axis->log = has_tag(sweep, "log");
+    if (axis->log && axis->low <= 0)
+        fail(splitter,
+             kiln_errors_report(splitter->errors, &override->origin, KILN_E_RANGE,
+                                "%s: an interval on a logarithmic scale must start above 0, not "
+                                "at %g",
+                                override->key, axis->low));
+}
+
+/* The bounds of a range(), which are its first and last value. */
+static void fill_range(KilnAxis *axis, const KilnConfigNode *values)
+{
+    KilnNumber first = { 0 }, last = { 0 };
+
+    axis->kind = KILN_AXIS_RANGE;
+    (void)kiln_number_of(values->entries[0].value, &first);
+    (void)kiln_number_of(values->entries[values->count - 1].value, &last);
+    axis->low = first.value;
+    axis->high = last.value;
+}
+
+static void fill_overrides(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
+{
+    const KilnSweepValue *sweep = override->sweep;
+    const KilnConfigNode *values = sweep != NULL ? values_of(splitter, override) : NULL;
+    size_t n = values != NULL ? values->count : sweep != NULL ? 0 : 1;
     const char **overrides = kiln_arena_alloc(splitter->arena, (n + 1) * sizeof(*overrides));
 
     for (size_t i = 0; i < n && overrides != NULL; i++) {
@@ -110,7 +149,25 @@ static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *ov
     splitter->values += n;
     axis->overrides = overrides;
     axis->count = n;
-    axis->zipped = override->sweep != NULL && override->sweep->zip ? 1 : 0;
+    if (values != NULL && n > 0 && sweep->kind == KILN_SWEEP_RANGE && !sweep->shuffle)
+        fill_range(axis, values);
+}
+
+static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
+{
+    const KilnSweepValue *sweep = override->sweep;
+    const size_t number = (size_t)(axis - splitter->axes);
+
+    *axis = (KilnAxis) {
+        .key = axis->key,
+        .kind = KILN_AXIS_CHOICE,
+        .tags = sweep != NULL ? sweep->tags : NULL,
+        .leader = sweep != NULL && sweep->zip ? ZIPPED : number,
+    };
+    if (sweep != NULL && sweep->kind == KILN_SWEEP_INTERVAL)
+        fill_interval(splitter, axis, override);
+    else
+        fill_overrides(splitter, axis, override);
 }
 
 static void add_override(Splitter *splitter, const KilnOverride *override)
@@ -252,18 +309,19 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
         add_override(splitter, &override);
 }
 
-/* Axes of zip() must have the same length. */
-static void check_zipped(Splitter *splitter)
+/* Give the axes of zip(), which must have the same length, the first of them as leader. */
+static void join_zipped(Splitter *splitter)
 {
     const KilnAxis *first = NULL;
 
     for (size_t i = 0; i < splitter->count; i++) {
-        const KilnAxis *axis = &splitter->axes[i];
+        KilnAxis *axis = &splitter->axes[i];
 
-        if (axis->zipped == 0)
+        if (axis->leader != ZIPPED)
             continue;
         if (first == NULL)
             first = axis;
+        axis->leader = (size_t)(first - splitter->axes);
         if (axis->count == first->count)
             continue;
         fail(splitter,
@@ -298,7 +356,7 @@ KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnCom
         kiln_error_nomem(&err, sizeof(KilnAxis));
         add_error(&splitter, &err);
     } else if (splitter.status >= 0) {
-        check_zipped(&splitter);
+        join_zipped(&splitter);
     }
     if (splitter.status < 0)
         return splitter.status;

@@ -14,9 +14,10 @@ typedef struct KilnSweepArguments {
 
 /* Split kiln.sweeper.params of `config` (made by kiln_config_compose_sweep() from the request) and
  * then request->overrides. A repeated key has the later values at the earlier position. Values are
- * written as Hydra writes them. `errors` collects errors (syntax, interval(), zip() of unequal
- * lengths) and warnings (glob() without a match); the status is that of the first error. Overrides
- * that a job's config refuses are not found here. Everything lives in the arena. */
+ * written as Hydra writes them. `errors` collects errors (syntax, an interval on a logarithmic
+ * scale from 0, zip() of unequal lengths) and warnings (glob() without a match); the status is that
+ * of the first error. Overrides that a job's config refuses are not found here. Everything lives in
+ * the arena. */
 KILN_NODISCARD KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request,
                                                const KilnComposeHooks *hooks,
                                                const KilnConfig *config, KilnArena *arena,

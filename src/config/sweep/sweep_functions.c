@@ -34,6 +34,8 @@ KilnConfigNode *kiln_function_choice(const KilnFunctionCall *call)
 
     if (call->args->count == 1)
         sweep = kiln_sweep_value_of(call->parser, call->args->entries[0].value);
+    if (zip && sweep != NULL && sweep->kind == KILN_SWEEP_INTERVAL)
+        return kiln_function_fail(call, "an interval has no single values to take one at a time");
     if (!zip && sweep != NULL && (!sweep->simple || sweep->zip))
         return kiln_function_fail(call, "the argument has several values itself; take away one "
                                         "of the two");
@@ -47,6 +49,20 @@ KilnConfigNode *kiln_function_choice(const KilnFunctionCall *call)
 }
 
 /* ---- range, interval ---------------------------------------------------------------------- */
+
+/* An interval is of floats, as Hydra's; int(interval(1,8)) is of whole numbers. */
+static KilnConfigNode *check_interval(const KilnFunctionCall *call, KilnSweepValue *sweep)
+{
+    const KilnNumber *start = &sweep->start, *end = &sweep->stop;
+
+    if (!isfinite(start->value) || !isfinite(end->value))
+        return kiln_function_fail(call, "start and end must be finite");
+    if (start->value >= end->value)
+        return kiln_function_fail(call, "start must be below end, got %g and %g", start->value,
+                                  end->value);
+    sweep->start.real = sweep->stop.real = true;
+    return sweep->items;
+}
 
 /* range(stop), range(start,stop), range(start,stop,step), interval(start,end) */
 KilnConfigNode *kiln_function_range(const KilnFunctionCall *call)
@@ -74,7 +90,7 @@ KilnConfigNode *kiln_function_range(const KilnFunctionCall *call)
         sweep->stop = sweep->start;
         sweep->start = (KilnNumber) { 0 };
     }
-    return sweep->items;
+    return range ? sweep->items : check_interval(call, sweep);
 }
 
 /* ---- glob ------------------------------------------------------------------------------------ */
@@ -114,7 +130,24 @@ KilnConfigNode *kiln_function_glob(const KilnFunctionCall *call)
 
 /* ---- tag ---------------------------------------------------------------------------- */
 
-/* Tags are for sweepers that read them; the grid ignores them. */
+/* NULL when memory is out. */
+static KilnConfigNode *add_tags(const KilnFunctionCall *call, size_t n, KilnSweepValue *sweep)
+{
+    size_t had = 0;
+
+    while (sweep->tags != NULL && sweep->tags[had] != NULL)
+        had++;
+    const char **tags = kiln_arena_alloc(call->parser->maker.arena, (had + n + 1) * sizeof(*tags));
+    if (tags == NULL)
+        return NULL;
+    for (size_t i = 0; i < had + n; i++)
+        tags[i] = i < n ? call->args->entries[i].value->text : sweep->tags[i - n];
+    sweep->tags = tags;
+    return sweep->items;
+}
+
+/* tag(a,b,SWEEP), tag(a,sweep=SWEEP). The tag `log` is a logarithmic scale; what others mean, a
+ * sweeper decides. */
 KilnConfigNode *kiln_function_tag(const KilnFunctionCall *call)
 {
     size_t n = call->args->count;
@@ -128,9 +161,10 @@ KilnConfigNode *kiln_function_tag(const KilnFunctionCall *call)
         if (tag->kind != KILN_NODE_SCALAR || tag->scalar != KILN_SCALAR_STR)
             return kiln_function_fail(call, "a tag is text, not %s", kiln_node_kind_name(tag));
     }
-    if (last == NULL || kiln_sweep_value_of(call->parser, last) == NULL)
+    KilnSweepValue *sweep = last != NULL ? kiln_sweep_value_of(call->parser, last) : NULL;
+    if (sweep == NULL)
         return kiln_function_fail(call, "what is tagged must be a sweep, as in tag(x,choice(1,2))");
-    return last;
+    return add_tags(call, n, sweep);
 }
 
 /* ---- sort, shuffle ------------------------------------------------------------------ */

@@ -163,11 +163,7 @@ KilnConfigNode *kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMak
                                : kiln_node_new(maker, KILN_NODE_LIST);
     KilnStatus status = KILN_OK;
 
-    if (sweep->kind == KILN_SWEEP_INTERVAL)
-        status = kiln_error_set(err, KILN_E_RANGE,
-                                "interval() has no end of values, and a grid runs them all; write "
-                                "range(start,stop,step) or the values with commas");
-    else if (sweep->kind == KILN_SWEEP_RANGE)
+    if (sweep->kind == KILN_SWEEP_RANGE)
         status = list_range(sweep, maker, list, err);
     else if (sweep->kind == KILN_SWEEP_GLOB)
         list_matches(sweep, maker, options, list);

@@ -1,47 +1,50 @@
 /* Every combination of the values, the last axis fastest. */
 #include "kiln.h"
 
-/* The first axis that varies together with `axis`. */
-static size_t leader(const KilnSpace *space, size_t axis)
+static size_t values(const KilnSpace *space, size_t axis)
 {
-    for (size_t i = 0; space->axes[axis].zipped != 0 && i < axis; i++)
-        if (space->axes[i].zipped == space->axes[axis].zipped)
-            return i;
-    return axis;
+    return space->axes[axis].leader == axis ? space->axes[axis].count : 1;
 }
 
 static size_t count(const KilnInstance *self, const KilnSpace *space)
 {
-    size_t jobs = 1;
+    size_t trials = 1;
 
     (void)self;
     for (size_t i = 0; i < space->count; i++) {
-        size_t values = leader(space, i) == i ? space->axes[i].count : 1;
+        const size_t n = values(space, i);
 
-        if (values > 0 && jobs > SIZE_MAX / values)
+        if (n > 0 && trials > SIZE_MAX / n)
             return SIZE_MAX;
-        jobs *= values;
+        trials *= n;
     }
-    return jobs;
+    return trials;
 }
 
-static KilnStatus point(const KilnInstance *self, const KilnSpace *space, size_t job,
-                        size_t *choice, KilnError *err)
+static KilnStatus ask(KilnInstance *self, const KilnHistory *history, KilnSuggestion *ret,
+                      KilnError *err)
 {
-    (void)self;
+    const KilnSpace *space = history->space;
+    size_t trial = history->count;
+
     (void)err;
-    for (size_t i = space->count; i-- > 0;) {
-        if (leader(space, i) != i)
-            continue;
-        choice[i] = job % space->axes[i].count;
-        job /= space->axes[i].count;
+    if (trial >= count(self, space)) {
+        ret->advice = KILN_ADVICE_DONE;
+        return KILN_OK;
     }
-    for (size_t i = 0; i < space->count; i++)
-        choice[i] = choice[leader(space, i)];
+    ret->advice = KILN_ADVICE_TRIAL;
+    for (size_t i = space->count; i-- > 0;) {
+        ret->point[i].index = trial % values(space, i);
+        trial /= values(space, i);
+    }
     return KILN_OK;
 }
 
-static const KilnSweeperOps ops = { .count = count, .point = point };
+static const KilnSweeperOps ops = {
+    .axes = KILN_AXIS_CHOICE | KILN_AXIS_RANGE,
+    .count = count,
+    .ask = ask,
+};
 
 const KilnComponent kiln_sweeper_grid = {
     .kind = KILN_KIND_SWEEPER,

@@ -41,6 +41,27 @@ static int remove_tree(void **unused)
     return 0;
 }
 
+static bool is_zipped(const KilnSpace *space, size_t axis)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < space->count; i++)
+        n += space->axes[i].leader == space->axes[axis].leader;
+    return n > 1;
+}
+
+/* "range 0..2 ", or "log float 0.1..1 tags x,log ". */
+static void append_numbers(KilnText *text, const KilnAxis *axis)
+{
+    const bool interval = axis->kind == KILN_AXIS_FLOAT || axis->kind == KILN_AXIS_INT;
+
+    if (interval)
+        kiln_text_printf(text, "%s %s%s %g..%g", axis->key, axis->log ? "log " : "",
+                         axis->kind == KILN_AXIS_INT ? "int" : "float", axis->low, axis->high);
+    for (size_t i = 0; interval && axis->tags != NULL && axis->tags[i] != NULL; i++)
+        kiln_text_printf(text, " #%s", axis->tags[i]);
+}
+
 /* "a=1|a=2; b=3; zip c=1|c=2 own: kiln.x=1", or the messages. */
 static char *split(const char *config_name, const char *const *arguments)
 {
@@ -62,8 +83,9 @@ static char *split(const char *config_name, const char *const *arguments)
     for (size_t i = 0; status >= 0 && i < got.space.count; i++) {
         const KilnAxis *axis = &got.space.axes[i];
 
-        kiln_text_printf(&text, "%s%s", i > 0 ? "; " : "", axis->zipped == 1 ? "zip " : "");
-        if (axis->count == 0)
+        kiln_text_printf(&text, "%s%s", i > 0 ? "; " : "", is_zipped(&got.space, i) ? "zip " : "");
+        append_numbers(&text, axis);
+        if (axis->count == 0 && axis->kind == KILN_AXIS_CHOICE)
             kiln_text_printf(&text, "%s without a value", axis->key);
         for (size_t j = 0; j < axis->count; j++)
             kiln_text_printf(&text, "%s%s", j > 0 ? "|" : "", axis->overrides[j]);
@@ -158,8 +180,13 @@ static void test_values(void **unused)
         { "net=glob(*,exclude=l*)", "net=tiny" },
         { "net=glob([t*,l*],exclude=[*_bn])", "net=large|net=tiny" },
         { "net@x=glob(?iny)", "net@x=tiny" },
-        { "lr=zip(1,'a b')", "zip lr=1|lr='a b'" },
-        { "lr=zip(range(2))", "zip lr=0|lr=1" },
+        { "lr=zip(1,'a b')", "lr=1|lr='a b'" },
+        { "lr=zip(range(2))", "lr=0|lr=1" },
+        { "lr=interval(0,1)", "lr float 0..1" },
+        { "lr=int(interval(1,8))", "lr int 1..8" },
+        { "lr=tag(log,interval(1e-5,0.1))", "lr log float 1e-05..0.1 #log" },
+        { "lr=tag(x,tag(log,int(interval(1,64))))", "lr log int 1..64 #x #log" },
+        { "lr=int(tag(log,interval(1,64)))", "lr log int 1..64 #log" },
         { "kiln.job.name=x", " own: kiln.job.name=x" },
         { "hydra/launcher=basic", " own: hydra/launcher=basic" },
     };
@@ -194,7 +221,11 @@ static void test_errors(void **unused)
         { "lr=range(0,3,0)", "lr: range(): a step of 0 never ends" },
         { "lr=range(0,inf)", "range() needs finite numbers" },
         { "lr=range(9000000000)", "more than 100000 values" },
-        { "lr=interval(0,1)", "interval() has no end of values, and a grid runs them all" },
+        { "lr=interval(1,0)", "start must be below end, got 1 and 0" },
+        { "lr=interval(0,inf)", "start and end must be finite" },
+        { "lr=tag(log,interval(0,1))",
+          "lr: an interval on a logarithmic scale must start above 0" },
+        { "lr=zip(interval(0,1))", "an interval has no single values" },
         { "lr=sort(1,a)", "only numbers, or only text" },
         { "lr=sort(interval(0,1))", "only a choice, a range or a list has an order" },
         { "lr=tag(a)", "what is tagged must be a sweep" },

@@ -27,25 +27,36 @@ static void check_points(const KilnAxis *axes, size_t n, const char *want)
 {
     const KilnSweeperOps *ops = kiln_sweeper_grid.ops.sweeper;
     KilnSpace space = { .axes = axes, .count = n };
-    size_t jobs = ops->count(NULL, &space);
+    KilnHistory history = { .space = &space };
+    KilnAxisValue point[4];
+    KilnSuggestion suggestion = { .point = point };
     KilnText text = { 0 };
 
     kiln_text_append(&text, "");
-    for (size_t job = 0; job < jobs; job++) {
-        size_t choice[4] = { 0 };
-
-        assert_int_equal(ops->point(NULL, &space, job, choice, NULL), KILN_OK);
+    for (;; history.count++) {
+        memset(point, 0, sizeof(point));
+        assert_int_equal(ops->ask(NULL, &history, &suggestion, NULL), KILN_OK);
+        if (suggestion.advice == KILN_ADVICE_DONE)
+            break;
         for (size_t i = 0; i < n; i++)
-            kiln_text_printf(&text, "%zu", choice[i]);
+            kiln_text_printf(&text, "%zu", point[axes[i].leader].index);
         kiln_text_char(&text, ' ');
     }
+    assert_int_equal(history.count, ops->count(NULL, &space));
     assert_string_equal(text.data != NULL ? text.data : "", want);
     kiln_text_release(&text);
 }
 
+static KilnAxis choice(const char *const *overrides, size_t count, size_t leader)
+{
+    return (KilnAxis) {
+        .kind = KILN_AXIS_CHOICE, .overrides = overrides, .count = count, .leader = leader
+    };
+}
+
 static void the_last_axis_is_the_fastest(void **unused)
 {
-    KilnAxis axes[] = { { "lr", lr, 2, 0 }, { "model", model, 1, 0 }, { "seed", seed, 3, 0 } };
+    KilnAxis axes[] = { choice(lr, 2, 0), choice(model, 1, 1), choice(seed, 3, 2) };
 
     (void)unused;
     check_points(axes, 3, "000 001 002 100 101 102 ");
@@ -57,9 +68,8 @@ static void the_last_axis_is_the_fastest(void **unused)
 
 static void zipped_axes_vary_together(void **unused)
 {
-    KilnAxis axes[] = {
-        { "lr", lr, 2, 1 }, { "seed", seed, 3, 2 }, { "b", lr, 2, 1 }, { "c", seed, 3, 2 }
-    };
+    KilnAxis axes[] = { choice(lr, 2, 0), choice(seed, 3, 1), choice(lr, 2, 0),
+                        choice(seed, 3, 1) };
 
     (void)unused;
     check_points(axes, 4, "0000 0101 0202 1010 1111 1212 ");
@@ -72,8 +82,56 @@ static void a_space_too_large_to_count(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < 5; i++)
-        axes[i] = (KilnAxis) { .key = "k", .count = (size_t)1 << 16 };
+        axes[i] = choice(NULL, (size_t)1 << 16, i);
     assert_true(kiln_sweeper_grid.ops.sweeper->count(NULL, &space) == SIZE_MAX);
+}
+
+/* ---- Axes ----------------------------------------------------------------------------------- */
+
+/* Values at 0, 1/4, 1/2, 3/4 and just below 1, as overrides. */
+static void check_axis(const KilnAxis *axis, const char *want)
+{
+    static const double at[] = { 0.0, 0.25, 0.5, 0.75, 1.0 - 0x1p-53 };
+    KilnArena arena = { 0 };
+    KilnText text = { 0 };
+
+    for (size_t i = 0; i < KILN_COUNT(at); i++) {
+        KilnAxisValue value = kiln_axis_value(axis, at[i]);
+
+        assert_true(kiln_axis_accepts(axis, value));
+        kiln_text_printf(&text, "%s%s", i > 0 ? " " : "", kiln_axis_override(axis, value, &arena));
+    }
+    assert_string_equal(text.data, want);
+    kiln_text_release(&text);
+    kiln_arena_release(&arena);
+}
+
+static void axes_have_values(void **unused)
+{
+    const KilnAxis choices = choice(seed, 3, 0);
+    KilnAxis axis = { .key = "k", .kind = KILN_AXIS_FLOAT, .low = -1, .high = 3 };
+
+    (void)unused;
+    check_axis(&choices, "seed=1 seed=1 seed=2 seed=3 seed=3");
+    check_axis(&axis, "k=-1.0 k=0.0 k=1.0 k=2.0 k=2.9999999999999996");
+    axis = (KilnAxis) { .key = "k", .kind = KILN_AXIS_FLOAT, .low = 1, .high = 16, .log = true };
+    check_axis(&axis, "k=1.0 k=2.0 k=4.0 k=8.0 k=15.999999999999995");
+    axis = (KilnAxis) { .key = "k", .kind = KILN_AXIS_INT, .low = 1, .high = 4 };
+    check_axis(&axis, "k=1 k=2 k=3 k=4 k=4");
+    axis.log = true; /* each has the share of its magnitudes: 0.5 to 1.5 is half of 0.5 to 4.5 */
+    check_axis(&axis, "k=1 k=1 k=2 k=3 k=4");
+}
+
+static void axes_refuse_other_values(void **unused)
+{
+    const KilnAxis choices = choice(seed, 3, 0);
+    KilnAxis axis = { .key = "k", .kind = KILN_AXIS_INT, .low = 1, .high = 4 };
+
+    (void)unused;
+    assert_false(kiln_axis_accepts(&choices, (KilnAxisValue) { .index = 3 }));
+    assert_false(kiln_axis_accepts(&axis, (KilnAxisValue) { .number = 5 }));
+    assert_false(kiln_axis_accepts(&axis, (KilnAxisValue) { .number = 1.5 }));
+    assert_false(kiln_axis_accepts(&axis, (KilnAxisValue) { .number = (double)NAN }));
 }
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
@@ -271,6 +329,8 @@ int main(void)
         cmocka_unit_test(the_last_axis_is_the_fastest),
         cmocka_unit_test(zipped_axes_vary_together),
         cmocka_unit_test(a_space_too_large_to_count),
+        cmocka_unit_test(axes_have_values),
+        cmocka_unit_test(axes_refuse_other_values),
         cmocka_unit_test(points_claim_jobs_once),
         cmocka_unit_test(overrides_are_split),
         cmocka_unit_test(values_are_quoted),
