@@ -29,7 +29,7 @@ struct KilnSweepValue {
     bool simple;                  /* CHOICE: only commas, which choice(...) may contain */
     bool shuffle, zip;
     const char *const *tags; /* NULL-terminated; NULL: none */
-    KilnSweepValue *next; /* of the same override */
+    KilnSweepValue *next;    /* of the same override */
 };
 
 /* A new sweep of the parser's override. `items` may be NULL (an empty list) or the arguments of a
@@ -40,8 +40,8 @@ KilnSweepValue *kiln_sweep_value_new(KilnValueParser *parser, KilnSweepKind kind
 KilnSweepValue *kiln_sweep_value_copy(KilnValueParser *parser, const KilnSweepValue *from);
 /* The sweep whose items the node is; NULL when it is a value. */
 KilnSweepValue *kiln_sweep_value_of(const KilnValueParser *parser, const KilnConfigNode *node);
-/* The values in order, a list in the arena; of an INTERVAL there is none. `options`: names in the group, for GLOB. NULL after an
- * error (too many values), or when memory is out. */
+/* The values in order, a list in the arena; of an INTERVAL there is none. `options`: names in the
+ * group, for GLOB. NULL after an error (too many values), or when memory is out. */
 KilnConfigNode *kiln_sweep_value_list(const KilnSweepValue *sweep, const KilnMaker *maker,
                                       const char *const *options, KilnError *err);
 
