@@ -48,55 +48,56 @@ static bool is_key(const char *word)
     return *word != '\0' && strpbrk(word, "=~+") == NULL;
 }
 
+/* Whether the flag of that name is given, which the command may not have. */
+static bool is_given(const KilnArgs *args, const char *name)
+{
+    const char *value = NULL;
+    const KilnFlag *flag = kiln_flag_find(args->command, name, &value);
+    const char *member = (const char *)args + (flag != NULL ? flag->offset : 0);
+
+    if (flag == NULL || flag->takes == KILN_FLAG_SWITCH)
+        return flag != NULL && *(const bool *)member;
+    return *(const char *const *)member != NULL;
+}
+
 /* Refuse flags that exclude each other, and flags without the flag that they need. */
 static KilnStatus check_together(const KilnArgs *args, KilnError *err)
 {
-    const struct {
-        const char *name;
-        bool given;
-    } rivals[][4] = {
-        { { "--cfg", args->cfg != NULL },
-          { "--info", args->info != NULL },
-          { "--explain", args->explain[0] != NULL },
-          { "--plan", args->plan } },
-        { { "--cfg", args->cfg != NULL },
-          { "--info", args->info != NULL },
-          { "--explain", args->explain[0] != NULL },
-          { "--resume", args->resume != NULL } },
-        { { "--quiet", args->quiet }, { "--verbose", args->verbose } },
-        { { "--svg", args->svg != NULL }, { "--phase", args->phase != NULL } },
+    static const char *const rivals[][4] = { { "--cfg", "--info", "--explain", "--plan" },
+                                             { "--cfg", "--info", "--explain", "--resume" },
+                                             { "--quiet", "--verbose" },
+                                             { "--svg", "--phase" } };
+    static const struct {
+        const char *name, *other, *example;
+    } needs[] = {
+        { "--resolve", "--cfg", "train --cfg job --resolve" },
+        { "--origins", "--cfg", "train --cfg job --origins" },
+        { "--package", "--cfg", "train --cfg job --package KEY" },
+        { "--retry-failed", "--resume", "train -m --resume DIR --retry-failed" },
     };
 
     for (size_t i = 0; i < KILN_COUNT(rivals); i++) {
         const char *first = NULL;
 
-        for (size_t k = 0; k < KILN_COUNT(rivals[i]) && rivals[i][k].name != NULL; k++) {
-            if (!rivals[i][k].given)
+        for (size_t k = 0; k < KILN_COUNT(rivals[i]) && rivals[i][k] != NULL; k++) {
+            if (!is_given(args, rivals[i][k]))
                 continue;
             if (first != NULL)
                 return kiln_error_set(err, KILN_E_USAGE,
                                       "%s and %s do not go together: give one of them", first,
-                                      rivals[i][k].name);
-            first = rivals[i][k].name;
+                                      rivals[i][k]);
+            first = rivals[i][k];
         }
     }
-    const char *of_cfg = args->resolve && !args->help ? "--resolve"
-                         : args->origins              ? "--origins"
-                         : args->package != NULL      ? "--package"
-                                                      : NULL;
-    if (of_cfg != NULL && args->cfg == NULL)
-        return kiln_error_set(err, KILN_E_USAGE, "%s goes with --cfg: train --cfg job %s%s%s",
-                              of_cfg, of_cfg, strcmp(of_cfg, "--package") == 0 ? " " : "",
-                              strcmp(of_cfg, "--package") == 0 ? args->package : "");
+    for (size_t i = 0; i < KILN_COUNT(needs) && !args->help; i++)
+        if (is_given(args, needs[i].name) && !is_given(args, needs[i].other))
+            return kiln_error_set(err, KILN_E_USAGE, "%s goes with %s: %s", needs[i].name,
+                                  needs[i].other, needs[i].example);
     if (args->resume != NULL && !args->multirun)
         return kiln_error_set(err, KILN_E_USAGE,
                               "--resume %s resumes a sweep, with -m: `train -m --resume %s`; a run "
                               "is resumed by `train resume=%s`",
                               args->resume, args->resume, args->resume);
-    if (args->retry_failed && args->resume == NULL)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "--retry-failed goes with --resume: train -m --resume DIR "
-                              "--retry-failed");
     if (args->resume != NULL &&
         (args->config_path != NULL || args->config_name != NULL || args->config_dirs[0] != NULL))
         return kiln_error_set(

@@ -129,58 +129,31 @@ const KilnFlag *kiln_flag_find(const char *command, const char *word, const char
     return NULL;
 }
 
-/* "`kiln top` and `kiln schema`"; of many the first: "`kiln train` and other commands". */
-static void write_commands(KilnText *text, const char *list)
-{
-    enum { MOST = 3 };
-    const char *rest = list, *name;
-    size_t length, n = 0, total = 0;
-
-    while (kiln_usage_next(&rest, " ", &length) != NULL)
-        total++;
-    for (; (name = kiln_usage_next(&list, " ", &length)) != NULL && (n == 0 || total <= MOST); n++)
-        kiln_text_printf(text, "%s`kiln %.*s`",
-                         n == 0           ? ""
-                         : n + 1 == total ? " and "
-                                          : ", ",
-                         (int)length, name);
-    if (total > MOST)
-        kiln_text_append(text, " and other commands");
-}
-
-static const char *nearest_flag(const char *command, const char *word)
-{
-    const char *names[KILN_COUNT(flags)];
-    const KilnFlag *flag;
-    size_t n = 0;
-
-    for (; (flag = kiln_flag_at(command, n)) != NULL; n++)
-        names[n] = flag->name;
-    return kiln_nearest(word, names, n);
-}
-
 KilnStatus kiln_flag_unknown(const char *command, const char *word, KilnError *err)
 {
-    KilnText text = { 0 };
-    const char *owners = NULL;
+    const char *names[KILN_COUNT(flags)], *owners = NULL;
+    char name[64];
+    size_t n = 0;
 
-    for (size_t i = 0; i < KILN_COUNT(flags) && owners == NULL; i++)
-        owners = is_named(&flags[i], word) ? flags[i].commands : NULL;
-    kiln_text_append_n(&text, word, strcspn(word, "="));
-    const char *nearest = text.failed ? NULL : nearest_flag(command, text.data);
-    if (owners != NULL) {
-        kiln_text_append(&text, " is a flag of ");
-        write_commands(&text, owners);
-        kiln_text_printf(&text, ", not of `kiln %s`", command);
-    } else if (nearest != NULL) {
-        kiln_text_printf(&text, ": unknown flag; did you mean %s?", nearest);
-    } else {
-        kiln_text_append(&text, ": unknown flag");
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+    for (size_t i = 0; i < KILN_COUNT(flags); i++) {
+        if (owners == NULL && is_named(&flags[i], word))
+            owners = flags[i].commands;
+        if (belongs(&flags[i], command))
+            names[n++] = flags[i].name;
     }
-    kiln_error_set(err, KILN_E_USAGE, "%s (`kiln %s --help` lists its flags)",
-                   text.failed ? word : text.data, command);
-    kiln_text_release(&text);
-    return KILN_E_USAGE;
+    if (owners != NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "%s is a flag of `kiln %.*s`%s, not of `kiln %s` (`kiln %s --help` "
+                              "lists its flags)",
+                              name, (int)strcspn(owners, " "), owners,
+                              strchr(owners, ' ') != NULL ? " and other commands" : "", command,
+                              command);
+    const char *nearest = kiln_nearest(name, names, n);
+    return kiln_error_set(err, KILN_E_USAGE,
+                          "%s: unknown flag%s%s%s (`kiln %s --help` lists its flags)", name,
+                          nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+                          nearest != NULL ? "?" : "", command);
 }
 
 KilnStatus kiln_flag_check(const KilnFlag *flag, const char *value, KilnError *err)

@@ -44,38 +44,6 @@ KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry
     };
 }
 
-/* Check a config, print `errors`, and hand over what was composed with `status`. */
-static KilnStatus finish(const KilnArgs *args, const KilnComposeRequest *request, bool check,
-                         const char *run, KilnStatus status, KilnConfig *config, KilnErrors *errors,
-                         KilnConfig **ret)
-{
-    if (status >= 0 && check)
-        status = kiln_config_check(config, request->registry, errors);
-    if (status >= 0 && check && run != NULL)
-        status = kiln_untrusted_outputs(args, config, request->registry, run, errors);
-    if (errors != NULL)
-        kiln_screen_errors(args->command, errors);
-    kiln_errors_free(errors);
-    if (status < 0) {
-        kiln_config_free(config);
-        return status;
-    }
-    *ret = config;
-    return KILN_OK;
-}
-
-KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
-                                        bool check, const char *run, KilnConfig **ret)
-{
-    KilnErrors *errors = NULL;
-    KilnConfig *config = NULL;
-    KilnStatus status = kiln_errors_new(&errors);
-
-    if (status >= 0)
-        status = kiln_compose(request, &config, errors);
-    return finish(args, request, check, run, status, config, errors, ret);
-}
-
 static bool is_multirun(const KilnConfig *config)
 {
     char *mode = NULL;
@@ -98,23 +66,50 @@ static bool sweep_is_multirun(const KilnComposeRequest *request)
     return multirun;
 }
 
+/* Compose, check, print the errors. With `single`, *ret is NULL for the config of a sweep. */
+static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *request, bool check,
+                          bool single, const char *run, KilnConfig **ret)
+{
+    KilnErrors *errors = NULL;
+    KilnConfig *config = NULL;
+    KilnStatus status = kiln_errors_new(&errors);
+    bool multirun = false;
+
+    if (status >= 0) {
+        status = kiln_compose(request, &config, errors);
+        multirun = single && (status >= 0 ? is_multirun(config) : sweep_is_multirun(request));
+    }
+    if (multirun) {
+        kiln_config_free(config);
+        config = NULL;
+        status = KILN_OK;
+    } else if (status >= 0 && check) {
+        status = kiln_config_check(config, request->registry, errors);
+        if (status >= 0 && run != NULL)
+            status = kiln_untrusted_outputs(args, config, request->registry, run, errors);
+    }
+    if (errors != NULL && !multirun)
+        kiln_screen_errors(args->command, errors);
+    kiln_errors_free(errors);
+    if (status < 0)
+        kiln_config_free(config);
+    else
+        *ret = config;
+    return status;
+}
+
+KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
+                                        bool check, const char *run, KilnConfig **ret)
+{
+    return compose(args, request, check, false, run, ret);
+}
+
 KilnStatus kiln_command_compose_single(const KilnArgs *args, const KilnRegistry *registry,
                                        KilnConfig **ret)
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
-    KilnErrors *errors = NULL;
-    KilnConfig *config = NULL;
-    KilnStatus status = kiln_errors_new(&errors);
 
-    if (status >= 0)
-        status = kiln_compose(&request, &config, errors);
-    if (errors != NULL && (status >= 0 ? is_multirun(config) : sweep_is_multirun(&request))) {
-        kiln_errors_free(errors);
-        kiln_config_free(config);
-        *ret = NULL;
-        return KILN_OK;
-    }
-    return finish(args, &request, true, NULL, status, config, errors, ret);
+    return compose(args, &request, true, true, NULL, ret);
 }
 
 KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,
@@ -122,7 +117,7 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
 
-    return kiln_command_compose_request(args, &request, check, NULL, ret);
+    return compose(args, &request, check, false, NULL, ret);
 }
 
 int kiln_command_run(KilnArgs *args, bool compose, KilnCommandAction *action, void *ctx)

@@ -28,53 +28,44 @@ typedef struct Show {
 
 /* ---- Components ------------------------------------------------------------------------- */
 
-/* Append the selected option of a group to a file's defaults list. */
-static void append_selected(const Show *show, KilnText *file, const char *group, size_t length)
-{
-    const KilnSelection *now = kiln_selection_find(show->config, group, length);
-
-    if (now != NULL && now->option != NULL && now->option[0] != '[')
-        kiln_text_printf(file, "  defaults:\n    - %s\n", now->option);
-}
-
 /* A file of a group that adds the component below a key: callbacks.early_stopping. */
-static void append_below_key(const Show *show, KilnText *file, const char *key, const char *dot)
+static void append_below_key(const Show *show, const char *key, const char *dot)
 {
+    const KilnSelection *now = kiln_selection_find(show->config, key, (size_t)(dot - key));
+    KilnText *text = &show->page->text;
     int indent = 2;
 
-    append_selected(show, file, key, (size_t)(dot - key));
-    for (const char *part = dot; part != NULL; indent += 2) {
-        const char *next = strchr(part + 1, '.');
-        size_t length = next != NULL ? (size_t)(next - part - 1) : strlen(part + 1);
+    if (now != NULL && now->option != NULL && now->option[0] != '[')
+        kiln_text_printf(text, "  defaults:\n    - %s\n", now->option);
+    for (; *dot == '.'; indent += 2) {
+        const char *part = dot + 1;
 
-        kiln_text_printf(file, "%*s%.*s:\n", indent, "", (int)length, part + 1);
-        part = next;
+        dot = part + strcspn(part, ".");
+        kiln_text_printf(text, "%*s%.*s:\n", indent, "", (int)(dot - part), part);
     }
-    kiln_example_file(file, show->component, indent);
+    kiln_example_file(text, show->component, indent);
 }
 
 /* A config file that selects the component, with all its options. */
 static void append_example(const Show *show, const KilnComponentSlot *slot)
 {
     const char *key = slot->key, *dot = strchr(key, '.');
-    KilnText file = { 0 };
+    KilnText *text = &show->page->text;
 
     if (slot->listed) {
         kiln_page_heading(show->page, "example: an item of %s", key);
-        kiln_example_file(&file, show->component, 4);
-        if (!file.failed)
-            memcpy(file.data + 2, "- ", 2);
+        const size_t start = text->length;
+        kiln_example_file(text, show->component, 4);
+        if (!text->failed)
+            memcpy(text->data + start + 2, "- ", 2);
     } else if (dot != NULL && !kiln_starts_with(key, "kiln.")) {
         kiln_page_heading(show->page, "example: conf/%.*s/mine.yaml", (int)(dot - key), key);
-        append_below_key(show, &file, key, dot);
+        append_below_key(show, key, dot);
     } else {
         kiln_page_heading(show->page, "example: conf/%s%s/mine.yaml", dot != NULL ? "kiln/" : "",
                           dot != NULL ? dot + 1 : key);
-        kiln_example_file(&file, show->component, 2);
+        kiln_example_file(text, show->component, 2);
     }
-    kiln_text_append(&show->page->text, file.data != NULL ? file.data : "");
-    show->page->text.failed |= file.failed;
-    kiln_text_release(&file);
 }
 
 /* One line that changes an option, and one that sweeps it. Options of kiln's own are the same for
