@@ -91,7 +91,7 @@ UNITS := $(UNIT_SRC:%.c=$(B)/%)
 # What tests share: linked into each unit test, and the networks into the benchmarks.
 SUPPORT_SRC := $(sort $(wildcard tests/support/*.c tests/support/*/*.c tests/nets/*.c))
 SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(B)/%.o)
-PLUGINS := $(B)/examples/plugin/resmlp.so $(B)/examples/plugin/random_search.so
+PLUGINS := $(patsubst %.c,$(B)/%.so,$(wildcard examples/plugin/*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 

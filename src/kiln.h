@@ -7,6 +7,7 @@
 #include "kiln/base.h"
 #include "kiln/component.h"
 #include "kiln/config.h"
+#include "kiln/custom_op.h"
 #include "kiln/data.h"
 #include "kiln/files/cache.h"
 #include "kiln/files/events.h"

@@ -16,6 +16,7 @@ typedef struct KilnOp KilnOp;
 typedef struct KilnNode KilnNode;
 typedef struct KilnPlan KilnPlan;
 typedef struct KilnMap KilnMap;
+typedef struct KilnCustomOp KilnCustomOp; /* kiln/custom_op.h */
 
 struct KilnTensor {
     KilnGraph *graph;
@@ -97,6 +98,8 @@ struct KilnGraph {
     int block_now, n_blocks, segment; /* of the nodes being recorded now */
     bool detect_anomaly;              /* check every result; stop at the first NaN or infinity */
     unsigned passes_off;              /* bit i: pass i of kiln_passes does not run */
+    KilnOp **custom_ops;              /* made for operations of components */
+    size_t n_custom_ops, cap_custom_ops;
 };
 
 /* Records `op` with its inputs and attributes: infers output shapes, extends the plan key, and

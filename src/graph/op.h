@@ -57,6 +57,7 @@ struct KilnOp {
     /* Floating-point operations of products and convolutions; a multiplication and an addition
      * count as two, as in PyTorch's flop counter. NULL: not counted. */
     double (*flops)(const KilnNode *node);
+    const KilnCustomOp *custom; /* what a component defined; NULL: a built-in operation */
 };
 
 /* Every operation: X(name) for kiln_op_<name>. Attributes and signatures are in the headers of

@@ -182,7 +182,9 @@ struct KilnOptimizerOps {
     /* The numbers of this step (learning rate, bias corrections, ...) for the
      * `hyper` leaf; `step` counts updates from 1. Returns their number. */
     size_t (*hyper)(const KilnInstance *self, double lr, int64_t step, float ret[KILN_MAX_HYPER]);
-    /* Record the update of the flat parameters. */
+    /* Record the update of the flat parameters: a function of kiln/ops.h, operations and
+     * kiln_store, or an operation of its own (kiln/custom_op.h). Segments with factor 0 must stay
+     * as they are. An update that leaves `norms` alone has the trainer measure them. */
     void (*update)(const KilnInstance *self, const KilnFlat *flat);
     /* Each parameter tensor is a segment of its own, for norms per layer. */
     bool per_parameter;

@@ -59,6 +59,8 @@ static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op
     };
 
     (void)backend;
+    if (op->custom != NULL)
+        return &kiln_cpu_custom;
     for (size_t t = 0; t < KILN_COUNT(tables); t++)
         for (size_t i = 0; i < tables[t]->count; i++)
             if (tables[t]->kernels[i].op == op)

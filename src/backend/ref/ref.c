@@ -79,7 +79,8 @@ static const KilnKernel *ref_kernel(const KilnBackend *backend, const KilnOp *op
         &kiln_ref_resample, &kiln_ref_padding,     &kiln_ref_ctc,         &kiln_ref_set_norm,
     };
 
-    (void)backend;
+    if (op->custom != NULL)
+        return kiln_ref_custom(backend, op->custom);
     for (size_t t = 0; t < KILN_COUNT(tables); t++)
         for (size_t i = 0; i < tables[t]->count; i++)
             if (tables[t]->kernels[i].op == op)

@@ -17,6 +17,9 @@ extern const KilnRefTable kiln_ref_cast, kiln_ref_elementwise, kiln_ref_map, kil
     kiln_ref_recurrent, kiln_ref_movement, kiln_ref_embedding, kiln_ref_resample, kiln_ref_padding,
     kiln_ref_ctc, kiln_ref_set_norm;
 
+/* The kernel of a custom operation; NULL: it has none for the backend's type. */
+const KilnKernel *kiln_ref_custom(const KilnBackend *backend, const KilnCustomOp *op);
+
 /* Elements of a value. */
 int64_t kiln_ref_count(const KilnArg *arg);
 /* Size of the last axis (1 for a scalar), and the number of such rows. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/system/file.h"
-#include "graph/graph.h"
+#include "graph/op.h"
 #include "train/trainer.h"
 
 /* ---- Gradient norms ---------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ void kiln_batch_stats_release(KilnBatchStats *batch_stats)
     *batch_stats = (KilnBatchStats) { 0 };
 }
 
-void kiln_batch_stats_record(KilnTrainer *trainer, KilnFlat *flat)
+void kiln_batch_stats_prepare(KilnTrainer *trainer, KilnFlat *flat)
 {
     const KilnBatchStats *batch_stats = &trainer->batch_stats;
     const KilnShape shape = KILN_SHAPE((int64_t)batch_stats->n_norms);
@@ -56,6 +56,35 @@ void kiln_batch_stats_record(KilnTrainer *trainer, KilnFlat *flat)
     flat->part_ends = kiln_graph_input(trainer->graph, KILN_I64, shape, batch_stats->norm_ends);
     flat->norms = kiln_graph_variable(trainer->graph, KILN_F32, shape, batch_stats->norms, false,
                                       NULL);
+}
+
+/* Whether the recorded step writes `variable`. */
+static bool is_updated(const KilnGraph *graph, const KilnTensor *variable)
+{
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const KilnNode *node = graph->nodes[i];
+
+        for (int k = 0; k < node->n_inputs; k++)
+            if (node->inputs[k] == variable && (node->op->updates >> k & 1) != 0)
+                return true;
+    }
+    return false;
+}
+
+void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat)
+{
+    const KilnBatchStats *batch_stats = &trainer->batch_stats;
+    int64_t begin = 0;
+
+    if (flat->norms == NULL || is_updated(trainer->graph, flat->norms))
+        return;
+    for (size_t i = 0; i < batch_stats->n_norms; begin = batch_stats->norm_ends[i++]) {
+        KilnTensor *norm = kiln_graph_variable(trainer->graph, KILN_F32, KILN_SCALAR,
+                                               batch_stats->norms + i, false, NULL);
+
+        kiln_store(norm, kiln_l2_norm(
+                             kiln_narrow(flat->grad, 0, begin, batch_stats->norm_ends[i] - begin)));
+    }
 }
 
 const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret_n)

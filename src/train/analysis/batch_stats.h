@@ -14,7 +14,9 @@ typedef struct KilnBatchStats {
 /* Allocate, before the first step is recorded. */
 KILN_NODISCARD KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err);
 void kiln_batch_stats_release(KilnBatchStats *batch_stats);
-/* Record the measurement of gradient norms in an update, if a callback needs them. */
-void kiln_batch_stats_record(KilnTrainer *trainer, KilnFlat *flat);
+/* Add the leaves for gradient norms to an optimizer's update, if a callback needs them; and after
+ * the update, record the norms if it did not measure them itself. */
+void kiln_batch_stats_prepare(KilnTrainer *trainer, KilnFlat *flat);
+void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat);
 
 #endif

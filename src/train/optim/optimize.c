@@ -135,7 +135,8 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
     const size_t n_hyper = set_hyper(trainer, optimizer);
     KilnFlat flat = flat_leaves(trainer, optimizer, n_hyper, at->gradients);
     flat.scale = record_clipping(trainer, optimizer, clipping);
-    kiln_batch_stats_record(trainer, &flat);
+    kiln_batch_stats_prepare(trainer, &flat);
     record_update(optimizer, &flat);
+    kiln_batch_stats_record(trainer, &flat);
     KILN_RECORD(trainer, record_update, at);
 }

@@ -1,0 +1,74 @@
+"""The plugins of examples/plugin, each built with the line of its README and used in a run."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import csv
+import os
+import subprocess
+
+from kilntest import ROOT, TINY, Case, build_plugin, main
+
+SMALL = [arg for arg in TINY if not arg.startswith("model")]
+
+
+class Examples(Case):
+    def build(self, name):
+        subprocess.run(["cc", "-std=c17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden",
+                        "-DKILN_BUILD_PLUGIN", "-I", os.path.join(ROOT, "src"), "-o", self.path(f"{name}.so"),
+                        os.path.join(ROOT, f"examples/plugin/{name}.c")], check=True)
+        return ["--plugin", f"./{name}.so"]
+
+    def losses(self, run):
+        with open(self.path(run, "metrics.csv")) as f:
+            return [float(row["train/loss_epoch"]) for row in csv.DictReader(f) if row.get("train/loss_epoch")]
+
+    def weights(self, run):
+        with open(self.path(run, "checkpoints/last/model.safetensors"), "rb") as f:
+            return f.read()
+
+    def trains(self, *args, epochs=4):
+        """A run, the same with another number of threads, and one of half the epochs that is resumed."""
+        plugin, args = args[:2], [*SMALL, *args, "scheduler=constant", f"trainer.max_epochs={epochs}"]
+        self.run_kiln(*args, "kiln.run.dir=run")
+        losses = self.losses("run")
+        self.assertLess(losses[-1], losses[0])
+        self.run_kiln(*args, "kiln.run.dir=threads", "trainer.threads=2")
+        self.assertEqual(self.losses("threads"), losses)
+        self.run_kiln(*args, "kiln.run.dir=half", f"trainer.max_epochs={epochs // 2}")
+        self.run_kiln(*plugin, "resume=half", f"trainer.max_epochs={epochs}")
+        self.assertEqual(self.weights("half"), self.weights("run"))
+
+    def test_model(self):
+        self.trains(*self.build("resmlp"), "model=resmlp", "model.width=32")
+
+    def test_custom_operation(self):
+        self.trains(*self.build("sparsemax"), "model=sparse_mixture", "lr=0.05")
+
+    def test_optimizer(self):
+        plugin = self.build("signum")
+        self.trains(*plugin, "model=mlp", "optimizer=signum", "optimizer.lr=0.001")
+        out, _ = self.run_kiln("show", "signum", *plugin, program="kiln")
+        self.assertIn("momentum", out)
+        self.refused(*plugin, *TINY, "optimizer=signum", "optimizer.momentum=1", says=["expected a number below 1"])
+
+    def test_gradient_norms_of_its_update(self):
+        """The trainer measures what the update does not: the same norms as for a built-in optimizer."""
+        rows = {}
+        for optimizer in "sgd", "signum":
+            self.run_kiln(*SMALL, *self.build("signum"), "--plugin", build_plugin("norms", self.dir), "model=mlp", "optimizer.lr=0",
+                          f"optimizer={optimizer}", "+callbacks.norms._target_=norms", "trainer.log_every_n_steps=1",
+                          f"kiln.run.dir={optimizer}")
+            with open(self.path(optimizer, "metrics.csv")) as f:
+                rows[optimizer] = [(float(row["first_norm"]), float(row["last_norm"])) for row in csv.DictReader(f)
+                                   if row["first_norm"]]
+        self.assertEqual(len(rows["sgd"]), 16)
+        for a, b in zip(rows["sgd"], rows["signum"], strict=True):
+            self.assertGreater(min(a), 0)
+            self.assertAlmostEqual(a[0] / b[0], 1, delta=1e-5)
+            self.assertAlmostEqual(a[1] / b[1], 1, delta=1e-5)
+
+
+if __name__ == "__main__":
+    main()
