@@ -14,10 +14,8 @@ KilnStatus kiln_search_request(KilnSearch *search, const KilnComposeRequest *req
 {
     const char *const *dirs = request->config_dirs;
     const char *path = request->config_path;
-    KilnError unreported = { 0 };
     KilnStatus status = KILN_OK;
 
-    err = err != NULL ? err : &unreported;
     if ((path != NULL || kiln_is_dir("conf")) &&
         kiln_search_add(search, path != NULL ? path : "conf",
                         path != NULL ? "--config-path" : "./conf", err) < 0)
