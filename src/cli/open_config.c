@@ -68,7 +68,7 @@ static bool sweep_is_multirun(const KilnComposeRequest *request)
 
 /* Compose, check, print the errors. With `single`, *ret is NULL for the config of a sweep. */
 static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *request, bool check,
-                          bool single, const char *run, KilnConfig **ret)
+                          bool single, const char *run, KilnConfig **ret, KilnError *ret_first)
 {
     KilnErrors *errors = NULL;
     KilnConfig *config = NULL;
@@ -90,6 +90,8 @@ static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *reques
     }
     if (errors != NULL && !multirun)
         kiln_screen_errors(args->command, errors);
+    if (status < 0 && ret_first != NULL && kiln_errors_count(errors) > 0)
+        kiln_error_set(ret_first, status, "%s", kiln_errors_text(errors, 0));
     kiln_errors_free(errors);
     if (status < 0)
         kiln_config_free(config);
@@ -99,9 +101,10 @@ static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *reques
 }
 
 KilnStatus kiln_command_compose_request(const KilnArgs *args, const KilnComposeRequest *request,
-                                        bool check, const char *run, KilnConfig **ret)
+                                        bool check, const char *run, KilnConfig **ret,
+                                        KilnError *ret_first)
 {
-    return compose(args, request, check, false, run, ret);
+    return compose(args, request, check, false, run, ret, ret_first);
 }
 
 KilnStatus kiln_command_compose_single(const KilnArgs *args, const KilnRegistry *registry,
@@ -109,7 +112,7 @@ KilnStatus kiln_command_compose_single(const KilnArgs *args, const KilnRegistry 
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
 
-    return compose(args, &request, true, true, NULL, ret);
+    return compose(args, &request, true, true, NULL, ret, NULL);
 }
 
 KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *registry, bool check,
@@ -117,7 +120,7 @@ KilnStatus kiln_command_compose(const KilnArgs *args, const KilnRegistry *regist
 {
     KilnComposeRequest request = kiln_command_request(args, registry);
 
-    return compose(args, &request, check, false, NULL, ret);
+    return compose(args, &request, check, false, NULL, ret, NULL);
 }
 
 int kiln_command_run(KilnArgs *args, bool compose, KilnCommandAction *action, void *ctx)

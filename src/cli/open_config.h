@@ -19,11 +19,12 @@ KILN_NODISCARD KilnStatus kiln_command_compose_single(const KilnArgs *args,
                                                       const KilnRegistry *registry,
                                                       KilnConfig **ret);
 /* The same as kiln_command_compose for any request. `run` is the run folder that the config comes
- * from, whose outputs are checked too (cli/untrusted.h); NULL: the user's own config. */
+ * from, whose outputs are checked too (cli/untrusted.h); NULL: the user's own config. *ret_first
+ * (may be NULL) gets the first of the errors that were printed. */
 KILN_NODISCARD KilnStatus kiln_command_compose_request(const KilnArgs *args,
                                                        const KilnComposeRequest *request,
                                                        bool check, const char *run,
-                                                       KilnConfig **ret);
+                                                       KilnConfig **ret, KilnError *ret_first);
 
 /* What a command does; `config` is NULL when it composes none, `ctx` is its own. */
 typedef KilnStatus KilnCommandAction(KilnArgs *args, const KilnRegistry *registry,

@@ -282,7 +282,7 @@ static KilnStatus verify(const char *const *words, KilnError *err)
 
 /* ---- diff --------------------------------------------------------------------------------- */
 
-static KilnStatus diff(const char *const *words, bool *ret_differ, KilnError *err)
+static KilnStatus diff(const char *const *words, KilnError *err)
 {
     KilnDifferences found = { .most = 200, .sides = { "first", "second" } };
     char *paths[2] = { NULL, NULL };
@@ -301,7 +301,8 @@ static KilnStatus diff(const char *const *words, bool *ret_differ, KilnError *er
         fputs(found.text.data, stdout);
     if (status >= 0 && found.count > found.most)
         printf("and %zu more\n", found.count - found.most);
-    *ret_differ = status >= 0 && found.count > 0;
+    if (status >= 0 && found.count > 0)
+        status = KILN_E_FORMAT; /* exit status 1; the differences are the message */
     kiln_differences_release(&found);
     free(paths[0]);
     free(paths[1]);
@@ -312,29 +313,21 @@ static KilnStatus diff(const char *const *words, bool *ret_differ, KilnError *er
 
 int kiln_command_ckpt(KilnArgs *args)
 {
-    static const char *const actions[] = { "ls", "show", "verify", "diff" };
-    const char *action = args->n_words > 0 ? args->words[0] : "";
-    const char *const *words = args->n_words > 0 ? args->words + 1 : args->words;
+    static const char *const names[] = { "ls", "show", "verify", "diff" };
+    static KilnStatus (*const actions[])(const char *const *words,
+                                         KilnError *err) = { ls, show, verify, diff };
+    const char *name = args->n_words > 0 ? args->words[0] : "";
+    const char *nearest = kiln_nearest(name, names, KILN_COUNT(names));
     KilnError err = { 0 };
-    bool differ = false;
-    KilnStatus status;
+    size_t i = 0;
 
-    if (strcmp(action, "ls") == 0) {
-        status = ls(words, &err);
-    } else if (strcmp(action, "show") == 0) {
-        status = show(words, &err);
-    } else if (strcmp(action, "verify") == 0) {
-        status = verify(words, &err);
-    } else if (strcmp(action, "diff") == 0) {
-        status = diff(words, &differ, &err);
-    } else {
-        const char *nearest = kiln_nearest(action, actions, KILN_COUNT(actions));
-
-        status = kiln_error_set(&err, KILN_E_USAGE,
-                                "ckpt %s: expected ls, show, verify or diff%s%s%s", action,
-                                nearest != NULL ? "; did you mean " : "",
-                                nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
-    }
-    const int exit_status = kiln_screen_result(args->command, status, &err);
-    return differ ? 1 : exit_status;
+    while (i < KILN_COUNT(names) && strcmp(name, names[i]) != 0)
+        i++;
+    KilnStatus status =
+        i < KILN_COUNT(names)
+            ? actions[i](args->words + 1, &err)
+            : kiln_error_set(&err, KILN_E_USAGE, "ckpt %s: expected ls, show, verify or diff%s%s%s",
+                             name, nearest != NULL ? "; did you mean " : "",
+                             nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+    return kiln_screen_result(args->command, status, &err);
 }

@@ -1,8 +1,7 @@
 /* kiln replay: trains the last batches of a flight record again and reports where the first NaN or
  * infinity came from, or whether the losses and gradients are the same. callbacks/flight_recorder.c
  * makes the record, kiln/files/flight.h is its format. */
-#define _XOPEN_SOURCE 700 /* realpath, mkdtemp */
-#include <errno.h>
+#define _XOPEN_SOURCE 700 /* mkdtemp */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -55,43 +54,34 @@ static KilnFlightBatch target_of(const KilnFlight *flight)
     return kiln_flight_at(flight, n - 1);
 }
 
-/* The path of the record that a word names: a file, or the record of a run. */
-static KilnStatus find_record(const Replay *replay, const char *word, char **ret, KilnError *err)
+/* Open the record that a word names: a file, or the record of a run. */
+static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
 {
-    char *run = NULL, *inside = NULL;
+    char *run = NULL, *path = NULL;
     KilnStatus status = KILN_OK;
 
     if (!kiln_is_file(word))
         status = kiln_run_find(word, kiln_runs_folder(replay->args), &run, err);
-    if (status >= 0 && run != NULL && (inside = kiln_path_join(run, "flight.kiln")) == NULL)
-        status = kiln_error_nomem(err, strlen(run));
-    if (status >= 0 && inside != NULL && !kiln_is_file(inside))
+    if (status >= 0)
+        path = run != NULL ? kiln_path_join(run, "flight.kiln") : kiln_strdup(word);
+    if (status >= 0 && path == NULL)
+        status = kiln_error_nomem(err, 1);
+    else if (status >= 0 && !kiln_is_file(path))
         status = kiln_error_set(err, KILN_E_MISSING,
                                 "%s: has no flight.kiln: the run had no callback flight_recorder "
                                 "(callbacks=flight_recorder), or it ended well",
                                 run);
-    if (status >= 0 && (*ret = realpath(inside != NULL ? inside : word, NULL)) == NULL)
-        status = kiln_error_errno(err, word);
-    free(run);
-    free(inside);
-    return status;
-}
-
-static KilnStatus open_record(Replay *replay, const char *word, KilnError *err)
-{
-    char *path = NULL;
-    KilnStatus status = find_record(replay, word, &path, err);
-
-    if (status >= 0)
+    else if (status >= 0)
         status = kiln_flight_open(path, &replay->flight, err);
     if (status >= 0 && kiln_flight_count(replay->flight) == 0)
         status = kiln_error_set(err, KILN_E_FORMAT, "%s: records no batch", word);
+    if (status >= 0 && (replay->run = kiln_path_real(path)) == NULL)
+        status = kiln_error_nomem(err, 1);
     if (status >= 0) {
-        *strrchr(path, '/') = '\0';
-        replay->run = path;
+        *strrchr(replay->run, '/') = '\0';
         replay->target = target_of(replay->flight);
-        path = NULL;
     }
+    free(run);
     free(path);
     return status;
 }
@@ -264,9 +254,32 @@ static bool may_continue(void *ctx, KilnTrainer *trainer)
     return false;
 }
 
-static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, KilnConfig **ret)
+/* Compare with the record and print the verdict. Returns the exit status. */
+static int judge(Replay *replay, KilnStatus status, const KilnError *err)
 {
-    static const char *const plain[] = {
+    if (replay->made == NULL)
+        (void)!kiln_flight_open(replay->record, &replay->made, NULL);
+    const int differ = compare(replay);
+
+    if (status == KILN_E_NUMERIC)
+        printf("reproduced: %s\n", err->text);
+    else if (status < 0)
+        return kiln_screen_result(replay->args->command, status, err);
+    else if (differ == 0)
+        printf("equal: every loss and gradient norm is as recorded\n");
+    else if (differ > 0)
+        printf("%d batches differ: another machine, other data, another program, or a run resumed "
+               "with other overrides?\n",
+               differ);
+    else
+        printf("no batch of the record was replayed to its end\n");
+    return status < 0 || differ == 0 ? 0 : 1;
+}
+
+/* Runs in a process of its own: what crashed once will crash again. */
+static int replay_here(Replay *replay)
+{
+    static const char *const overrides[] = {
         "test=false",
         "trainer.enable_checkpointing=false",
         "trainer.enable_progress_bar=false",
@@ -277,46 +290,17 @@ static KilnStatus compose(const Replay *replay, const KilnRegistry *registry, Ki
     };
     const KilnRunRequest request = {
         .run = replay->run,
-        .before = plain,
+        .before = overrides,
         .run_dir = replay->scratch,
         .checkpoint = replay->checkpoint,
     };
-
-    return kiln_command_compose_run(replay->args, registry, &request, true, ret);
-}
-
-/* Print the verdict. Returns the exit status. */
-static int judge(Replay *replay, KilnStatus status, const KilnError *err)
-{
-    if (replay->made == NULL)
-        (void)!kiln_flight_open(replay->record, &replay->made, NULL);
-    const int differ = compare(replay);
-
-    if (status == KILN_E_NUMERIC) {
-        printf("reproduced: %s\n", err->text);
-        return 0;
-    }
-    if (status < 0)
-        return kiln_screen_result(replay->args->command, status, err);
-    printf(differ == 0 ? "equal: every loss and gradient norm is as recorded\n"
-           : differ > 0
-               ? "%d batches differ: another machine, other data, another program, or a run "
-                 "resumed with other overrides?\n"
-               : "no batch of the record was replayed to its end\n",
-           differ);
-    return differ == 0 ? 0 : 1;
-}
-
-/* Runs in a process of its own: what crashed once will crash again. */
-static int replay_here(Replay *replay)
-{
     KilnRegistry *registry = NULL;
     KilnConfig *config = NULL;
     KilnError err = { 0 };
     KilnStatus status = kiln_command_registry(replay->args, &registry);
 
     if (status >= 0)
-        status = compose(replay, registry, &config);
+        status = kiln_command_compose_run(replay->args, registry, &request, true, &config);
     if (status < 0)
         return kiln_screen_exit_status(status);
     KilnRunEnv env = {
@@ -335,61 +319,49 @@ static int replay_here(Replay *replay)
 }
 
 /* Report where the replay crashed. */
-static int report_crash(Replay *replay, int signal)
+static void report_crash(Replay *replay, int signal)
 {
-    KilnFlightBatch last = { 0 };
-
     printf("reproduced: the replay ended by signal %d (%s)", signal, strsignal(signal));
     if (kiln_flight_open(replay->record, &replay->made, NULL) >= 0 &&
         kiln_flight_count(replay->made) > 0) {
-        last = kiln_flight_at(replay->made, kiln_flight_count(replay->made) - 1);
+        const KilnFlightBatch last = kiln_flight_at(replay->made,
+                                                    kiln_flight_count(replay->made) - 1);
+
         printf(" %s ", last.ended ? "after" : "in");
         print_where(&last);
     }
     printf("\n");
     kiln_flight_close(replay->made);
-    return 0;
 }
 
-static int replay_apart(Replay *replay)
+/* Returns the exit status. */
+static int replay_apart(Replay *replay, KilnError *err)
 {
     int status = 0;
 
     fflush(NULL);
     const pid_t child = fork();
-    if (child == 0) {
-        const int result = replay_here(replay);
-
-        _exit(kiln_streams_close(replay->args->command, result));
-    }
-    if (child < 0 || waitpid(child, &status, 0) != child) {
-        fprintf(stderr, "%s: error: cannot start a process for the replay: %s\n",
-                replay->args->command, strerror(errno));
-        return 1;
-    }
-    return WIFSIGNALED(status) ? report_crash(replay, WTERMSIG(status)) : WEXITSTATUS(status);
+    if (child == 0)
+        _exit(kiln_streams_close(replay->args->command, replay_here(replay)));
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return kiln_screen_result(replay->args->command,
+                                  kiln_error_errno(err, "a process for the replay"), err);
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status);
+    report_crash(replay, WTERMSIG(status));
+    return 0;
 }
 
-static int replay_all(Replay *replay, const char *word, KilnError *err)
+static KilnStatus make_scratch(Replay *replay, KilnError *err)
 {
     const char *tmp = getenv("TMPDIR");
-    KilnStatus status = open_record(replay, word, err);
 
-    if (status >= 0)
-        status = kiln_untrusted_run_plugins(replay->args, replay->run, err);
-    if (status >= 0)
-        kiln_run_checkpoints(replay->run, compare_checkpoint, replay);
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
              tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
-    if (status >= 0 && mkdtemp(replay->scratch) == NULL)
-        status = kiln_error_errno(err, replay->scratch);
-    if (status < 0)
-        return kiln_screen_result(replay->args->command, status, err);
+    if (mkdtemp(replay->scratch) == NULL)
+        return kiln_error_errno(err, replay->scratch);
     snprintf(replay->record, sizeof(replay->record), "%s/flight.kiln", replay->scratch);
-    print_record(replay);
-    const int result = replay_apart(replay);
-    (void)!kiln_path_remove(replay->scratch, NULL);
-    return result;
+    return KILN_OK;
 }
 
 int kiln_command_replay(KilnArgs *args)
@@ -397,14 +369,25 @@ int kiln_command_replay(KilnArgs *args)
     Replay replay = { .args = args };
     KilnError err = { 0 };
     const char *word = kiln_args_take_path(args);
+    int result;
+    KilnStatus status = word != NULL
+                            ? open_record(&replay, word, &err)
+                            : kiln_error_set(&err, KILN_E_USAGE,
+                                             "which run? `kiln replay RUN`, RUN being a run "
+                                             "folder, a checkpoint, last, best or a flight record");
 
-    if (word == NULL) {
-        kiln_error_set(&err, KILN_E_USAGE,
-                       "which run? `kiln replay RUN`, RUN being a run folder, a checkpoint, last, "
-                       "best or a flight record");
-        return kiln_screen_result(args->command, err.status, &err);
+    if (status >= 0)
+        status = kiln_untrusted_run_plugins(args, replay.run, &err);
+    if (status >= 0)
+        status = make_scratch(&replay, &err);
+    if (status >= 0) {
+        kiln_run_checkpoints(replay.run, compare_checkpoint, &replay);
+        print_record(&replay);
+        result = replay_apart(&replay, &err);
+        (void)!kiln_path_remove(replay.scratch, NULL);
+    } else {
+        result = kiln_screen_result(args->command, status, &err);
     }
-    const int result = replay_all(&replay, word, &err);
     kiln_flight_close(replay.flight);
     free(replay.run);
     free(replay.checkpoint);

@@ -10,8 +10,8 @@
 #include "base/call.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/untrusted.h"
 #include "cli/open_config.h"
+#include "cli/untrusted.h"
 #include "cli/screen/screen.h"
 #include "kiln/run.h"
 #include "sweep/sweep.h"
@@ -45,8 +45,7 @@ static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char 
                           KilnConfig **ret)
 {
     KilnText path = { 0 };
-    KilnErrors *errors = NULL;
-    KilnStatus status = kiln_errors_new(&errors);
+    KilnError first = { 0 };
 
     kiln_text_printf(&path, "%s/.kiln", task->dir);
     KilnComposeRequest request = {
@@ -55,16 +54,11 @@ static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char 
         .registry = job->registry,
         .sections = kiln_run_sections(),
     };
-    if (status >= 0)
-        status = path.failed ? KILN_E_NOMEM : kiln_compose(&request, ret, errors);
-    if (status >= 0)
-        status = kiln_config_check(*ret, job->registry, errors);
-    if (status >= 0 && job->dir != NULL)
-        status = kiln_untrusted_outputs(job->args, *ret, job->registry, job->dir, errors);
-    kiln_screen_errors(job->args->command, errors);
-    if (status < 0 && kiln_errors_count(errors) > 0)
-        kiln_report_error(task->report, kiln_errors_text(errors, 0));
-    kiln_errors_free(errors);
+    KilnStatus status = path.failed ? KILN_E_NOMEM
+                                    : kiln_command_compose_request(job->args, &request, true,
+                                                                   job->dir, ret, &first);
+    if (first.status < 0)
+        kiln_report_error(task->report, first.text);
     kiln_text_release(&path);
     return status;
 }

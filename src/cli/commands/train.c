@@ -17,16 +17,21 @@
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
 
-/* Print the warnings of resolving. */
-static void print_warnings(const KilnArgs *args, const KilnConfig *config)
+/* Print what a run would refuse in a config, or, with `registry` NULL, the warnings of resolving.
+ */
+static KilnStatus report(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry)
 {
     KilnErrors *errors = NULL;
+    KilnStatus status = kiln_errors_new(&errors);
 
-    if (kiln_errors_new(&errors) < 0)
-        return;
-    kiln_config_warnings(config, errors);
-    kiln_screen_errors(args->command, errors);
+    if (status >= 0 && registry != NULL)
+        status = kiln_config_check(config, registry, errors);
+    else if (status >= 0)
+        kiln_config_warnings(config, errors);
+    if (errors != NULL)
+        kiln_screen_errors(args->command, errors);
     kiln_errors_free(errors);
+    return status;
 }
 
 static KilnConfigPart part_of(const char *cfg)
@@ -36,8 +41,10 @@ static KilnConfigPart part_of(const char *cfg)
                                       : KILN_CONFIG_JOB;
 }
 
-/* Print the composed config, or the part that --package names. */
-static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, KilnError *err)
+/* Print the composed config, or the part that --package names, and then what a run would refuse in
+ * it. A tree that is not about training is not checked. */
+static KilnStatus print_config(const KilnArgs *args, KilnConfig *config,
+                               const KilnRegistry *registry, KilnError *err)
 {
     bool all = args->package != NULL && strcmp(args->package, "_global_") == 0;
     const char *package = all ? NULL : args->package;
@@ -46,11 +53,14 @@ static KilnStatus print_config(const KilnArgs *args, const KilnConfig *config, K
     KilnStatus status = kiln_config_part_yaml(config, part, package, args->resolve, args->origins,
                                               &yaml, err);
 
-    print_warnings(args, config);
+    (void)!report(args, config, NULL);
     if (status >= 0)
         fputs(yaml, stdout);
     free(yaml);
-    return status;
+    if (status < 0 || !kiln_option_defaults_is_about(config))
+        return status;
+    fflush(stdout); /* messages come after the config that they are about */
+    return report(args, config, registry);
 }
 
 static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *config, KilnError *err)
@@ -65,25 +75,6 @@ static KilnStatus print_explanations(const KilnArgs *args, const KilnConfig *con
         free(text);
     }
     return KILN_OK;
-}
-
-/* Report what a run would refuse in the config that was printed. A tree that is not about training
- * is not checked. */
-static KilnStatus check_shown(const KilnArgs *args, KilnConfig *config,
-                              const KilnRegistry *registry)
-{
-    KilnErrors *errors = NULL;
-
-    if (!kiln_option_defaults_is_about(config))
-        return KILN_OK;
-    KilnStatus status = kiln_errors_new(&errors);
-    if (status < 0)
-        return status;
-    fflush(stdout); /* messages come after the config that they are about */
-    status = kiln_config_check(config, registry, errors);
-    kiln_screen_errors(args->command, errors);
-    kiln_errors_free(errors);
-    return status;
 }
 
 static int run(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry,
@@ -129,12 +120,9 @@ static int train(const KilnArgs *args, const KilnRegistry *registry, bool *ret_m
     *ret_multirun = status >= 0 && config == NULL;
     if (*ret_multirun)
         return 0;
-    if (status >= 0 && show) {
-        status = args->cfg != NULL ? print_config(args, config, &err)
+    if (status >= 0 && show)
+        status = args->cfg != NULL ? print_config(args, config, registry, &err)
                                    : print_explanations(args, config, &err);
-        if (status >= 0 && args->cfg != NULL)
-            status = check_shown(args, config, registry);
-    }
     if (status < 0 || show) {
         exit_status = kiln_screen_result(args->command, status, &err);
     } else {

@@ -60,19 +60,6 @@ static const char *const point_names[POINTS] = {
     [KILL_AGAIN] = "again when resumed",
 };
 
-/* What the undisturbed run does: its seconds, the seconds until its first checkpoint, its steps. */
-typedef struct Profile {
-    double seconds, saved;
-    int64_t steps;
-} Profile;
-
-/* When to kill: after a time, or at a kill point from some step on. */
-typedef struct Target {
-    Point point;
-    double after; /* seconds; < 0: at the kill point */
-    int64_t step;
-} Target;
-
 typedef struct Verdict {
     bool reached; /* by the undisturbed run */
     int64_t kills, equal, differ, failed, missed;
@@ -83,7 +70,8 @@ typedef struct Check {
     const char **command; /* `train FLAGS`, with room for words; owned */
     size_t n_flags;
     char folder[64], run[96], undisturbed[96], log[96];
-    Profile profile;
+    double seconds, saved; /* of the undisturbed run, and until its first checkpoint */
+    int64_t steps;         /* of it */
     Verdict by[POINTS];
     int64_t wanted, done;
     double began;
@@ -94,26 +82,22 @@ typedef struct Check {
 
 /* ---- Kill points ------------------------------------------------------------------------ */
 
-static Target draw_target(Point point, const Profile *profile, KilnRng *rng)
+/* Draw the seconds after which a run is killed when it is at the point. */
+static double draw_time(const Check *check, Point point, KilnRng *rng)
 {
-    const double share = (double)kiln_rng_uniform(rng);
-    Target target = { .point = point, .after = -1.0 };
+    const bool first = point == KILL_FIRST && check->saved > 0.0;
 
-    if (point == KILL_ANY || point == KILL_AGAIN)
-        target.after = share * profile->seconds;
-    else if (point == KILL_FIRST)
-        target.after = share * (profile->saved > 0.0 ? profile->saved : profile->seconds);
-    else
-        target.step = (int64_t)(share * (double)profile->steps);
-    return target;
+    return (double)kiln_rng_uniform(rng) * (first ? check->saved : check->seconds);
 }
 
-/* KILL_ANY, KILL_AGAIN and KILL_FIRST have a time. */
+/* `live` is the live status of the run; NULL: none yet. */
 static bool is_at(Point point, const KilnLiveSnapshot *live)
 {
+    if (point == KILL_ANY || point == KILL_AGAIN || point == KILL_FIRST)
+        return true;
+    if (live == NULL)
+        return false;
     switch (point) {
-    case KILL_EPOCH:
-        return live->at.phase == KILN_LIVE_FIT;
     case KILL_VALIDATION:
         return live->at.phase == KILN_LIVE_VALIDATE;
     case KILL_SAVING:
@@ -123,29 +107,19 @@ static bool is_at(Point point, const KilnLiveSnapshot *live)
     case KILL_TEST:
         return live->at.phase == KILN_LIVE_TEST;
     default:
-        return true;
+        return live->at.phase == KILN_LIVE_FIT;
     }
-}
-
-/* `live` is the live status (NULL: none yet), `seconds` after the start of the run. */
-static bool is_reached(const Target *target, double seconds, const KilnLiveSnapshot *live)
-{
-    if (target->after >= 0.0)
-        return seconds >= target->after;
-    return live != NULL && live->at.step >= target->step && is_at(target->point, live);
 }
 
 /* Record the live status of the undisturbed run. */
 static void note_status(Check *check, double seconds, const KilnLiveSnapshot *live)
 {
-    Profile *profile = &check->profile;
-
     for (int i = 0; i < POINTS; i++)
         check->by[i].reached |= is_at((Point)i, live);
-    if (profile->saved <= 0.0 && live->saving > 0)
-        profile->saved = seconds;
-    if (live->at.step > profile->steps)
-        profile->steps = live->at.step;
+    if (check->saved <= 0.0 && live->saving > 0)
+        check->saved = seconds;
+    if (live->at.step > check->steps)
+        check->steps = live->at.step;
 }
 
 /* ---- A run ------------------------------------------------------------------------------ */
@@ -198,16 +172,16 @@ static pid_t start(const Check *check, bool resumes)
 /* How a run ended. */
 typedef enum End { END_WELL, END_KILLED, END_FAILED, END_HUNG, END_STOPPED } End;
 
-/* Start or resume a run, wait for its end, and kill it at `target`; NULL: never, it is the
- * undisturbed run, or one that is resumed. */
-static End run(Check *check, bool resumes, const Target *target)
+/* Start or resume a run, wait for its end, and kill it at a point, `after` seconds at the earliest
+ * (INFINITY: never). */
+static End run(Check *check, bool resumes, Point point, double after)
 {
     const struct timespec pause = { .tv_nsec = (long)(1e9 * poll_s) };
-    const bool undisturbed = check->profile.seconds <= 0.0;
+    const bool undisturbed = check->seconds <= 0.0;
+    const double longest = undisturbed ? INFINITY : patience * check->seconds + 60.0;
     const double began = kiln_clock();
-    const double longest = undisturbed ? INFINITY : patience * check->profile.seconds + 60.0;
     const pid_t child = start(check, resumes);
-    int status = 0;
+    int status = -1;
     KilnLiveSnapshot live;
 
     for (;;) {
@@ -216,11 +190,10 @@ static End run(Check *check, bool resumes, const Target *target)
                              live.run.pid == child;
 
         if (child < 0 || waitpid(child, &status, WNOHANG) == child)
-            return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL
-                                                                              : END_FAILED;
+            return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? END_WELL : END_FAILED;
         if (is_live && undisturbed)
             note_status(check, seconds, &live);
-        const bool reached = target != NULL && is_reached(target, seconds, is_live ? &live : NULL);
+        const bool reached = seconds >= after && is_at(point, is_live ? &live : NULL);
         if (reached || seconds > longest || *check->stop != 0) {
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
@@ -252,19 +225,16 @@ static char *end_of_log(const Check *check)
     return text;
 }
 
-/* Start a run and kill it at a kill point. Tries again with an earlier target when the run ends
- * first. */
+/* Start a run and kill it at a kill point. Tries again earlier when the run ends first. */
 static End kill_once(Check *check, Point point, KilnRng *rng, KilnError *err)
 {
-    Target target = draw_target(point, &check->profile, rng);
+    double after = draw_time(check, point, rng);
     End end = END_WELL;
 
-    for (int i = 0; i < TRIES && end == END_WELL; i++) {
+    for (int i = 0; i < TRIES && end == END_WELL; i++, after *= 0.7) {
         if (kiln_path_remove(check->run, err) < 0 || kiln_path_remove(check->log, err) < 0)
             return END_FAILED;
-        end = run(check, false, &target);
-        target.step /= 2;
-        target.after *= target.after >= 0.0 ? 0.8 : 1.0;
+        end = run(check, false, point, after);
     }
     return end;
 }
@@ -278,10 +248,10 @@ static End resume(Check *check, Point point, int *kills, KilnRng *rng)
 
     snprintf(config, sizeof(config), "%s/.kiln/config.yaml", check->run);
     while (end == END_KILLED) {
+        const double after = draw_time(check, KILL_ANY, rng);
         const bool again = point == KILL_AGAIN && *kills < MOST_KILLS;
-        const Target target = draw_target(KILL_ANY, &check->profile, rng);
 
-        end = run(check, kiln_is_file(config), again ? &target : NULL);
+        end = run(check, kiln_is_file(config), KILL_ANY, again ? after : (double)INFINITY);
         *kills += end == END_KILLED;
     }
     return end;
@@ -353,11 +323,11 @@ static void show_progress(const Check *check)
 static KilnStatus run_undisturbed(Check *check, KilnError *err)
 {
     const double began = kiln_clock();
-    const End end = run(check, false, NULL);
+    const End end = run(check, false, KILL_ANY, (double)INFINITY);
     char seconds[KILN_UNIT_TEXT];
 
     check->began = kiln_clock();
-    check->profile.seconds = check->began - began;
+    check->seconds = check->began - began;
     if (end == END_STOPPED)
         return KILN_E_INTERRUPTED;
     if (end != END_WELL) {
@@ -369,8 +339,8 @@ static KilnStatus run_undisturbed(Check *check, KilnError *err)
     }
     if (rename(check->run, check->undisturbed) != 0)
         return kiln_error_errno(err, check->undisturbed);
-    printf("undisturbed: %lld steps in %s\n", (long long)check->profile.steps,
-           kiln_seconds_text(check->profile.seconds, seconds));
+    printf("undisturbed: %lld steps in %s\n", (long long)check->steps,
+           kiln_seconds_text(check->seconds, seconds));
     fflush(stdout);
     return KILN_OK;
 }
