@@ -403,7 +403,7 @@ static void apply_override(Composer *composer, const KilnOverride *override)
 
 static void apply_overrides(Composer *composer)
 {
-    for (size_t i = 0; i < composer->config->n_overrides; i++) {
+    for (size_t i = 0; i < composer->config->n_overrides && !out_of_memory(composer); i++) {
         KilnOverride *override = &composer->config->overrides[i];
 
         if (override->is_group)
@@ -448,6 +448,8 @@ static void compose(Composer *composer)
     bool merged = kiln_errors_failures(composer->errors) == before;
     merge_defaults(composer);
     apply_overrides(composer);
+    if (out_of_memory(composer))
+        return;
     KilnStatus status = kiln_runtime_fill(composer->config, composer->errors);
     keep_status(composer, status);
     if (merged && status >= 0)

@@ -179,24 +179,21 @@ static KilnStatus blocked(const Target *target, const KilnConfigNode *node, cons
                           kiln_node_kind_name(node), part);
 }
 
-/* Adds a mapping, or replaces a scalar by one, for ++a.b.c=1 and +a.b.c=1. */
-static KilnStatus make_map(Target *target, KilnConfigNode *parent, KilnEntry *entry,
-                           const char *part, KilnConfigNode **ret)
+/* Adds a mapping (NULL: memory is out), or replaces a scalar by one, for ++a.b.c=1 and +a.b.c=1. */
+static KilnConfigNode *make_map(Target *target, KilnConfigNode *parent, KilnEntry *entry,
+                                const char *part)
 {
     KilnMaker maker = { .arena = target->config->arena,
                         .origin = target->override->origin,
                         .layer = KILN_LAYER_ARGUMENT };
     KilnConfigNode *map = kiln_node_new(&maker, KILN_NODE_MAP);
-    const char *key = kiln_arena_strdup(maker.arena, part);
 
-    if (map == NULL || key == NULL)
-        return kiln_error_nomem(target->err, sizeof(*map));
-    if (entry != NULL)
+    if (entry != NULL && map != NULL)
         kiln_node_replace(entry, parent, map);
-    else if (kiln_node_append(maker.arena, parent, key, part_origin(target, key), map) == NULL)
-        return kiln_error_nomem(target->err, sizeof(*entry));
-    *ret = map;
-    return KILN_OK;
+    else
+        kiln_node_append(maker.arena, parent, kiln_arena_strdup(maker.arena, part),
+                         part_origin(target, part), map);
+    return map;
 }
 
 /* "-1" is the last item of a list. */
@@ -218,7 +215,6 @@ static KilnStatus find_parent(Target *target)
     bool force = target->override->kind == KILN_OVERRIDE_ADD ||
                  target->override->kind == KILN_OVERRIDE_FORCE;
     KilnConfigNode *node = target->config->root;
-    KilnStatus status = KILN_OK;
 
     if (!kiln_path_fits(path))
         return kiln_error_set(target->err, KILN_E_RANGE,
@@ -227,10 +223,13 @@ static KilnStatus find_parent(Target *target)
                               KILN_PATH_PARTS, KILN_PATH_PART);
     if (!kiln_path_next(&path, target->part))
         return kiln_error_set(target->err, KILN_E_SYNTAX, "there is no key");
-    while (status >= 0 && *path != '\0') {
-        if (!kiln_list_own(target->config->arena, node))
+    for (;;) {
+        if (node == NULL || !kiln_list_own(target->config->arena, node))
             return kiln_error_nomem(target->err, sizeof(*node));
         count_from_end(node, target->part);
+        target->parent = node;
+        if (*path == '\0')
+            return KILN_OK;
         KilnEntry *entry = find_entry(target, node, target->part);
 
         if (entry == NULL && node->kind == KILN_NODE_LIST)
@@ -238,19 +237,13 @@ static KilnStatus find_parent(Target *target)
         if (entry == NULL && !force)
             return no_key(target, node, target->part);
         if (entry == NULL || (entry->value->kind == KILN_NODE_SCALAR && force))
-            status = make_map(target, node, entry, target->part, &node);
+            node = make_map(target, node, entry, target->part);
         else
             node = entry->value;
         kiln_path_next(&path, target->part);
-        if (status >= 0 && node->kind == KILN_NODE_SCALAR)
+        if (node != NULL && node->kind == KILN_NODE_SCALAR)
             return blocked(target, node, target->part);
     }
-    if (status >= 0 && !kiln_list_own(target->config->arena, node))
-        return kiln_error_nomem(target->err, sizeof(*node));
-    if (status >= 0)
-        count_from_end(node, target->part);
-    target->parent = node;
-    return status;
 }
 
 /* The entry of the key; *ret is NULL when the override may add it. */
@@ -300,12 +293,10 @@ static KilnStatus put(Target *target, KilnEntry *entry, bool *ret_add_defaults)
     KilnStatus status;
 
     if (entry == NULL) {
-        const char *key = kiln_arena_strdup(config->arena, target->part);
-
         *ret_add_defaults = true;
-        if (key == NULL || kiln_node_append(config->arena, target->parent, key,
-                                            part_origin(target, key), value) == NULL)
-            return kiln_error_nomem(target->err, sizeof(*entry));
+        kiln_node_append(config->arena, target->parent,
+                         kiln_arena_strdup(config->arena, target->part),
+                         part_origin(target, target->part), value);
         return KILN_OK;
     }
     status = check_merge(target, entry->value, value);
@@ -327,14 +318,10 @@ static KilnStatus put(Target *target, KilnEntry *entry, bool *ret_add_defaults)
     return KILN_OK;
 }
 
-static KilnStatus set(Target *target, bool *ret_add_defaults)
+static KilnStatus set(Target *target, KilnEntry *entry, bool *ret_add_defaults)
 {
     const KilnOverride *override = target->override;
-    KilnEntry *entry = NULL;
-    KilnStatus status = find_target(target, &entry);
 
-    if (status < 0)
-        return status;
     if (entry != NULL && override->kind == KILN_OVERRIDE_ADD &&
         override->value->kind == KILN_NODE_SCALAR &&
         !kiln_node_is_scalar(entry->value, KILN_SCALAR_NULL) &&
@@ -388,13 +375,8 @@ static KilnStatus change_list(Target *target, KilnEntry *entry)
 }
 
 /* key+=value, key-=value, key:=value */
-static KilnStatus change(Target *target, bool *ret_add_defaults)
+static KilnStatus change(Target *target, KilnEntry *entry, bool *ret_add_defaults)
 {
-    KilnEntry *entry = NULL;
-    KilnStatus status = find_target(target, &entry);
-
-    if (status < 0)
-        return status;
     *ret_add_defaults = true;
     if (target->override->kind != KILN_OVERRIDE_REPLACE)
         return change_list(target, entry);
@@ -406,17 +388,14 @@ static KilnStatus change(Target *target, bool *ret_add_defaults)
 
 /* ---- Deleting ---------------------------------------------------------------------- */
 
-static KilnStatus delete (Target *target)
+static KilnStatus delete (Target *target, KilnEntry *entry)
 {
     const KilnOverride *override = target->override;
     const KilnConfigNode *value = NULL;
-    KilnEntry *entry = NULL;
-    KilnStatus status = find_target(target, &entry);
 
-    if (status < 0)
-        return status;
     if (override->value != NULL) {
-        status = kiln_config_resolve(target->config, entry->value, &value, target->err);
+        KilnStatus status = kiln_config_resolve(target->config, entry->value, &value, target->err);
+
         if (status < 0)
             return status;
         if (!kiln_node_equal(value, override->value) &&
@@ -437,6 +416,7 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
                                bool *ret_add_defaults, KilnError *err)
 {
     Target target = { .config = config, .override = override, .err = err };
+    KilnEntry *entry = NULL;
     KilnStatus status;
 
     *ret_add_defaults = false;
@@ -455,11 +435,13 @@ KilnStatus kiln_override_apply(KilnConfig *config, const KilnOverride *override,
         status = kiln_error_set(err, KILN_E_KEY,
                                 "there is no group '%s' (searched %s); a key is written with dots",
                                 override->key, kiln_search_describe(&config->search));
-    else if (override->kind == KILN_OVERRIDE_DELETE)
-        status = delete (&target);
     else
-        status = override->kind > KILN_OVERRIDE_DELETE ? change(&target, ret_add_defaults)
-                                                       : set(&target, ret_add_defaults);
+        status = find_target(&target, &entry);
+    if (status >= 0 && override->kind == KILN_OVERRIDE_DELETE)
+        status = delete (&target, entry);
+    else if (status >= 0)
+        status = override->kind > KILN_OVERRIDE_DELETE ? change(&target, entry, ret_add_defaults)
+                                                       : set(&target, entry, ret_add_defaults);
     if (override->kind == KILN_OVERRIDE_DELETE)
         *ret_add_defaults = true; /* an option falls back to its default */
     if (status >= 0)

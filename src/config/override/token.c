@@ -1,7 +1,6 @@
 /* Finds the ends of tokens that messages underline. It guesses: the text may be invalid. */
 #include "config/override/token.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 typedef struct Scan {
@@ -93,50 +92,28 @@ static size_t skip_plain(const Scan *scan, size_t at, const char *ends, bool col
     return at > start ? at : start + 1;
 }
 
-size_t kiln_token_yaml(const char *line, size_t size, size_t at)
+size_t kiln_token_end(const char *text, size_t size, size_t at, bool argument)
 {
-    Scan scan = { line, size };
-    size_t end;
+    const Scan scan = { text, size };
+    const char *equals = argument ? memchr(text, '=', size) : NULL;
+    const bool value = equals != NULL && at >= (size_t)(equals - text);
+    const char c = at_of(&scan, at);
+    size_t end = at;
 
-    switch (at_of(&scan, at)) {
-    case '"':
-    case '\'':
+    if (is_blank(c) || (!argument && is_any(c, "-?") && is_blank(at_of(&scan, at + 1))))
+        return at + 1;
+    if (argument && !value)
+        return skip_plain(&scan, at, "=@.", false);
+    if (is_any(c, "\"'"))
         return skip_quoted(&scan, at);
-    case '[':
-    case '{':
+    if (is_any(c, argument ? "[{(" : "[{")) {
         end = skip_brackets(&scan, at);
         return end > 0 ? end : at + 1;
-    case '-':
-    case '?':
-        if (is_blank(at_of(&scan, at + 1)))
-            return at + 1;
-        break;
-    case '\0':
-    case '\t':
-    case ' ':
-        return at + 1;
-    default:
-        break;
     }
-    return skip_plain(&scan, at, in_brackets(&scan, at) ? ",]}" : "", true);
-}
-
-size_t kiln_token_argument(const char *text, size_t size, size_t at)
-{
-    Scan scan = { text, size };
-    const char *equals = memchr(text, '=', size);
-    size_t end = 0;
-
-    if (at >= size || is_blank(text[at]))
-        return at + 1;
-    if (equals == NULL || at < (size_t)(equals - text))
-        return skip_plain(&scan, at, "=@.", false);
-    if (is_any(text[at], "\"'"))
-        return skip_quoted(&scan, at);
-    if (is_any(text[at], "[{("))
-        return (end = skip_brackets(&scan, at)) > 0 ? end : at + 1;
+    if (!argument)
+        return skip_plain(&scan, at, in_brackets(&scan, at) ? ",]}" : "", true);
     /* choice(1,2): with what is in the brackets. */
-    for (end = at; end < size && !is_any(text[end], ",]}) (");)
+    while (end < size && !is_any(text[end], ",]}) ("))
         end++;
     if (at_of(&scan, end) == '(' && (end = skip_brackets(&scan, end)) > 0)
         return end;

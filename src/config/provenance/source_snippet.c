@@ -159,8 +159,7 @@ static void draw(KilnText *text, const KilnOrigin *origin, const char *line, siz
                  bool argument, int width, bool colour)
 {
     size_t start = offset_of(line, size, origin->column - 1);
-    size_t end = argument ? kiln_token_argument(line, size, start)
-                          : kiln_token_yaml(line, size, start);
+    size_t end = kiln_token_end(line, size, start, argument);
 
     if (argument)
         kiln_text_printf(text, "%*s | ", GUTTER - 3, "");

@@ -114,7 +114,7 @@ KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *
 {
     KilnEntry *entry;
 
-    if (node == NULL || value == NULL ||
+    if (node == NULL || value == NULL || (key == NULL && node->kind == KILN_NODE_MAP) ||
         (node->count == node->capacity &&
          !set_capacity(arena, node, node->count > 0 ? node->count * 2 : 4)))
         return NULL;

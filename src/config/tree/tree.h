@@ -16,8 +16,8 @@ KilnConfigNode *kiln_node_new(const KilnMaker *maker, KilnNodeKind kind);
 KilnConfigNode *kiln_node_scalar(const KilnMaker *maker, KilnScalar type, const char *text);
 /* A scalar of quoted text, copied: STR, or INTERPOLATION or MISSING by its text. */
 KilnConfigNode *kiln_node_string(const KilnMaker *maker, const char *text);
-/* Append a child (key NULL in lists) and become its parent; NULL when `node` or `value`
- * is NULL or memory is out. A map's key must not be there yet. */
+/* Append a child (key NULL in lists) and become its parent; NULL when `node`, `value`
+ * or a map's key is NULL, or memory is out. A map's key must not be there yet. */
 KilnEntry *kiln_node_append(KilnArena *arena, KilnConfigNode *node, const char *key,
                             KilnOrigin key_origin, KilnConfigNode *value);
 /* The entry of a mapping, or of a list by decimal index (from the end when it is

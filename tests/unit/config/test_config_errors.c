@@ -156,8 +156,8 @@ static void test_tokens_never_leave_the_line(void **unused)
         size_t n = strlen(lines[i]);
 
         for (size_t at = 0; at <= n; at++) {
-            assert_in_range(kiln_token_yaml(lines[i], n, at), at + 1, at < n ? n : n + 1);
-            assert_in_range(kiln_token_argument(lines[i], n, at), at + 1, at < n ? n : n + 1);
+            assert_in_range(kiln_token_end(lines[i], n, at, false), at + 1, at < n ? n : n + 1);
+            assert_in_range(kiln_token_end(lines[i], n, at, true), at + 1, at < n ? n : n + 1);
         }
     }
 }
