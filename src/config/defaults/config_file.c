@@ -65,11 +65,8 @@ static KilnStatus header_line(KilnSearch *search, KilnConfigFile *file, const ch
     *end = '\0';
     if (check_header(search->arena, header, package, err) < 0)
         return kiln_error_at(err, &at);
-    if (strcmp(header, "@package") == 0) {
+    if (strcmp(header, "@package") == 0)
         file->package = kiln_own_path(search->arena, package);
-        if (file->package == NULL)
-            return kiln_error_nomem(err, 1);
-    }
     return KILN_OK;
 }
 

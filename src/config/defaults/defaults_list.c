@@ -71,20 +71,18 @@ static void expand_root(KilnExpander *expander, const char *name, bool primary)
 void kiln_defaults_expand(KilnConfig *config, KilnErrors *errors)
 {
     KilnDefaultsList *list = config->defaults;
-    KilnExpander expander = { .config = config,
-                              .arena = config->arena,
-                              .errors = errors,
-                              .overrides = { .config = config, .errors = errors },
-                              .list = list };
+    KilnExpander expander = {
+        .config = config, .arena = config->arena, .errors = errors, .list = list
+    };
 
-    kiln_group_overrides_read(&expander.overrides);
+    kiln_group_overrides_read(&expander);
     expand_root(&expander, config->config_name, true);
     expand_root(&expander, "kiln/config", false);
     if (config->arena->failed)
         return;
     reverse_selections(list);
     if (list->n_failed == 0)
-        kiln_group_overrides_check_used(&expander.overrides);
+        kiln_group_overrides_check_used(&expander);
     add_files(&expander, list->roots[1]);
     add_files(&expander, list->roots[0]);
 }

@@ -67,8 +67,7 @@ static void record_selection(KilnExpander *expander, const KilnDefaultsEntry *en
 /* Take the option from an argument or an `override` entry. */
 static void apply_override(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
-    KilnGroupOverride *override = kiln_group_overrides_find(&expander->overrides, entry->key,
-                                                            false);
+    KilnGroupOverride *override = kiln_group_overrides_find(expander, entry->key, false);
 
     if (override == NULL)
         return;
@@ -83,7 +82,7 @@ static void apply_override(KilnExpander *expander, KilnDefaultsEntry *entry)
 
 static bool is_deleted(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
-    KilnGroupOverride *override = kiln_group_overrides_find(&expander->overrides, entry->key, true);
+    KilnGroupOverride *override = kiln_group_overrides_find(expander, entry->key, true);
 
     if (override == NULL ||
         (override->entry->option != NULL && !same_option(override->entry->option, entry->option)))
@@ -161,7 +160,7 @@ static void collect_overrides(KilnExpander *expander, KilnDefaultsEntry **entrie
                                "interpolation selects, which is read last",
                                entry->name);
         else
-            kiln_group_overrides_add(&expander->overrides, entry);
+            kiln_group_overrides_add(expander, entry);
     }
 }
 
@@ -172,7 +171,7 @@ static KilnDefaultsEntry **read_entries(KilnExpander *expander, const KilnDefaul
 {
     const KilnConfigNode *list = parent->file->defaults;
     size_t n_listed = list != NULL ? list->count : 0;
-    size_t n_appended = parent->primary ? expander->overrides.n_appended : 0;
+    size_t n_appended = parent->primary ? expander->n_appended : 0;
     size_t n = 0, n_self = 0, n_others = 0;
     KilnDefaultsEntry **all = kiln_arena_alloc(expander->arena,
                                                (n_listed + n_appended + 1) * sizeof(*all));
@@ -192,7 +191,7 @@ static KilnDefaultsEntry **read_entries(KilnExpander *expander, const KilnDefaul
     if (all != NULL && n_self == 0 && (n_others > 0 || (n == 0 && n_appended > 0)))
         all[n++] = kiln_arena_alloc(expander->arena, sizeof(**all));
     if (all != NULL && n_appended > 0)
-        memcpy(all + n, expander->overrides.appended, n_appended * sizeof(*all));
+        memcpy(all + n, expander->appended, n_appended * sizeof(*all));
     *ret_count = expander->arena->failed ? 0 : n + n_appended;
     return all;
 }

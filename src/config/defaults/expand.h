@@ -8,14 +8,17 @@
 #define KILN_DEFAULTS_LEVELS 64
 #define KILN_DEFAULTS_ENTRIES 5000
 
-typedef struct KilnExpander {
+struct KilnExpander {
     KilnConfig *config;
     KilnArena *arena;
     KilnErrors *errors;
-    KilnGroupOverrides overrides;
     KilnDefaultsList *list;
     size_t n_entries;
-} KilnExpander;
+    KilnGroupOverride *overrides;
+    size_t n_overrides, overrides_capacity;
+    KilnDefaultsEntry **appended; /* +group=option */
+    size_t n_appended;
+};
 
 /* Expand an attached entry: read its file and the defaults lists below it. */
 void kiln_expand_entry(KilnExpander *expander, KilnDefaultsEntry *entry, int depth);

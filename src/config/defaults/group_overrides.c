@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "config/composed.h"
+#include "config/defaults/expand.h"
 #include "config/provenance/error_list.h"
 #include "config/tree/tree.h"
 
@@ -35,22 +36,31 @@ static bool take_names(KilnArena *arena, const KilnConfigNode *value, KilnDefaul
 }
 
 /* Add the override, or replace the one of the same key. */
-static void put(KilnGroupOverrides *overrides, KilnGroupOverride override)
+static void put(KilnExpander *expander, KilnGroupOverride override)
 {
-    KilnArena *arena = overrides->config->arena;
     KilnGroupOverride *old = NULL;
 
     if (override.key != NULL)
-        old = kiln_group_overrides_find(overrides, override.key, override.deletes);
+        old = kiln_group_overrides_find(expander, override.key, override.deletes);
     if (old != NULL)
         *old = override;
-    else if (KILN_ARENA_RESERVE(arena, overrides->list, overrides->capacity, overrides->count + 1))
-        overrides->list[overrides->count++] = override;
+    else if (KILN_ARENA_RESERVE(expander->arena, expander->overrides, expander->overrides_capacity,
+                                expander->n_overrides + 1))
+        expander->overrides[expander->n_overrides++] = override;
 }
 
-static void add_argument(KilnGroupOverrides *overrides, KilnOverride *argument)
+/* "model" or "model@other", the key of the group in defaults lists. */
+static const char *group_key(KilnArena *arena, const KilnOverride *override)
 {
-    KilnArena *arena = overrides->config->arena;
+    if (override->package == NULL)
+        return override->key;
+    return kiln_arena_printf(arena, "%s@%s", override->key,
+                             *override->package != '\0' ? override->package : "_global_");
+}
+
+static void add_argument(KilnExpander *expander, KilnOverride *argument)
+{
+    KilnArena *arena = expander->arena;
     bool deletes = argument->kind == KILN_OVERRIDE_DELETE;
     bool adds = argument->kind == KILN_OVERRIDE_ADD;
     KilnDefaultsEntry *entry = kiln_arena_alloc(arena, sizeof(*entry));
@@ -72,23 +82,23 @@ static void add_argument(KilnGroupOverrides *overrides, KilnOverride *argument)
     else if (deletes && entry->options != NULL)
         wrong = "expected ~group or ~group=option";
     if (wrong != NULL)
-        kiln_errors_report(overrides->errors, &argument->origin, KILN_E_TYPE, "%s: %s",
+        kiln_errors_report(expander->errors, &argument->origin, KILN_E_TYPE, "%s: %s",
                            argument->key, wrong);
     else if (adds)
-        overrides->appended[overrides->n_appended++] = entry;
+        expander->appended[expander->n_appended++] = entry;
     else
-        put(overrides, (KilnGroupOverride) { .key = kiln_override_group_key(arena, argument),
-                                             .entry = entry,
-                                             .argument = argument,
-                                             .deletes = deletes });
+        put(expander, (KilnGroupOverride) { .key = group_key(arena, argument),
+                                            .entry = entry,
+                                            .argument = argument,
+                                            .deletes = deletes });
 }
 
-void kiln_group_overrides_read(KilnGroupOverrides *overrides)
+void kiln_group_overrides_read(KilnExpander *expander)
 {
-    KilnConfig *config = overrides->config;
+    KilnConfig *config = expander->config;
 
-    overrides->appended =
-        kiln_arena_alloc(config->arena, (config->n_overrides + 1) * sizeof(*overrides->appended));
+    expander->appended = kiln_arena_alloc(config->arena,
+                                          (config->n_overrides + 1) * sizeof(*expander->appended));
     for (size_t i = 0; i < config->n_overrides && !config->arena->failed; i++) {
         KilnOverride *override = &config->overrides[i];
 
@@ -98,22 +108,23 @@ void kiln_group_overrides_read(KilnGroupOverrides *overrides)
             continue;
         override->is_group = kiln_search_is_group(&config->search, override->key, false);
         if (override->is_group)
-            add_argument(overrides, override);
+            add_argument(expander, override);
     }
 }
 
-void kiln_group_overrides_add(KilnGroupOverrides *overrides, const KilnDefaultsEntry *entry)
+void kiln_group_overrides_add(KilnExpander *expander, const KilnDefaultsEntry *entry)
 {
-    if (kiln_group_overrides_find(overrides, entry->key, false) == NULL)
-        put(overrides, (KilnGroupOverride) { .key = entry->key, .entry = entry });
+    if (kiln_group_overrides_find(expander, entry->key, false) == NULL)
+        put(expander, (KilnGroupOverride) { .key = entry->key, .entry = entry });
 }
 
-KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *overrides, const char *key,
+KilnGroupOverride *kiln_group_overrides_find(const KilnExpander *expander, const char *key,
                                              bool deletes)
 {
-    for (size_t i = 0; i < overrides->count; i++)
-        if (overrides->list[i].deletes == deletes && strcmp(overrides->list[i].key, key) == 0)
-            return &overrides->list[i];
+    for (size_t i = 0; i < expander->n_overrides; i++)
+        if (expander->overrides[i].deletes == deletes &&
+            strcmp(expander->overrides[i].key, key) == 0)
+            return &expander->overrides[i];
     return NULL;
 }
 
@@ -164,11 +175,11 @@ static void append_groups(const KilnDefaultsList *list, KilnText *text)
         kiln_text_char(text, ')');
 }
 
-static void report_unused(const KilnGroupOverrides *overrides, const KilnGroupOverride *override)
+static void report_unused(const KilnExpander *expander, const KilnGroupOverride *override)
 {
-    const KilnDefaultsList *list = overrides->config->defaults;
+    const KilnDefaultsList *list = expander->config->defaults;
     const KilnDefaultsEntry *entry = override->entry;
-    bool relative = is_relative(&overrides->config->search, entry);
+    bool relative = is_relative(&expander->config->search, entry);
     KilnText text = { 0 };
     KilnError err = { 0 };
 
@@ -187,15 +198,15 @@ static void report_unused(const KilnGroupOverrides *overrides, const KilnGroupOv
                          entry->origin.source, entry->parent->into);
     kiln_text_to_error(&text, KILN_E_KEY, &err);
     kiln_error_at(&err, &entry->origin);
-    kiln_errors_add(overrides->errors, &err);
+    kiln_errors_add(expander->errors, &err);
 }
 
-void kiln_group_overrides_check_used(const KilnGroupOverrides *overrides)
+void kiln_group_overrides_check_used(const KilnExpander *expander)
 {
-    const KilnConfig *config = overrides->config;
+    const KilnConfig *config = expander->config;
 
-    for (size_t i = 0; i < overrides->count; i++) {
-        const KilnGroupOverride *override = &overrides->list[i];
+    for (size_t i = 0; i < expander->n_overrides; i++) {
+        const KilnGroupOverride *override = &expander->overrides[i];
         KilnOverride *argument = override->argument;
 
         if (override->used)
@@ -205,6 +216,6 @@ void kiln_group_overrides_check_used(const KilnGroupOverrides *overrides)
             !kiln_search_is_group(&config->search, argument->key, true))
             argument->is_group = false;
         else if (argument == NULL || !config->partial)
-            report_unused(overrides, override);
+            report_unused(expander, override);
     }
 }

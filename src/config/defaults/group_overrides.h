@@ -13,25 +13,17 @@ typedef struct KilnGroupOverride {
     bool used;
 } KilnGroupOverride;
 
-typedef struct KilnGroupOverrides {
-    KilnConfig *config;
-    KilnErrors *errors;
-    KilnGroupOverride *list;
-    size_t count, capacity;
-    KilnDefaultsEntry **appended; /* +group=option */
-    size_t n_appended;
-} KilnGroupOverrides;
+typedef struct KilnExpander KilnExpander; /* config/defaults/expand.h has the overrides */
 
-/* Collect the config's overrides that select options, and set their is_group. `overrides` has its
- * config and errors. */
-void kiln_group_overrides_read(KilnGroupOverrides *overrides);
+/* Collect the config's overrides that select options, and set their is_group. */
+void kiln_group_overrides_read(KilnExpander *expander);
 /* Add a file's `override group: option`, unless that group is overridden already. */
-void kiln_group_overrides_add(KilnGroupOverrides *overrides, const KilnDefaultsEntry *entry);
+void kiln_group_overrides_add(KilnExpander *expander, const KilnDefaultsEntry *entry);
 /* The override of a key, or with `deletes` its deletion; NULL: none. */
-KilnGroupOverride *kiln_group_overrides_find(const KilnGroupOverrides *overrides, const char *key,
+KilnGroupOverride *kiln_group_overrides_find(const KilnExpander *expander, const char *key,
                                              bool deletes);
 /* Report the overrides whose group is in no defaults list. Arguments that may mean a key instead
  * lose is_group. */
-void kiln_group_overrides_check_used(const KilnGroupOverrides *overrides);
+void kiln_group_overrides_check_used(const KilnExpander *expander);
 
 #endif

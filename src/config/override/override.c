@@ -103,6 +103,13 @@ KilnOrigin kiln_override_key_origin(const KilnOverride *override)
     return at;
 }
 
+/* Before the key, or of the kinds after DELETE before the =. */
+static const char *const signs[] = {
+    [KILN_OVERRIDE_SET] = "",     [KILN_OVERRIDE_ADD] = "+",    [KILN_OVERRIDE_FORCE] = "++",
+    [KILN_OVERRIDE_DELETE] = "~", [KILN_OVERRIDE_APPEND] = "+", [KILN_OVERRIDE_REMOVE] = "-",
+    [KILN_OVERRIDE_REPLACE] = ":"
+};
+
 /* The sign before the key. */
 static const char *read_sign(const char *p, KilnOverride *override)
 {
@@ -120,20 +127,13 @@ static const char *read_sign(const char *p, KilnOverride *override)
 /* += -= := before the value. Returns the position of the =. */
 static const char *read_operator(const char *p, KilnOverride *override)
 {
-    static const struct {
-        char sign;
-        KilnOverrideKind kind;
-    } operators[] = { { '+', KILN_OVERRIDE_APPEND },
-                      { '-', KILN_OVERRIDE_REMOVE },
-                      { ':', KILN_OVERRIDE_REPLACE } };
-
-    /* ~a+=1 is not allowed. */
-    for (size_t i = 0; i < KILN_COUNT(operators) && override->kind == KILN_OVERRIDE_SET; i++) {
-        if (p[0] != operators[i].sign || p[1] != '=')
-            continue;
-        override->kind = operators[i].kind;
-        return p + 1;
-    }
+    if (override->kind != KILN_OVERRIDE_SET) /* ~a+=1 is not allowed */
+        return p;
+    for (KilnOverrideKind kind = KILN_OVERRIDE_APPEND; kind <= KILN_OVERRIDE_REPLACE; kind++)
+        if (p[0] == signs[kind][0] && p[1] == '=') {
+            override->kind = kind;
+            return p + 1;
+        }
     return p;
 }
 
@@ -280,28 +280,13 @@ void kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
     override->sweep = NULL;
 }
 
-const char *kiln_override_group_key(KilnArena *arena, const KilnOverride *override)
-{
-    if (override->package == NULL)
-        return override->key;
-    return kiln_arena_printf(arena, "%s@%s", override->key,
-                             *override->package != '\0' ? override->package : "_global_");
-}
-
 const char *kiln_override_target(KilnArena *arena, const KilnOverride *override)
 {
-    static const char *const signs[] = { [KILN_OVERRIDE_SET] = "",
-                                         [KILN_OVERRIDE_ADD] = "+",
-                                         [KILN_OVERRIDE_FORCE] = "++",
-                                         [KILN_OVERRIDE_DELETE] = "~" };
-    static const char *const operators[] = {
-        [KILN_OVERRIDE_APPEND] = "+", [KILN_OVERRIDE_REMOVE] = "-", [KILN_OVERRIDE_REPLACE] = ":"
-    };
     bool packed = override->package != NULL, front = override->kind <= KILN_OVERRIDE_DELETE;
 
     return kiln_arena_printf(arena, "%s%s%s%s%s", front ? signs[override->kind] : "", override->key,
                              packed ? "@" : "", packed ? override->package : "",
-                             front ? "" : operators[override->kind]);
+                             front ? "" : signs[override->kind]);
 }
 
 bool kiln_override_is_own(const KilnOverride *override)

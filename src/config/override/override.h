@@ -49,7 +49,5 @@ const char *kiln_override_target(KilnArena *arena, const KilnOverride *override)
 bool kiln_override_is_own(const KilnOverride *override);
 /* The origin of the key. */
 KilnOrigin kiln_override_key_origin(const KilnOverride *override);
-/* "model" or "model@other", the key of the group in defaults lists. */
-const char *kiln_override_group_key(KilnArena *arena, const KilnOverride *override);
 
 #endif
