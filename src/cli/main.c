@@ -1,15 +1,18 @@
 /* The program: `kiln COMMAND ...`, or `train ...` by the program's own name. Finds the command in
  * its table and runs it; cli/commands/ has one file for each. */
+#define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/crash.h"
 #include "cli/help/command_help.h"
 #include "cli/screen/screen.h"
-#include "cli/screen/streams.h"
-#include "cli/threads.h"
 
 static const KilnCommand commands[] = {
     { "train", kiln_command_train, true, "[resume=RUN] [OVERRIDE...]",
@@ -79,6 +82,20 @@ static int unknown_command(const char *name)
     return 2;
 }
 
+/* Shorten how long idle OpenMP threads spin, for which the program restarts itself. */
+static void limit_spinning(char **argv)
+{
+    /* Enough for the pauses between the kernels of a step. GNU's default is about 10 ms; on a
+     * shared machine every kernel would wait for a core that a spinning thread holds. */
+    static const char spin_count[] = "3000";
+
+    (void)prctl(PR_SET_NAME, program_invocation_short_name); /* exec names the process "exe" */
+    if (getenv("GOMP_SPINCOUNT") != NULL || getenv("OMP_WAIT_POLICY") != NULL ||
+        setenv("GOMP_SPINCOUNT", spin_count, 1) != 0)
+        return;
+    execv("/proc/self/exe", argv); /* if it fails, training is only slower */
+}
+
 /* Run a command; its arguments begin at argv + skip. */
 static int run_command(const KilnCommand *command, int argc, char **argv, int skip)
 {
@@ -92,7 +109,7 @@ static int run_command(const KilnCommand *command, int argc, char **argv, int sk
     bool jobs_planned = args.plan && args.multirun;
     if (command->computes && !args.help && !args.version && !jobs_planned && args.cfg == NULL &&
         args.info == NULL && args.explain[0] == NULL)
-        kiln_threads_settle(argv);
+        limit_spinning(argv);
     int status;
     if (args.version) {
         status = kiln_command_version(&args);
@@ -105,7 +122,7 @@ static int run_command(const KilnCommand *command, int argc, char **argv, int sk
         status = command->run(&args);
     }
     kiln_args_release(&args);
-    return kiln_streams_close(command->name, status);
+    return kiln_screen_close(command->name, status);
 }
 
 int main(int argc, char **argv)
@@ -114,7 +131,7 @@ int main(int argc, char **argv)
     const char *self = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "kiln";
     const KilnCommand *command = kiln_command_find(self);
 
-    kiln_streams_open();
+    kiln_screen_open();
     if (command != NULL)
         return run_command(command, argc, argv, 1);
     if (argc < 2) {
@@ -124,7 +141,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
-        return kiln_streams_close("kiln", 0);
+        return kiln_screen_close("kiln", 0);
     }
     if (strcmp(argv[1], "complete") == 0)
         return kiln_command_complete(argc - 2, argv + 2);

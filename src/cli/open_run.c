@@ -42,7 +42,7 @@ KilnStatus kiln_command_compose_run(const KilnArgs *args, const KilnRegistry *re
             overrides[n++] = dir.data;
         overrides[n] = checkpoint.data;
         compose.config_path = request->folder != NULL ? request->folder : folder;
-        compose.config_name = request->folder != NULL ? request->name : KILN_JOB_CONFIG;
+        compose.config_name = request->folder != NULL ? NULL : KILN_JOB_CONFIG;
         compose.overrides = overrides;
         status = kiln_command_compose_request(args, &compose, check, request->run, ret, NULL);
     } else {

@@ -11,7 +11,7 @@
 /* Where a past run's config is, and the overrides on top of it. NULL members: none. */
 typedef struct KilnRunRequest {
     const char *run;           /* the run folder */
-    const char *folder, *name; /* the config; by default KILN_JOB_CONFIG in RUN/.kiln */
+    const char *folder;        /* of the config; by default it is KILN_JOB_CONFIG in RUN/.kiln */
     const char *const *before; /* overrides before the words of the command line; NULL-terminated */
     const char *run_dir, *checkpoint; /* kiln.run.dir and ckpt_path, set after those words */
 } KilnRunRequest;

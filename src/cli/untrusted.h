@@ -6,9 +6,9 @@
 #include "cli/args.h"
 #include "kiln/config.h"
 
-/* Use the plugins that `from` ("the run /x/y") names, unless `args` has its own. KILN_E_PLUGIN: one
- * that the user has not loaded before. */
-KILN_NODISCARD KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *from,
+/* Use the plugins that the folder `dir` of a `what` ("run", "sweep") names, unless `args` has its
+ * own. KILN_E_PLUGIN: one that the user has not loaded before. */
+KILN_NODISCARD KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *what, const char *dir,
                                                  const char *const *plugins, KilnError *err);
 /* The same for the plugins in the journal of the run folder `run`. */
 KILN_NODISCARD KilnStatus kiln_untrusted_run_plugins(KilnArgs *args, const char *run,

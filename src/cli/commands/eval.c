@@ -9,7 +9,6 @@
 #include "cli/open_config.h"
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
-#include "cli/screen/streams.h"
 #include "kiln/run.h"
 #include "sweep/sweep.h"
 
@@ -133,7 +132,7 @@ int kiln_command_eval(KilnArgs *args)
 
 static KilnStatus print_output(void *ctx, const char *text, KilnError *err)
 {
-    return fputs(text, ctx) != EOF && fflush(ctx) == 0 ? KILN_OK : kiln_streams_error(err);
+    return fputs(text, ctx) != EOF && fflush(ctx) == 0 ? KILN_OK : kiln_screen_write_error(err);
 }
 
 static KilnStatus predict(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env, KilnError *err)

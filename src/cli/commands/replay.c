@@ -19,7 +19,6 @@
 #include "cli/open_config.h"
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
-#include "cli/screen/streams.h"
 #include "kiln/files/flight.h"
 #include "kiln/run.h"
 #include "train/trainer.h"
@@ -342,7 +341,7 @@ static int replay_apart(Replay *replay, KilnError *err)
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0)
-        _exit(kiln_streams_close(replay->args->command, replay_here(replay)));
+        _exit(kiln_screen_close(replay->args->command, replay_here(replay)));
     if (child < 0 || waitpid(child, &status, 0) != child)
         return kiln_screen_result(replay->args->command,
                                   kiln_error_errno(err, "a process for the replay"), err);

@@ -194,12 +194,8 @@ static int start_sweep(KilnArgs *args)
 /* Take the plugins and the working folder of the sweep that is resumed. */
 static KilnStatus restore(KilnArgs *args, const KilnSweepFolder *folder, KilnError *err)
 {
-    KilnText from = { 0 };
+    KilnStatus status = kiln_untrusted_plugins(args, "sweep", folder->dir, folder->plugins, err);
 
-    kiln_text_printf(&from, "the sweep %s", folder->dir);
-    KilnStatus status = from.failed ? kiln_error_nomem(err, 1)
-                                    : kiln_untrusted_plugins(args, from.data, folder->plugins, err);
-    kiln_text_release(&from);
     if (status >= 0)
         status = kiln_untrusted_links(args, folder->dir, err);
     if (status < 0 || chdir(folder->cwd) == 0)

@@ -1,7 +1,8 @@
-/* The console over a stdio stream, signal handlers, and error messages. */
+/* The standard streams and the console over one, signal handlers, and error messages. */
 #include "cli/screen/screen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,4 +282,43 @@ int kiln_screen_run_status(KilnStatus status)
     default:
         return kiln_screen_exit_status(status);
     }
+}
+
+/* ---- Standard streams --------------------------------------------------------------- */
+
+void kiln_screen_open(void)
+{
+    /* Opened for the other direction, so that using one still fails. */
+    static const int modes[] = { O_WRONLY, O_RDONLY, O_RDONLY };
+
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", modes[fd]); /* takes the lowest number that is free */
+}
+
+KilnStatus kiln_screen_write_error(KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_IO, "cannot write standard output: %s", strerror(errno));
+}
+
+int kiln_screen_close(const char *command, int status)
+{
+    KilnError err = { 0 };
+    int code = 0;
+
+    errno = 0;
+    if (fflush(stdout) != 0)
+        code = errno;
+    else if (ferror(stdout)) /* it has forgotten the reason; another write fails for the same one */
+        code = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+    if (fclose(stdout) != 0 && code == 0)
+        code = errno;
+    if (code == 0 || status != 0) /* a status that is not 0 was reported already */
+        return status;
+    if (code == EPIPE)
+        return 128 + SIGPIPE;
+    errno = code;
+    kiln_screen_write_error(&err);
+    kiln_screen_error(command, &err);
+    return 1;
 }

@@ -1,4 +1,4 @@
-/* What all commands share: the console, signals, error messages and exit statuses. */
+/* What all commands share: the standard streams, signals, error messages and exit statuses. */
 #ifndef KILN_CLI_SCREEN_SCREEN_H
 #define KILN_CLI_SCREEN_SCREEN_H
 
@@ -8,6 +8,15 @@
 #include "kiln/config.h"
 #include "kiln/trainer.h"
 
+/* Call first: opens standard streams that the caller closed, so that no file of a run gets their
+ * numbers and the output. */
+void kiln_screen_open(void);
+/* Call last: flushes and closes standard output. Returns the exit status of the process: `status`,
+ * or 1 after a message when a write failed. When the reader is gone (`| head`) it is 128 + SIGPIPE
+ * without a message. */
+int kiln_screen_close(const char *command, int status);
+/* Fill err with "cannot write standard output: <strerror(errno)>". */
+KilnStatus kiln_screen_write_error(KilnError *err);
 /* A console over `stream`. It counts as a terminal unless TERM is "dumb", and has colours unless
  * NO_COLOR is set. */
 KilnConsole kiln_screen_console(FILE *stream);
