@@ -44,6 +44,9 @@ struct KilnConfig {
 /* Record a removed key, or that the arena has no memory. */
 void kiln_removal_add(KilnConfig *config, const KilnRemoved *removal);
 
+/* The newest removal of the key at `path`; NULL: none. */
+const KilnRemoved *kiln_removal_find(const KilnConfig *config, const char *path);
+
 /* "hydra" as the first name of a path means "kiln": is `name` (`n` bytes) that? */
 bool kiln_is_foreign_node(const char *name, size_t n);
 /* A group or path with "kiln" for its first part "hydra"; in the arena, or `path` itself, which may

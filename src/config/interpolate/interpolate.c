@@ -171,25 +171,6 @@ static KilnStatus resolve_again(KilnResolution *resolution, const KilnConfigNode
     return kiln_resolve_node(resolution, again, ret);
 }
 
-/* Append "; argument 2 `~model` removed it" to the error. */
-static void append_removal(const KilnResolution *resolution, const char *path)
-{
-    const KilnConfig *config = resolution->config;
-    KilnError err = *resolution->err;
-
-    for (size_t i = config->n_removed; i-- > 0;) {
-        KilnText where = { 0 };
-
-        if (strcmp(config->removed[i].path, path) != 0)
-            continue;
-        kiln_origin_write(&where, &config->removed[i].origin);
-        kiln_error_set(resolution->err, err.status, "%s; %s removed it", err.text,
-                       where.data != NULL ? where.data : "");
-        kiln_text_release(&where);
-        return;
-    }
-}
-
 static KilnStatus look_up(KilnResolution *resolution, const KilnConfigNode *node, const char *path,
                           const KilnConfigNode **ret)
 {
@@ -208,7 +189,15 @@ static KilnStatus look_up(KilnResolution *resolution, const KilnConfigNode *node
         return kiln_error_set(resolution->err, KILN_E_KEY,
                               "${%s}: the dots lead above the top of the config", path);
     kiln_resolve_missing(base, rest, resolution->err);
-    append_removal(resolution, rest);
+    const KilnRemoved *removed = kiln_removal_find(resolution->config, rest);
+    if (removed != NULL) {
+        KilnText text = { 0 };
+
+        kiln_text_printf(&text, "%s; ", resolution->err->text);
+        kiln_origin_write(&text, &removed->origin);
+        kiln_text_append(&text, " removed it");
+        kiln_text_to_error(&text, KILN_E_KEY, resolution->err);
+    }
     return kiln_error_prefix(resolution->err, "${%s}: ", path);
 }
 
@@ -478,19 +467,25 @@ static const KilnConfigNode *follow_path(const KilnConfigNode *node, const char 
     return node;
 }
 
-const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
-                                                const KilnConfigNode *node)
+const KilnConfigNode *kiln_interpolation_at(const KilnConfig *config, const KilnConfigNode *node,
+                                            const char *text)
 {
     char path[KILN_PATH_PART];
     const char *p = path;
-    size_t n;
+    size_t n = strcspn(text + 2, "}:$ {");
 
-    if (!is_interpolation(node) || strncmp(node->text, "${", 2) != 0)
+    if (n >= sizeof(path) || text[2 + n] != '}')
         return NULL;
-    n = strcspn(node->text + 2, "}:$ ");
-    if (n >= sizeof(path) || strcmp(node->text + 2 + n, "}") != 0)
-        return NULL;
-    memcpy(path, node->text + 2, n);
+    memcpy(path, text + 2, n);
     path[n] = '\0';
     return follow_path(skip_dots(config->root, node->parent, &p), p);
+}
+
+const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
+                                                const KilnConfigNode *node)
+{
+    if (!is_interpolation(node) || strncmp(node->text, "${", 2) != 0 ||
+        strcspn(node->text, "}") + 1 != strlen(node->text))
+        return NULL;
+    return kiln_interpolation_at(config, node, node->text);
 }

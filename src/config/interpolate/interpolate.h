@@ -53,5 +53,8 @@ KilnStatus kiln_resolve_missing(const KilnConfigNode *base, const char *path, Ki
  * (for ${a.b.c}, a.b if that is an interpolation itself). NULL when there is none. */
 const KilnConfigNode *kiln_interpolation_target(const KilnConfig *config,
                                                 const KilnConfigNode *node);
+/* The same for the ${path} at `text`, which is in the text of `node`; NULL for any other ${...}. */
+const KilnConfigNode *kiln_interpolation_at(const KilnConfig *config, const KilnConfigNode *node,
+                                            const char *text);
 
 #endif

@@ -95,27 +95,18 @@ static const KilnConfigNode *nearest_written(const KilnConfigNode *node)
     return NULL;
 }
 
-/* The removal that left only a default at this key; NULL: none. */
-static const KilnRemoved *find_removal(const KilnConfig *config, const KilnConfigNode *node)
-{
-    const char *path = kiln_node_path(config, node);
-
-    for (size_t i = config->n_removed; i-- > 0;)
-        if (strcmp(config->removed[i].path, path) == 0)
-            return &config->removed[i];
-    return NULL;
-}
-
 KilnStatus kiln_error_about(const KilnConfig *config, const KilnConfigNode *node,
                             const KilnConfigNode *value, KilnError *err)
 {
     const KilnConfigNode *at = value != NULL ? value : node;
-    const KilnRemoved *removed = at != NULL && !is_written(at) ? find_removal(config, at) : NULL;
+    const KilnRemoved *removed = NULL; /* what left only a default */
     KilnOrigin origin = err->origin;
     KilnText text = { 0 };
 
-    if (at != NULL && !is_written(at))
+    if (at != NULL && !is_written(at)) {
+        removed = kiln_removal_find(config, kiln_node_path(config, at));
         at = nearest_written(node != NULL && is_written(node) ? node : at);
+    }
     kiln_text_append(&text, err->text);
     if (value != NULL)
         append_parts(config, node, value, &text);

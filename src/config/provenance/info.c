@@ -3,84 +3,70 @@
 
 #include <string.h>
 
-#include "base/array.h"
 #include "config/composed.h"
 #include "config/defaults/defaults_list.h"
 #include "config/provenance/origin.h"
 
 enum { MAX_COLUMNS = 8 };
 
-typedef struct Table {
-    KilnArena *arena;
-    const char **cells; /* row by row; the first row is the heading */
-    size_t count, capacity, columns;
-    bool failed; /* memory ran out */
-} Table;
-
-static void put_row(Table *table, const char *const *cells)
+/* Print lines whose cells tabs separate: columns as wide as needed, the first line underlined. */
+static void print_table(KilnText *rows, KilnText *text)
 {
-    table->failed |= !KILN_ARENA_RESERVE(table->arena, table->cells, table->capacity,
-                                         table->count + table->columns);
-    for (size_t i = 0; i < table->columns && !table->failed; i++)
-        table->cells[table->count++] = cells[i];
-}
+    const char *start = rows->data != NULL ? rows->data : "";
+    size_t widths[MAX_COLUMNS] = { 0 }, line = 0, column = 0, n;
 
-/* Columns as wide as needed, the heading underlined. */
-static void print_table(const Table *table, KilnText *text)
-{
-    size_t widths[MAX_COLUMNS] = { 0 }, line = 0;
-
-    for (size_t i = 0; i < table->count; i++) {
-        size_t *width = &widths[i % table->columns];
-
-        if (strlen(table->cells[i]) > *width)
-            *width = strlen(table->cells[i]);
+    for (const char *p = start; *p != '\0'; p += n + 1) {
+        n = strcspn(p, "\t\n");
+        if (n > widths[column])
+            widths[column] = n;
+        column = p[n] == '\t' ? column + 1 : 0;
     }
-    for (size_t i = 0; i < table->columns; i++)
+    for (size_t i = 0; i < MAX_COLUMNS && widths[i] > 0; i++)
         line += widths[i] + (i > 0 ? 2 : 0);
-    for (size_t i = 0; i < table->count; i++) {
-        if ((i + 1) % table->columns != 0)
-            kiln_text_printf(text, "%-*s  ", (int)widths[i % table->columns], table->cells[i]);
-        else
-            kiln_text_printf(text, "%s\n", table->cells[i]);
-        for (size_t k = 0; i + 1 == table->columns && k <= line; k++)
-            kiln_text_char(text, k < line ? '-' : '\n');
+    for (const char *p = start; *p != '\0'; p += n + 1) {
+        n = strcspn(p, "\t\n");
+        kiln_text_append_n(text, p, n);
+        if (p[n] == '\t') {
+            kiln_text_printf(text, "%*s", (int)(widths[column++] - n) + 2, "");
+            continue;
+        }
+        column = 0;
+        kiln_text_char(text, '\n');
+        for (; line > 0; line--)
+            kiln_text_append(text, line > 1 ? "-" : "-\n");
     }
-    text->failed |= table->failed;
+    text->failed |= rows->failed;
+    kiln_text_release(rows);
 }
 
 void kiln_info_searchpath(const KilnConfig *config, KilnText *text)
 {
-    Table table = { .arena = config->arena, .columns = 2 };
+    KilnText rows = { 0 };
 
-    put_row(&table, (const char *[]) { "added by", "path" });
+    kiln_text_append(&rows, "added by\tpath\n");
     for (const KilnSearchFolder *folder = config->search.folders; folder != NULL;
          folder = folder->next)
-        put_row(&table, (const char *[]) { folder->provider, folder->path });
-    put_row(&table, (const char *[]) {
-                        "components",
-                        "options without a file: the registered components and those of plugins" });
-    put_row(&table, (const char *[]) { "kiln", "kiln:conf (inside the program)" });
-    print_table(&table, text);
+        kiln_text_printf(&rows, "%s\t%s\n", folder->provider, folder->path);
+    kiln_text_append(&rows, "components\toptions without a file: the registered components and "
+                            "those of plugins\nkiln\tkiln:conf (inside the program)\n");
+    print_table(&rows, text);
 }
 
 void kiln_info_defaults(const KilnConfig *config, KilnText *text)
 {
-    static const char *const heading[] = { "config", "package", "_self_", "listed by", "file" };
-    Table table = { .arena = config->arena, .columns = KILN_COUNT(heading) };
+    KilnText rows = { 0 };
     const KilnDefaultsList *list = config->defaults;
 
-    put_row(&table, heading);
+    kiln_text_append(&rows, "config\tpackage\t_self_\tlisted by\tfile\n");
     for (size_t i = 0; i < list->count; i++) {
         const KilnMergeFile *merge = &list->files[i];
-        const KilnDefaultsEntry *parent = merge->entry->parent;
-        const char *const row[] = { merge->entry->file->path,
-                                    *merge->entry->into != '\0' ? merge->entry->into : "_global_",
-                                    merge->self ? "yes" : "-", parent != NULL ? parent->path : "-",
-                                    merge->entry->file->source };
-        put_row(&table, row);
+        const KilnDefaultsEntry *entry = merge->entry;
+
+        kiln_text_printf(&rows, "%s\t%s\t%s\t%s\t%s\n", entry->file->path,
+                         *entry->into != '\0' ? entry->into : "_global_", merge->self ? "yes" : "-",
+                         entry->parent != NULL ? entry->parent->path : "-", entry->file->source);
     }
-    print_table(&table, text);
+    print_table(&rows, text);
 }
 
 /* "  (selected by argument 1 `db=mysql`)" */

@@ -44,24 +44,6 @@ KilnValueHistory *kiln_histories_find(const KilnValueHistories *histories, const
 
 /* ---- References -------------------------------------------------------------------------- */
 
-/* The key that the ${path} at `text` leads to from `node`; NULL for any other ${...}. */
-static const char *referenced_key(KilnValueHistories *histories, const KilnConfigNode *node,
-                                  const char *text)
-{
-    size_t n = strcspn(text + 2, "}:$ {");
-    const char *whole = text[2 + n] == '}' ? kiln_arena_strndup(histories->arena, text, n + 3)
-                                           : NULL;
-    KilnConfigNode alone = { .kind = KILN_NODE_SCALAR,
-                             .scalar = KILN_SCALAR_INTERPOLATION,
-                             .text = whole,
-                             .parent = node->parent };
-    const KilnConfigNode *target = whole != NULL
-                                       ? kiln_interpolation_target(histories->config, &alone)
-                                       : NULL;
-
-    return target != NULL ? kiln_node_path(histories->config, target) : NULL;
-}
-
 static void find_references(KilnValueHistories *histories, const KilnConfigNode *node,
                             const char **ret, size_t *n)
 {
@@ -69,7 +51,8 @@ static void find_references(KilnValueHistories *histories, const KilnConfigNode 
 
     for (const char *p = text ? strstr(node->text, "${") : NULL; p != NULL && *n < MAX_REFERENCES;
          p = strstr(p + 2, "${")) {
-        const char *key = referenced_key(histories, node, p);
+        const KilnConfigNode *target = kiln_interpolation_at(histories->config, node, p);
+        const char *key = target != NULL ? kiln_node_path(histories->config, target) : NULL;
         bool known = key == NULL || *key == '\0';
 
         for (size_t i = 0; i < *n && !known; i++)

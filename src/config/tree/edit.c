@@ -222,6 +222,14 @@ void kiln_removal_add(KilnConfig *config, const KilnRemoved *removal)
         config->removed[config->n_removed++] = *removal;
 }
 
+const KilnRemoved *kiln_removal_find(const KilnConfig *config, const char *path)
+{
+    for (size_t i = config->n_removed; i-- > 0;)
+        if (strcmp(config->removed[i].path, path) == 0)
+            return &config->removed[i];
+    return NULL;
+}
+
 KilnStatus kiln_entry_delete(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
                              KilnOrigin origin, const char *why, KilnError *err)
 {

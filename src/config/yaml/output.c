@@ -29,26 +29,22 @@ bool kiln_config_hides_path(const KilnConfig *config, const char *path)
 
 /* ---- Nodes ------------------------------------------------------------------------------ */
 
-static void report_removed(const KilnRemoved *removed, KilnError *err)
-{
-    KilnText at = { 0 };
-
-    kiln_origin_write(&at, &removed->origin);
-    const char *origin = at.data != NULL ? at.data : removed->origin.source;
-    if (removed->why != NULL)
-        kiln_error_set(err, KILN_E_KEY, "'%s' was dropped: %s at %s", removed->path, removed->why,
-                       origin);
-    else
-        kiln_error_set(err, KILN_E_KEY, "'%s' was removed by %s", removed->path, origin);
-    kiln_text_release(&at);
-}
-
 static KilnStatus no_such_key(const KilnConfig *config, const char *key, KilnError *err)
 {
+    const KilnRemoved *removed = kiln_removal_find(config, key);
+
     kiln_resolve_missing(config->root, key, err);
-    for (size_t i = 0; i < config->n_removed; i++)
-        if (strcmp(config->removed[i].path, key) == 0)
-            report_removed(&config->removed[i], err);
+    if (removed != NULL) {
+        KilnText text = { 0 };
+
+        kiln_text_printf(&text, "'%s' was ", key);
+        if (removed->why != NULL)
+            kiln_text_printf(&text, "dropped: %s at ", removed->why);
+        else
+            kiln_text_append(&text, "removed by ");
+        kiln_origin_write(&text, &removed->origin);
+        kiln_text_to_error(&text, KILN_E_KEY, err);
+    }
     return KILN_E_KEY;
 }
 

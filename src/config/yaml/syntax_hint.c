@@ -89,13 +89,9 @@ static bool contains(const char *text, const char *part)
 /* The nearest line above that is not blank; start == NULL: there is none. */
 static Line line_above(const Mistake *mistake)
 {
-    Line line = mistake->here;
+    for (size_t i = mistake->here.number; i-- > 0;) {
+        const Line line = line_at(mistake->text, mistake->size, i);
 
-    while (line.number > 0) {
-        line.end = line.start - 1;
-        for (line.start = line.end; line.start > mistake->text && line.start[-1] != '\n';)
-            line.start--;
-        line.number--;
         if (!is_blank(&line))
             return line;
     }

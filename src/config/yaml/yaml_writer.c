@@ -16,7 +16,7 @@ enum { MAX_PLAIN_KEY = 240 };
 typedef struct Level {
     const KilnConfigNode *node;
     const struct Level *above;
-    int indent, depth;
+    int depth; /* of the root's keys: 1 */
 } Level;
 
 /* ---- Scalars ----------------------------------------------------------------------- */
@@ -165,7 +165,12 @@ void kiln_write_scalar(KilnText *text, const KilnConfigNode *node)
 /* ---- Containers --------------------------------------------------------------------- */
 
 static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
-                              const Level *level, bool in_list, KilnError *err);
+                              const Level *level, KilnError *err);
+
+static bool is_map(const Level *level)
+{
+    return level->node->kind == KILN_NODE_MAP;
+}
 
 static bool is_string(const KilnConfigNode *scalar)
 {
@@ -231,37 +236,28 @@ void kiln_write_flow(KilnText *text, const KilnConfigNode *node, size_t first)
     kiln_text_char(text, map ? '}' : ']');
 }
 
-static KilnStatus write_map(KilnYamlWriter *writer, const KilnConfigNode *map, const Level *level,
-                            bool in_list, KilnError *err)
+/* The first entry of a container in a list is on the line of its "-". */
+static KilnStatus write_entries(KilnYamlWriter *writer, const Level *level, KilnError *err)
 {
+    const KilnConfigNode *node = level->node;
+    const int column = 2 * (level->depth - 1);
+    bool map = node->kind == KILN_NODE_MAP, placed = level->above != NULL && !is_map(level->above);
     KilnStatus status = KILN_OK;
-    bool first = true;
 
-    for (size_t i = 0; i < map->count && status >= 0; i++) {
-        if (level->depth == 1 && writer->hidden != NULL &&
-            writer->hidden(writer->config, map->entries[i].key))
+    for (size_t i = 0; i < node->count && status >= 0; i++) {
+        const KilnEntry *entry = &node->entries[i];
+
+        if (map && level->depth == 1 && writer->hidden != NULL &&
+            writer->hidden(writer->config, entry->key))
             continue;
-        if (!first || !in_list)
-            indent(writer->text, level->indent);
-        first = false;
-        write_key(writer->text, &map->entries[i], level->indent);
-        status = write_value(writer, map->entries[i].value, level, false, err);
-    }
-    if (first)
-        kiln_text_append(writer->text, "{}\n");
-    return status;
-}
-
-static KilnStatus write_list(KilnYamlWriter *writer, const KilnConfigNode *list, const Level *level,
-                             bool in_list, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < list->count && status >= 0; i++) {
-        if (i > 0 || !in_list)
-            indent(writer->text, level->indent);
-        kiln_text_char(writer->text, '-');
-        status = write_value(writer, list->entries[i].value, level, true, err);
+        if (!placed)
+            indent(writer->text, column);
+        placed = false;
+        if (map)
+            write_key(writer->text, entry, column);
+        else
+            kiln_text_char(writer->text, '-');
+        status = write_value(writer, entry->value, level, err);
     }
     return status;
 }
@@ -306,12 +302,10 @@ static bool fits_key_line(const KilnConfigNode *node)
 
 /* After "key:" or "-": a scalar on the same line, a container on the next ones. */
 static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node,
-                              const Level *level, bool in_list, KilnError *err)
+                              const Level *level, KilnError *err)
 {
     const KilnConfigNode *written = node;
-    Level inner = { .above = level,
-                    .depth = level != NULL ? level->depth + 1 : 1,
-                    .indent = level != NULL ? level->indent + 2 : 0 };
+    Level inner = { .above = level, .depth = level != NULL ? level->depth + 1 : 1 };
     KilnStatus status = KILN_OK;
 
     if (writer->resolve && !(writer->references && refers_to_job(node)))
@@ -321,25 +315,29 @@ static KilnStatus write_value(KilnYamlWriter *writer, const KilnConfigNode *node
     if (status < 0)
         return status;
     inner.node = node;
-    if (fits_key_line(node)) {
+    if (!fits_key_line(node)) {
         if (level != NULL)
-            kiln_text_char(writer->text, ' ');
-        if (node->kind == KILN_NODE_SCALAR)
-            kiln_write_scalar(writer->text, node);
-        else
-            kiln_write_flow(writer->text, node, 0);
-        if (writer->origins)
-            kiln_origin_comment_add(writer->text, writer->config, written, node);
-        kiln_text_char(writer->text, '\n');
-        return KILN_OK;
+            kiln_text_char(writer->text, is_map(level) ? '\n' : ' ');
+        return write_entries(writer, &inner, err);
     }
     if (level != NULL)
-        kiln_text_char(writer->text, in_list ? ' ' : '\n');
-    return node->kind == KILN_NODE_MAP ? write_map(writer, node, &inner, in_list, err)
-                                       : write_list(writer, node, &inner, in_list, err);
+        kiln_text_char(writer->text, ' ');
+    if (node->kind == KILN_NODE_SCALAR)
+        kiln_write_scalar(writer->text, node);
+    else
+        kiln_write_flow(writer->text, node, 0);
+    if (writer->origins)
+        kiln_origin_comment_add(writer->text, writer->config, written, node);
+    kiln_text_char(writer->text, '\n');
+    return KILN_OK;
 }
 
 KilnStatus kiln_write_node(KilnYamlWriter *writer, const KilnConfigNode *node, KilnError *err)
 {
-    return write_value(writer, node, NULL, false, err);
+    const size_t start = writer->text->length;
+    KilnStatus status = write_value(writer, node, NULL, err);
+
+    if (status >= 0 && writer->text->length == start) /* all keys are hidden */
+        kiln_text_append(writer->text, "{}\n");
+    return status;
 }
