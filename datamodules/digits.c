@@ -504,7 +504,14 @@ static KilnLoading loading(const KilnInstance *self)
     return KILN_LOADING(opts);
 }
 
+static const KilnTensorSpec features[] = {
+    { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
+    { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "" },
+};
+
 static const KilnDataModuleOps ops = {
+    .features = features,
+    .n_features = KILN_COUNT(features),
     .setup = setup,
     .spec = spec,
     .sets = sets,

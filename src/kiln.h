@@ -19,6 +19,7 @@
 #include "kiln/logger.h"
 #include "kiln/manual.h"
 #include "kiln/metric.h"
+#include "kiln/model.h"
 #include "kiln/module.h"
 #include "kiln/nn.h"
 #include "kiln/ops.h"

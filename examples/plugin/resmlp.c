@@ -26,15 +26,29 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-/* One sample has shape `in`; `out` is the number of classes. The names that are
- * declared here are the names in model.safetensors. */
-static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                        int64_t out, KilnError *err)
+/* What the model takes and gives: any task whose values fit may use it. */
+static const KilnTensorSpec takes[] = {
+    { .name = "x",
+      .content = KILN_IMAGE | KILN_ROW | KILN_VECTOR | KILN_SEQUENCE | KILN_MAP,
+      .dtype = KILN_F32 },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+/* Shapes are those of one sample; the last axis of the output is the number of classes. The names
+ * that are declared here are the names in model.safetensors. */
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                        KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
-    KilnStatus status = kiln_nn_linear_init(&state->stem, scope, "stem", kiln_shape_count(in),
-                                            opts->width, true, err);
+    KilnStatus status = kiln_nn_linear_init(&state->stem, scope, "stem",
+                                            kiln_shape_count(&io->inputs[0].shape), opts->width,
+                                            true, err);
 
     state->blocks = calloc((size_t)opts->depth + 1, sizeof(*state->blocks));
     if (state->blocks == NULL)
@@ -49,17 +63,19 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
                                          opts->width, true, err);
     }
     if (status == KILN_OK)
-        status = kiln_nn_linear_init(&state->head, scope, "head", opts->width, out, true, err);
+        status = kiln_nn_linear_init(&state->head, scope, "head", opts->width,
+                                     io->outputs[0].shape.dim[0], true, err);
     return status;
 }
 
-static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
     bool drop = opts->dropout > 0.0 && kiln_step_training(step);
 
-    x = kiln_relu(kiln_nn_linear(&state->stem, kiln_flatten(x)));
+    KilnTensor *x = kiln_relu(kiln_nn_linear(&state->stem, kiln_flatten(inputs[0].tensor)));
     for (int64_t i = 0; i < opts->depth; i++) {
         KilnTensor *y = kiln_relu(kiln_nn_linear(&state->blocks[i].up, x));
 
@@ -68,7 +84,7 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
             y = kiln_dropout(y, opts->dropout, kiln_step_dropout_key(step), kiln_step_stream(step));
         x = kiln_add(x, y);
     }
-    return kiln_nn_linear(&state->head, x);
+    outputs[0].tensor = kiln_nn_linear(&state->head, x);
 }
 
 /* Also called when setup or a later component failed: state may be half-built. */
@@ -79,7 +95,7 @@ static void release(KilnInstance *self)
     free(state->blocks);
 }
 
-static const KilnModelOps ops = { .setup = setup, .forward = forward };
+static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };
 
 const KilnComponent kiln_model_resmlp = {
     .kind = KILN_KIND_MODEL,

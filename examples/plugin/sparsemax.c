@@ -111,35 +111,49 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                        int64_t out, KilnError *err)
+static const KilnTensorSpec takes[] = {
+    { .name = "x",
+      .content = KILN_IMAGE | KILN_ROW | KILN_VECTOR | KILN_SEQUENCE | KILN_MAP,
+      .dtype = KILN_F32 },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                        KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
+    const int64_t width = kiln_shape_count(&io->inputs[0].shape);
 
-    state->n_classes = out;
-    if (kiln_nn_linear_init(&state->gate, scope, "gate", kiln_shape_count(in), opts->experts, true,
-                            err) < 0)
+    state->n_classes = io->outputs[0].shape.dim[0];
+    if (kiln_nn_linear_init(&state->gate, scope, "gate", width, opts->experts, true, err) < 0)
         return err->status;
-    return kiln_nn_linear_init(&state->experts, scope, "experts", kiln_shape_count(in),
-                               opts->experts * out, true, err);
+    return kiln_nn_linear_init(&state->experts, scope, "experts", width,
+                               opts->experts * state->n_classes, true, err);
 }
 
-static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
     const int64_t batch = kiln_step_batch_size(step);
-    KilnTensor *rows = kiln_flatten(x), *gate = kiln_nn_linear(&state->gate, rows);
+    KilnTensor *rows = kiln_flatten(inputs[0].tensor);
+    KilnTensor *gate = kiln_nn_linear(&state->gate, rows);
 
     gate = kiln_custom_op(kiln_step_graph(step), &sparsemax, &gate, NULL, NULL);
     gate = kiln_reshape(gate, KILN_SHAPE(batch, opts->experts, 1));
-    x = kiln_reshape(kiln_nn_linear(&state->experts, rows),
-                     KILN_SHAPE(batch, opts->experts, state->n_classes));
-    return kiln_sum_axes(kiln_mul(x, gate), (int[]) { 1 }, 1, false);
+    KilnTensor *scores = kiln_reshape(kiln_nn_linear(&state->experts, rows),
+                                      KILN_SHAPE(batch, opts->experts, state->n_classes));
+    outputs[0].tensor = kiln_sum_axes(kiln_mul(scores, gate), (int[]) { 1 }, 1, false);
 }
 
-static const KilnModelOps ops = { .setup = setup, .forward = forward };
+static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };
 
 const KilnComponent kiln_model_sparse_mixture = {
     .kind = KILN_KIND_MODEL,

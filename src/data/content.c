@@ -45,7 +45,7 @@ static bool fits(const Content *content, const KilnFeature *feature)
             (content->i32 && feature->dtype == KILN_I32));
 }
 
-static KilnStatus check_feature(const KilnFeature *feature, KilnError *err)
+KilnStatus kiln_feature_check(const KilnFeature *feature, KilnError *err)
 {
     const Content *content = find_content(feature->content);
     char shape[KILN_SHAPE_TEXT];
@@ -70,7 +70,7 @@ KilnStatus kiln_spec_check(const KilnDataSpec *spec, KilnError *err)
     for (size_t i = 0; i < spec->n_features && status >= 0; i++) {
         const KilnFeature *feature = &spec->features[i];
 
-        status = check_feature(feature, err);
+        status = kiln_feature_check(feature, err);
         if (status >= 0 && kiln_spec_feature(spec, feature->name) != feature)
             status = kiln_error_set(err, KILN_E_SHAPE, "two features are called \"%s\"",
                                     feature->name);

@@ -23,7 +23,7 @@ KILN_API const char *kiln_instance_path(const KilnInstance *self);
 
 typedef struct KilnDataModuleOps KilnDataModuleOps;         /* data.h */
 typedef struct KilnModuleOps KilnModuleOps;                 /* module.h */
-typedef struct KilnModelOps KilnModelOps;                   /* module.h */
+typedef struct KilnModelOps KilnModelOps;                   /* model.h */
 typedef struct KilnOptimizerOps KilnOptimizerOps;           /* module.h */
 typedef struct KilnSchedulerOps KilnSchedulerOps;           /* module.h */
 typedef struct KilnCallbackOps KilnCallbackOps;             /* trainer.h */

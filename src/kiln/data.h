@@ -25,6 +25,19 @@ typedef enum KilnContent {
 /* The name of one content ("image", "tokens", "row", ...); NULL for anything else. */
 KILN_API const char *kiln_content_name(unsigned content);
 
+/* A value that a component declares: a feature that a datamodule gives or a task needs, an input or
+ * output of a model (kiln/model.h). Static. */
+typedef struct KilnTensorSpec {
+    const char *name;
+    unsigned content; /* KilnContent; where a value is taken, several bits accept any of them */
+    KilnDType dtype;
+    /* A word for each axis of one sample: "height width channels"; "": a scalar; NULL: any axes. An
+     * axis of an output that is called like one of an input has its size. */
+    const char *axes;
+    bool varies;   /* the first axis may differ between samples */
+    bool optional; /* of an input: it may be absent */
+} KilnTensorSpec;
+
 /* One named part of a sample, e.g. "image" f32 [28, 28, 1] or "label" i32 []. */
 typedef struct KilnFeature {
     const char *name;
@@ -50,8 +63,10 @@ typedef struct KilnDataSpec {
 /* The feature of that name; NULL if there is none. */
 KILN_API const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name);
 
-/* Check that each feature has a name of its own and one content, whose type and axes fit.
- * KILN_E_SHAPE with the feature and what its content needs. */
+/* Check that a feature has one content, and the type and axes of it. KILN_E_SHAPE with what the
+ * content needs. */
+KILN_API KILN_NODISCARD KilnStatus kiln_feature_check(const KilnFeature *feature, KilnError *err);
+/* Check each feature, and that each has a name of its own. */
 KILN_API KILN_NODISCARD KilnStatus kiln_spec_check(const KilnDataSpec *spec, KilnError *err);
 
 /* The feature "label": one i32 from 0 to n_classes - 1, or negative for samples that losses and
@@ -130,6 +145,10 @@ KILN_API void kiln_split_folders_left_out(const char *root, const char *const mo
                                           void *ctx);
 
 struct KilnDataModuleOps {
+    /* The features, as far as they are known without data: a config whose task and model do not fit
+     * them is refused before data is read. NULL: they depend on the data. */
+    const KilnTensorSpec *features;
+    size_t n_features;
     /* Open and scan the data, and report errors in it as far as possible; `dataset` may read big
      * files lazily. A message that begins with an option ("root: x: no such folder") is reported
      * with the origin of its value. */

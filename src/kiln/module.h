@@ -1,16 +1,12 @@
-/* Modules (Lightning's LightningModule), models (networks), optimizers and schedulers: what each
- * implements, and the functions that it may call. */
+/* Modules (Lightning's LightningModule), optimizers and schedulers: what each implements, and the
+ * functions that it may call. */
 #ifndef KILN_MODULE_H
 #define KILN_MODULE_H
 
-#include "kiln/data.h"
-#include "kiln/nn.h"
+#include "kiln/model.h"
 #include "kiln/state.h"
 
 /* ---- Steps ---------------------------------------------------------------- */
-
-/* One training, validation, test or predict step while it is recorded. */
-typedef struct KilnStep KilnStep;
 
 KILN_API KilnGraph *kiln_step_graph(const KilnStep *step);
 /* Whether this is a training step: dropout and batch statistics are on. */
@@ -58,7 +54,7 @@ KILN_API void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value,
 /* Make a tensor an output of the step, under `name` ("probabilities"); f32 [batch, ...]. */
 KILN_API void kiln_step_output(KilnStep *step, const char *name, KilnTensor *value);
 
-/* ---- Modules and models ----------------------------------------------------- */
+/* ---- Modules ---------------------------------------------------------------- */
 
 #define KILN_MAX_OPTIMIZERS 4
 
@@ -82,6 +78,12 @@ typedef struct KilnOptimizers {
 typedef struct KilnManual KilnManual;
 
 struct KilnModuleOps {
+    /* The models in its options, and the features of the data that it reads itself, by name (a
+     * label). Both are checked with the config and again before setup. NULL: none. */
+    const KilnModelUse *models;
+    size_t n_models;
+    const KilnTensorSpec *features;
+    size_t n_features;
     /* Declare parameters under `scope` for these data. KILN_E_SHAPE for data that the module cannot
      * use, with what it needs and what it got. */
     KilnStatus (*setup)(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
@@ -104,23 +106,6 @@ struct KilnModuleOps {
      * state_dict saves the module's state that is not a parameter. */
     const KilnCallbackOps *hooks;
 };
-
-struct KilnModelOps {
-    /* Declare parameters for one sample of shape `in` and `out` outputs (classes). */
-    KilnStatus (*setup)(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                        int64_t out, KilnError *err);
-    /* Record the network: f32 [N, in...] -> [N, out], or [N, ..., out] for a module that needs
-     * outputs for each part of a sample. */
-    KilnTensor *(*forward)(KilnInstance *self, KilnStep *step, KilnTensor *x);
-};
-
-/* Set up and run a child model, for modules. */
-KILN_API KILN_NODISCARD KilnStatus kiln_model_setup(KilnInstance *model, const KilnScope *scope,
-                                                    const KilnShape *in, int64_t out,
-                                                    KilnError *err);
-/* If the model returns a shape that it was not set up for, a poisoned tensor with the expected
- * shape in its error. */
-KILN_API KilnTensor *kiln_model_forward(KilnInstance *model, KilnStep *step, KilnTensor *x);
 
 /* ---- Optimizers ---------------------------------------------------------------- */
 

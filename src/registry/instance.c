@@ -48,6 +48,7 @@ void kiln_instance_free(KilnInstance *instance)
         kiln_instance_free(instance->children[i]);
     free(instance->children);
     kiln_options_free(component->fields, component->opts_size, instance->opts);
+    free(instance->binding);
     free(instance->state);
     free(instance->path);
     free(instance);

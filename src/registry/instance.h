@@ -11,8 +11,8 @@ struct KilnInstance {
     void *state; /* component->state_size bytes */
     KilnInstance **children;
     size_t child_count;
-    bool started;    /* init was called, so release must be */
-    int64_t outputs; /* of a model, from kiln_model_setup */
+    bool started;                     /* init was called, so release must be */
+    struct KilnModelBinding *binding; /* of a model that was set up; owned, one block */
 };
 
 /* If an error of `self` begins with one of its options ("root: no such folder"), prefix the origin

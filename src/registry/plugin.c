@@ -32,9 +32,9 @@ static PluginFunction *plugin_function(void *library)
  * struct has changed: raise KILN_ABI (once between two releases), then write the new size here. */
 _Static_assert(KILN_ABI == 6, "new ABI: check all sizes below");
 #define KILN_SIZE(T, bytes) _Static_assert(sizeof(T) == (bytes), #T " has a new size: see above")
-KILN_SIZE(KilnDataModuleOps, 80);
-KILN_SIZE(KilnModuleOps, 64);
-KILN_SIZE(KilnModelOps, 16);
+KILN_SIZE(KilnDataModuleOps, 96);
+KILN_SIZE(KilnModuleOps, 96);
+KILN_SIZE(KilnModelOps, 40);
 KILN_SIZE(KilnOptimizerOps, 40);
 KILN_SIZE(KilnSchedulerOps, 56);
 KILN_SIZE(KilnCallbackOps, 376);
@@ -50,6 +50,12 @@ KILN_SIZE(KilnField, 152);
 KILN_SIZE(KilnFlat, 96);
 KILN_SIZE(KilnRecording, 40);
 KILN_SIZE(KilnOptimizers, 136);
+KILN_SIZE(KilnTensorSpec, 32);
+KILN_SIZE(KilnSignature, 40);
+KILN_SIZE(KilnModelUse, 48);
+KILN_SIZE(KilnModelIo, 24);
+KILN_SIZE(KilnModelOutput, 64);
+KILN_SIZE(KilnModelValue, 16);
 KILN_SIZE(KilnDataset, 48);
 KILN_SIZE(KilnDataSpec, 792);
 KILN_SIZE(KilnLoading, 56);

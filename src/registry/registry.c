@@ -7,6 +7,7 @@
 
 #include "kiln/array.h"
 #include "registry/builtin.h"
+#include "registry/signature/model_match.h"
 #include "schema/table.h"
 
 static int compare(const void *a, const void *b)
@@ -80,6 +81,8 @@ KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err)
                               kind, component->name, kind);
     KilnStatus status = kiln_table_check(component->fields, component->n_fields,
                                          component->opts_size, err);
+    if (status >= 0)
+        status = kiln_signature_check(component, err);
     return status < 0 && err != NULL ? kiln_error_prefix(err, "%s/%s: ", kind, component->name)
                                      : status;
 }

@@ -11,6 +11,7 @@
 #include "registry/instance.h"
 #include "train/checkpoint/resume.h"
 #include "train/optim/averaged_weights.h"
+#include "train/step/module_data.h"
 #include "train/step/plan_steps.h"
 #include "train/trainer.h"
 
@@ -91,7 +92,6 @@ static void set_precision(KilnTrainer *trainer)
 
 static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 {
-    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
     KilnStatus status = kiln_params_new((uint64_t)trainer->options.root->seed, &trainer->params,
                                         err);
 
@@ -100,8 +100,7 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (trainer->options.trainer->precision == KILN_BF16_TRUE)
         kiln_params_set_dtype(trainer->params, KILN_BF16);
     KilnScope scope = kiln_params_root(trainer->params);
-    status = KILN_CALLED(trainer->module, "setup",
-                         ops->setup(trainer->module, &scope, &trainer->data.spec, err), err);
+    status = kiln_module_setup(trainer->module, &scope, &trainer->data.spec, err);
     if (status < 0)
         status = kiln_instance_error(trainer->config, trainer->module, err);
     if (status >= 0)

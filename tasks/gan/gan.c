@@ -55,26 +55,52 @@ typedef struct State {
 
 /* ---- Networks ------------------------------------------------------------------------- */
 
+static const KilnTensorSpec noise_spec = {
+    .name = "noise", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "latent"
+};
+static const KilnTensorSpec pixels_spec = {
+    .name = "pixels", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "pixels"
+};
+static const KilnTensorSpec image_spec = {
+    .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels"
+};
+static const KilnTensorSpec logit_spec = {
+    .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes"
+};
+
+static const KilnModelUse models[NETWORKS] = {
+    [GENERATOR] = { .option = "generator",
+                    .feeds = &noise_spec,
+                    .n_feeds = 1,
+                    .own = true,
+                    .needs = &pixels_spec,
+                    .n_needs = 1 },
+    [DISCRIMINATOR] = { .option = "discriminator",
+                        .feeds = &image_spec,
+                        .n_feeds = 1,
+                        .needs = &logit_spec,
+                        .n_needs = 1 },
+};
+
 static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
                         KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
-    const KilnFeature *image = kiln_spec_feature(data, "image");
-    const KilnShape latent = KILN_SHAPE(opts->latent);
-
-    if (image == NULL || image->dtype != KILN_F32 || image->shape.rank != 3)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "task gan needs a feature \"image\" as f32 [height, width, "
-                              "channels]; choose a datamodule for images");
-    state->image = image->shape;
+    const KilnFeature *real = kiln_spec_feature(data, "image");
+    const KilnFeature latent = { .name = noise_spec.name,
+                                 .content = KILN_VECTOR,
+                                 .dtype = KILN_F32,
+                                 .shape = KILN_SHAPE(opts->latent) };
     KilnScope generator = kiln_scope(scope, "generator");
     KilnScope discriminator = kiln_scope(scope, "discriminator");
-    KilnStatus status = kiln_model_setup(opts->generator, &generator, &latent,
-                                         kiln_shape_count(&image->shape), err);
-    return status >= 0
-               ? kiln_model_setup(opts->discriminator, &discriminator, &image->shape, 1, err)
-               : status;
+
+    state->image = real->shape;
+    KilnStatus status = kiln_model_setup(opts->generator, &generator, &models[GENERATOR], &latent,
+                                         1, (int64_t[]) { kiln_shape_count(&real->shape) }, err);
+    return status >= 0 ? kiln_model_setup(opts->discriminator, &discriminator,
+                                          &models[DISCRIMINATOR], real, 1, (int64_t[]) { 1 }, err)
+                       : status;
 }
 
 static void release(KilnInstance *self)
@@ -106,16 +132,20 @@ static KilnTensor *generate(KilnInstance *self, KilnStep *step, const Noise *noi
     KilnTensor *z = kiln_graph_input(kiln_step_graph(step), KILN_F32, KILN_SHAPE(n, opts->latent),
                                      noise->data);
     KilnShape shape = { .rank = 4, .dim = { n } };
+    KilnModelValue made;
 
     memcpy(shape.dim + 1, state->image.dim, 3 * sizeof(*shape.dim));
-    return kiln_reshape(kiln_model_forward(opts->generator, step, z), shape);
+    kiln_model_forward(opts->generator, step, &(KilnModelValue) { .tensor = z }, &made);
+    return kiln_reshape(made.tensor, shape);
 }
 
 static KilnTensor *judge(KilnInstance *self, KilnStep *step, KilnTensor *images)
 {
     const Opts *opts = kiln_opts(self);
+    KilnModelValue logits;
 
-    return kiln_model_forward(opts->discriminator, step, images);
+    kiln_model_forward(opts->discriminator, step, &(KilnModelValue) { .tensor = images }, &logits);
+    return logits.tensor;
 }
 
 /* ---- Training --------------------------------------------------------------------------- */
@@ -351,6 +381,10 @@ static KilnStatus on_validation_batch_end(KilnInstance *self, KilnTrainer *train
 static const KilnCallbackOps hooks = { .on_validation_batch_end = on_validation_batch_end };
 
 static const KilnModuleOps ops = {
+    .models = models,
+    .n_models = KILN_COUNT(models),
+    .features = &image_spec,
+    .n_features = 1,
     .setup = setup,
     .manual_step = manual_step,
     .validation_step = validation_step,

@@ -55,12 +55,7 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 static KilnStatus check_images(const Opts *opts, const KilnShape *in, KilnError *err)
 {
     int64_t least = (int64_t)1 << opts->channels_count;
-    char text[KILN_SHAPE_TEXT];
 
-    if (in->rank != 3)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "needs images [height, width, channels], but samples have shape %s",
-                              kiln_shape_text(in, text, sizeof(text)));
     if (in->dim[0] < least || in->dim[1] < least)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "images of %lld×%lld are too small for %zu stages, each of which "
@@ -91,9 +86,21 @@ static KilnStatus stage_init(Stage *stage, const KilnScope *scope, size_t number
     return status;
 }
 
-static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                        int64_t out, KilnError *err)
+static const KilnTensorSpec takes[] = {
+    { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                        KilnError *err)
 {
+    const KilnShape *in = &io->inputs[0].shape;
+    const int64_t out = io->outputs[0].shape.dim[0];
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     KilnStatus status = check_images(opts, in, err);
@@ -120,11 +127,13 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
     return status;
 }
 
-static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
     bool training = kiln_step_training(step);
+    KilnTensor *x = inputs[0].tensor;
 
     for (size_t i = 0; i < opts->channels_count; i++) {
         x = kiln_nn_conv2d(&state->stages[i].conv, x);
@@ -135,7 +144,7 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
     x = kiln_relu(kiln_nn_linear(&state->fc1, kiln_flatten(x)));
     if (training && opts->dropout > 0.0)
         x = kiln_dropout(x, opts->dropout, kiln_step_dropout_key(step), kiln_step_stream(step));
-    return kiln_nn_linear(&state->fc2, x);
+    outputs[0].tensor = kiln_nn_linear(&state->fc2, x);
 }
 
 static void release(KilnInstance *self)
@@ -145,7 +154,7 @@ static void release(KilnInstance *self)
     free(state->stages);
 }
 
-static const KilnModelOps ops = { .setup = setup, .forward = forward };
+static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };
 
 const KilnComponent kiln_model_cnn = {
     .kind = KILN_KIND_MODEL,

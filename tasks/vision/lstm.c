@@ -1,5 +1,5 @@
-/* An LSTM that reads an image row by row from the top; a linear layer reads its last state
- * (torch.nn.LSTM, torch.nn.Linear). */
+/* An LSTM that reads a sequence, or an image row by row from the top; a linear layer reads its last
+ * state (torch.nn.LSTM, torch.nn.Linear). */
 #include "kiln.h"
 
 typedef struct Opts {
@@ -17,7 +17,7 @@ static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, hidden, "128", 1, 65536, "size of the state, per layer"),
     KILN_FIELD_I64(Opts, layers, "1", 1, KILN_RECURRENT_MAX / 2, "stacked layers"),
     KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99, "dropout between layers and before the output"),
-    KILN_FIELD_BOOL(Opts, bidirectional, "false", "also read from the bottom"),
+    KILN_FIELD_BOOL(Opts, bidirectional, "false", "also read from the end"),
     KILN_FIELD_END,
 };
 
@@ -27,17 +27,26 @@ static int64_t row_width(const KilnShape *in)
     return kiln_shape_count(in) / in->dim[0];
 }
 
-static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                        int64_t out, KilnError *err)
+static const KilnTensorSpec takes[] = {
+    { .name = "rows",
+      .content = KILN_IMAGE | KILN_SEQUENCE | KILN_MAP,
+      .dtype = KILN_F32,
+      .varies = true },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                        KilnError *err)
 {
+    const KilnShape *in = &io->inputs[0].shape;
+    const int64_t out = io->outputs[0].shape.dim[0];
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
-    char text[KILN_SHAPE_TEXT];
-
-    if (in->rank < 2 || in->dim[0] < 1)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "needs rows [rows, ...], but samples have shape %s",
-                              kiln_shape_text(in, text, sizeof(text)));
     const KilnRecurrentSpec spec = {
         .in = row_width(in),
         .hidden = opts->hidden,
@@ -62,7 +71,8 @@ static KilnTensor *last_state(const Opts *opts, KilnTensor *h)
     return kiln_concat((KilnTensor *[]) { forwards, kiln_select(h, 0, -1) }, 2, 1);
 }
 
-static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
@@ -72,19 +82,21 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
     if (drops)
         drop = (KilnDropoutState) { .key = kiln_step_dropout_key(step),
                                     .stream = kiln_step_stream(step) << 32 };
+    KilnTensor *x = inputs[0].tensor;
     KilnTensor *rows = kiln_reshape(
         x, KILN_SHAPE(kiln_tensor_dim(x, 0), kiln_tensor_dim(x, 1), state->lstm.spec.in));
-    KilnRecurrentStart start = { .drop = drops ? &drop : NULL };
+    KilnRecurrentStart start = { .lengths = inputs[0].lengths, .drop = drops ? &drop : NULL };
     KilnTensor *end = last_state(opts, kiln_nn_recurrent(&state->lstm, rows, start).h);
-    return kiln_nn_linear(&state->head, kiln_nn_dropout(end, opts->dropout, start.drop));
+    outputs[0].tensor = kiln_nn_linear(&state->head,
+                                       kiln_nn_dropout(end, opts->dropout, start.drop));
 }
 
-static const KilnModelOps ops = { .setup = setup, .forward = forward };
+static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };
 
 const KilnComponent kiln_model_lstm = {
     .kind = KILN_KIND_MODEL,
     .name = "lstm",
-    .summary = "LSTM over the rows of an image",
+    .summary = "LSTM over a sequence, or the rows of an image",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

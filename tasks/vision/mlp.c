@@ -22,20 +22,34 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                        int64_t out, KilnError *err)
+/* Any sample of one shape, as a flat list of numbers. */
+static const KilnTensorSpec takes[] = {
+    { .name = "x",
+      .content = KILN_IMAGE | KILN_ROW | KILN_VECTOR | KILN_SEQUENCE | KILN_MAP,
+      .dtype = KILN_F32 },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                        KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     KilnScope layers = kiln_scope(scope, "layers");
-    int64_t width = kiln_shape_count(in);
+    const int64_t classes = io->outputs[0].shape.dim[0];
+    int64_t width = kiln_shape_count(&io->inputs[0].shape);
 
     state->count = opts->hidden_count + 1;
     state->layers = calloc(state->count, sizeof(*state->layers));
     if (state->layers == NULL)
         return kiln_error_nomem(err, state->count * sizeof(*state->layers));
     for (size_t i = 0; i < state->count; i++) {
-        int64_t next = i < opts->hidden_count ? opts->hidden[i] : out;
+        int64_t next = i < opts->hidden_count ? opts->hidden[i] : classes;
         char name[32];
 
         snprintf(name, sizeof(name), "%zu", i);
@@ -48,19 +62,20 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
     return KILN_OK;
 }
 
-static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
     bool drop = opts->dropout > 0.0 && kiln_step_training(step);
 
-    x = kiln_flatten(x);
+    KilnTensor *x = kiln_flatten(inputs[0].tensor);
     for (size_t i = 0; i + 1 < state->count; i++) {
         x = kiln_relu(kiln_nn_linear(&state->layers[i], x));
         if (drop)
             x = kiln_dropout(x, opts->dropout, kiln_step_dropout_key(step), kiln_step_stream(step));
     }
-    return kiln_nn_linear(&state->layers[state->count - 1], x);
+    outputs[0].tensor = kiln_nn_linear(&state->layers[state->count - 1], x);
 }
 
 static void release(KilnInstance *self)
@@ -70,7 +85,7 @@ static void release(KilnInstance *self)
     free(state->layers);
 }
 
-static const KilnModelOps ops = { .setup = setup, .forward = forward };
+static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };
 
 const KilnComponent kiln_model_mlp = {
     .kind = KILN_KIND_MODEL,

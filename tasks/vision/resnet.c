@@ -51,12 +51,7 @@ static const KilnField fields[] = {
 static KilnStatus check_images(const KilnShape *in, bool large, KilnError *err)
 {
     int64_t least = large ? LARGE_SHRINKS : SMALL_SHRINKS;
-    char text[KILN_SHAPE_TEXT];
 
-    if (in->rank != 3)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "needs images [height, width, channels], but samples have shape %s",
-                              kiln_shape_text(in, text, sizeof(text)));
     if (in->dim[0] < least || in->dim[1] < least)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "images of %lld×%lld are too small: with the %s stem the network "
@@ -101,9 +96,21 @@ static KilnStatus layer_init(State *state, const KilnScope *scope, int layer, in
     return status;
 }
 
-static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                        int64_t out, KilnError *err)
+static const KilnTensorSpec takes[] = {
+    { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                        KilnError *err)
 {
+    const KilnShape *in = &io->inputs[0].shape;
+    const int64_t out = io->outputs[0].shape.dim[0];
     static const int blocks_18[] = { 2, 2, 2, 2 }, blocks_34[] = { 3, 4, 6, 3 };
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
@@ -133,13 +140,15 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnSh
 
 /* ---- Recording ------------------------------------------------------------------- */
 
-static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
 {
     const State *state = kiln_state(self);
     KilnGraph *graph = kiln_step_graph(step);
     bool training = kiln_step_training(step);
 
-    x = kiln_nn_batch_norm2d(&state->bn1, kiln_nn_conv2d(&state->conv1, x), training);
+    KilnTensor *x = kiln_nn_conv2d(&state->conv1, inputs[0].tensor);
+    x = kiln_nn_batch_norm2d(&state->bn1, x, training);
     kiln_graph_layer(graph, "relu");
     x = kiln_relu(x);
     if (state->large) {
@@ -151,10 +160,10 @@ static KilnTensor *forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
     kiln_graph_layer(graph, "avgpool");
     x = kiln_flatten(kiln_adaptive_avg_pool2d(x, 1, 1));
     kiln_graph_layer(graph, "");
-    return kiln_nn_linear(&state->fc, x);
+    outputs[0].tensor = kiln_nn_linear(&state->fc, x);
 }
 
-static const KilnModelOps ops = { .setup = setup, .forward = forward };
+static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };
 
 const KilnComponent kiln_model_resnet = {
     .kind = KILN_KIND_MODEL,

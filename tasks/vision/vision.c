@@ -21,49 +21,46 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-/* The feature `name` of that type and rank, or an error with what the data has. */
-static KilnStatus need_feature(const KilnDataSpec *data, const char *name, KilnDType dtype,
-                               int rank, const char *what, KilnShape *ret, KilnError *err)
-{
-    const KilnFeature *feature = kiln_spec_feature(data, name);
-    char text[KILN_SHAPE_TEXT];
+/* What the task itself reads of the data, what it feeds the model, and what it needs of it. */
+static const KilnTensorSpec reads[] = {
+    { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "" },
+};
+static const KilnTensorSpec feeds[] = {
+    { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
+};
+static const KilnTensorSpec needs[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
 
-    if (feature == NULL)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "task vision needs a feature \"%s\" (%s), but the first of the "
-                              "datamodule's %zu features is \"%s\"; use "
-                              "a datamodule for images",
-                              name, what, data->n_features,
-                              data->n_features > 0 ? data->features[0].name : "");
-    if (feature->dtype != dtype || feature->shape.rank != rank)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "task vision needs feature \"%s\" as %s, but the datamodule has %s "
-                              "%s; use a datamodule for image "
-                              "classification",
-                              name, what, kiln_dtype_name(feature->dtype),
-                              kiln_shape_text(&feature->shape, text, sizeof(text)));
-    *ret = feature->shape;
-    return KILN_OK;
-}
+static const KilnModelUse models[] = {
+    { .option = "model",
+      .feeds = feeds,
+      .n_feeds = KILN_COUNT(feeds),
+      .needs = needs,
+      .n_needs = KILN_COUNT(needs) },
+};
 
 static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDataSpec *data,
                         KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    KilnShape image, label;
-    KilnStatus status = need_feature(data, "image", KILN_F32, 3, "f32 [height, width, channels]",
-                                     &image, err);
 
-    if (status == KILN_OK)
-        status = need_feature(data, "label", KILN_I32, 0, "one i32 class index", &label, err);
-    if (status < 0)
-        return status;
     if (data->n_classes < 2)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "task vision needs at least 2 classes, but the data has %lld; check "
                               "the datamodule's folder",
                               (long long)data->n_classes);
-    return kiln_model_setup(opts->model, scope, &image, data->n_classes, err);
+    return kiln_model_setup(opts->model, scope, models, data->features, data->n_features,
+                            &data->n_classes, err);
+}
+
+/* The model's logits [batch, classes] for the batch's images. */
+static KilnTensor *classify(const Opts *opts, KilnStep *step)
+{
+    KilnModelValue scores;
+
+    kiln_model_forward(opts->model, step, NULL, &scores);
+    return scores.tensor;
 }
 
 /* Labels are classes, or shares of classes if a batch transform mixed them. */
@@ -86,7 +83,7 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
 {
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
-    KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
+    KilnTensor *logits = classify(opts, step);
     KilnCrossEntropy smoothed = { .label_smoothing = opts->label_smoothing };
     KilnTensor *loss = is_soft(label) ? kiln_cross_entropy_soft(logits, label, smoothed)
                                       : kiln_cross_entropy(logits, label, smoothed);
@@ -102,7 +99,7 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
 {
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
-    KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
+    KilnTensor *logits = classify(opts, step);
 
     kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, (KilnCrossEntropy) { 0 }),
                   KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
@@ -123,7 +120,7 @@ static void test_step(KilnInstance *self, KilnStep *step)
 static void predict_step(KilnInstance *self, KilnStep *step)
 {
     const Opts *opts = kiln_opts(self);
-    KilnTensor *logits = kiln_model_forward(opts->model, step, kiln_step_input(step, "image"));
+    KilnTensor *logits = classify(opts, step);
 
     kiln_step_output(step, "probabilities", kiln_softmax(logits, -1));
 }
@@ -140,6 +137,10 @@ static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, 
 }
 
 static const KilnModuleOps ops = {
+    .models = models,
+    .n_models = KILN_COUNT(models),
+    .features = reads,
+    .n_features = KILN_COUNT(reads),
     .setup = setup,
     .training_step = training_step,
     .validation_step = validation_step,

@@ -14,29 +14,43 @@ static const KilnField model_fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnStatus model_setup(KilnInstance *self, const KilnScope *scope, const KilnShape *in,
-                              int64_t out, KilnError *err)
+static const KilnTensorSpec takes[] = {
+    { .name = "x", .content = KILN_IMAGE | KILN_VECTOR, .dtype = KILN_F32 },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+static KilnStatus model_setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                              KilnError *err)
 {
     const ModelOpts *opts = kiln_opts(self);
 
-    (void)out;
-    return kiln_nn_linear_init(kiln_state(self), scope, "head", kiln_shape_count(in), opts->outputs,
-                               true, err);
+    return kiln_nn_linear_init(kiln_state(self), scope, "head",
+                               kiln_shape_count(&io->inputs[0].shape), opts->outputs, true, err);
 }
 
-static KilnTensor *model_forward(KilnInstance *self, KilnStep *step, KilnTensor *x)
+static void model_forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                          KilnModelValue *outputs)
 {
     const ModelOpts *opts = kiln_opts(self);
+    KilnTensor *x = inputs[0].tensor;
     const int64_t n = kiln_tensor_dim(x, 0);
     KilnTensor *y = kiln_nn_linear(kiln_state(self), kiln_flatten(x));
 
     (void)step;
     if (opts->axes == 1)
-        return kiln_select(y, 1, 0);
-    return opts->axes == 2 ? y : kiln_reshape(y, KILN_SHAPE(n, 1, opts->outputs));
+        outputs[0].tensor = kiln_select(y, 1, 0);
+    else
+        outputs[0].tensor = opts->axes == 2 ? y : kiln_reshape(y, KILN_SHAPE(n, 1, opts->outputs));
 }
 
-static const KilnModelOps model_ops = { .setup = model_setup, .forward = model_forward };
+static const KilnModelOps model_ops = { .signature = &signature,
+                                        .setup = model_setup,
+                                        .forward = model_forward };
 
 static const KilnComponent shaped_model = {
     .kind = KILN_KIND_MODEL,

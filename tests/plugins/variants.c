@@ -42,7 +42,17 @@ static const KilnField fields[] = {
 #endif
 };
 
-static const KilnModelOps ops = { 0 };
+static const KilnTensorSpec takes[] = {
+    { .name = "x", .content = KILN_IMAGE | KILN_VECTOR, .dtype = KILN_F32 },
+};
+
+static const KilnTensorSpec gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+static const KilnModelOps ops = { .signature = &signature };
 
 static const KilnComponent first = {
     .kind = KILN_KIND_MODEL,

@@ -77,7 +77,17 @@ static const KilnLoggerOps toy_logger_ops = { 0 };
 
 static const KilnCallbackOps toy_callback_ops = { 0 };
 
-const KilnModelOps toy_model_ops = { 0 };
+static const KilnTensorSpec toy_takes[] = {
+    { .name = "x", .content = KILN_IMAGE | KILN_VECTOR, .dtype = KILN_F32 },
+};
+
+static const KilnTensorSpec toy_gives[] = {
+    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+};
+
+static const KilnSignature toy_signature = KILN_SIGNATURE(toy_takes, toy_gives);
+
+const KilnModelOps toy_model_ops = { .signature = &toy_signature };
 
 static const KilnModuleOps toy_module_ops = { 0 };
 

@@ -6,6 +6,7 @@
 #include "base/call.h"
 #include "registry/instance.h"
 #include "train/step/manual.h"
+#include "train/step/module_data.h"
 #include "train/trainer.h"
 
 static const KilnDataModuleOps *data_ops(const KilnTrainer *trainer)
@@ -347,6 +348,8 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
                              err);
     if (status >= 0)
         status = kiln_spec_check(&trainer->data.spec, err);
+    if (status >= 0)
+        status = kiln_datamodule_check_spec(trainer->datamodule, &trainer->data.spec, err);
     if (status < 0)
         return kiln_instance_error(trainer->config, trainer->datamodule, err);
     kiln_call_enter(trainer->datamodule, "loading");

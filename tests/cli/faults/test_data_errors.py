@@ -128,19 +128,19 @@ class Shapes(Case):
     def test_outputs_of_a_model(self):
         for outputs in [64, 4]:
             self.wrong("model=shaped", f"model.outputs={outputs}",
-                       says=[f'task.model (model/shaped) returns f32 [64, {outputs}] (layer "head"), but f32 [64, 10] '
-                             "is needed: for each sample the 10 outputs (classes)"])
-        self.wrong("model=shaped", "model.axes=1", says=["returns f32 [64], but f32 [64, 10] is needed"])
-        self.wrong("model=shaped", "model.axes=3", says=["labels must be [64, 1], one per row of logits, got [64]"])
+                       says=[f'task.model (model/shaped) returns f32 [64, {outputs}] (layer "head") as logits, but '
+                             "f32 [64, 10] is needed"])
+        self.wrong("model=shaped", "model.axes=1", says=["returns f32 [64] as logits, but f32 [64, 10] is needed"])
+        self.wrong("model=shaped", "model.axes=3", says=["returns f32 [64, 1, 10] as logits, but f32 [64, 10] is needed"])
         self.run_kiln("--plugin", self.plugin, "model=shaped", "trainer.fast_dev_run=true")
 
     def test_outputs_of_a_gan(self):
         gan = ["task=gan", "callbacks=none"]
         self.wrong(*gan, "task.discriminator._target_=model/shaped",
-                   says=['task.discriminator (model/shaped) returns f32 [64, 10] (layer "discriminator.head"), but f32 '
-                         "[64, 1] is needed"])
+                   says=['task.discriminator (model/shaped) returns f32 [64, 10] (layer "discriminator.head") as '
+                         "logits, but f32 [64, 1] is needed"])
         self.wrong(*gan, "task.generator._target_=model/shaped",
-                   says=["task.generator (model/shaped) returns f32 [64, 10]", "[64, 784] is needed"])
+                   says=["task.generator (model/shaped) returns f32 [64, 10]", "as logits, but f32 [64, 784] is needed"])
 
     def test_a_head_of_the_task(self):
         """A loss knows how many classes the labels have, whoever computes the logits."""

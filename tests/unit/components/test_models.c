@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/built_component.h"
+#include "tests/support/built_model.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
+#include "train/step/module_data.h"
 #include "train/step/module_step.h"
 
 /* A model with its parameters, ready for a step. */
@@ -21,12 +22,14 @@ typedef struct Network {
 static KilnStatus network_setup(Network *net, const char *model, char *const *options, size_t n,
                                 KilnShape in, int64_t classes, KilnError *err)
 {
+    static const unsigned contents[] = { 0, KILN_VECTOR, KILN_SEQUENCE, KILN_IMAGE };
+
     *net = (Network) { 0 };
     if (build_words(&net->built, KILN_KIND_MODEL, model, options, n, err) < 0)
         fail_msg("%s", err->text);
     assert_int_equal(kiln_params_new(1, &net->params, err), KILN_OK);
     KilnScope root = kiln_params_root(net->params);
-    return kiln_model_setup(net->built.instance, &root, &in, classes, err);
+    return setup_model(net->built.instance, &root, contents[in.rank], in, classes, err);
 }
 
 static void network_free(Network *net)
@@ -146,7 +149,7 @@ static KilnTensor *forward(Network *net, bool training, KilnShape shape, const f
 
     kiln_step_begin(&step, KILN_PHASE_FIT, training, &batch, 1, 0);
     KilnTensor *x = kiln_graph_input(net->graph, KILN_F32, shape, images);
-    return kiln_model_forward(net->built.instance, &step, x);
+    return run_model(net->built.instance, &step, x);
 }
 
 static void check_logits(const char *what, const Record *record, KilnTensor *logits)
@@ -299,12 +302,17 @@ static void test_images_too_small(void **unused)
           "stem=small",
           { 2, { 32, 32 } },
           KILN_E_SHAPE,
-          "needs images [height, width, channels], but samples have shape [32, 32]" },
+          "resnet takes an image, but the datamodule gives a sequence \"x\"" },
         { "cnn", "channels=[4,4,4]", { 3, { 7, 28, 1 } }, KILN_E_SHAPE, "at least 8×8" },
         { "cnn", "channels=[4,4,4]", { 3, { 8, 9, 1 } }, KILN_OK, "" },
-        { "cnn", "hidden=10", { 1, { 28 } }, KILN_E_SHAPE, "needs images" },
+        { "cnn", "hidden=10", { 1, { 28 } }, KILN_E_SHAPE, "cnn takes an image" },
         { "mlp", "hidden=[]", { 1, { 28 } }, KILN_OK, "" },
-        { "lstm", "hidden=4", { 1, { 28 } }, KILN_E_SHAPE, "needs rows" },
+        { "lstm",
+          "hidden=4",
+          { 1, { 28 } },
+          KILN_E_SHAPE,
+          "lstm takes an image, a sequence or a map, but the datamodule gives a "
+          "vector \"x\"" },
         { "lstm", "bidirectional=true", { 2, { 7, 28 } }, KILN_OK, "" },
     };
 
@@ -389,8 +397,8 @@ static void test_vision_refuses_data(void **unused)
     const KilnFeature label = {
         .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .shape = KILN_SCALAR
     };
-    const KilnFeature flat = {
-        .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = KILN_SHAPE(784)
+    const KilnFeature row = {
+        .name = "row", .content = KILN_ROW, .dtype = KILN_F32, .shape = KILN_SHAPE(784)
     };
     const KilnFeature text = {
         .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .shape = KILN_SHAPE(12)
@@ -403,13 +411,13 @@ static void test_vision_refuses_data(void **unused)
         { { .n_features = 2, .features = { image, label }, .n_classes = 10 }, KILN_OK, "" },
         { { .n_features = 2, .features = { text, label }, .n_classes = 10 },
           KILN_E_SHAPE,
-          "needs a feature \"image\"" },
+          "feeds its model an image, but the datamodule gives tokens and a label of i32" },
         { { .n_features = 1, .features = { image }, .n_classes = 10 },
           KILN_E_SHAPE,
-          "needs a feature \"label\"" },
-        { { .n_features = 2, .features = { flat, label }, .n_classes = 10 },
+          "task vision needs a label of i32, but the data has an image" },
+        { { .n_features = 2, .features = { row, label }, .n_classes = 10 },
           KILN_E_SHAPE,
-          "has f32 [784]" },
+          "but the datamodule gives a row of f32 and a label of i32" },
         { { .n_features = 2, .features = { image, label }, .n_classes = 1 },
           KILN_E_SHAPE,
           "needs at least 2 classes, but the data has 1" },
@@ -432,8 +440,7 @@ static void test_vision_refuses_data(void **unused)
             fail_msg("%s", err.text);
         assert_int_equal(kiln_params_new(1, &params, &err), KILN_OK);
         KilnScope root = kiln_params_root(params);
-        KilnStatus got = kiln_instance_component(built.instance)
-                             ->ops.module->setup(built.instance, &root, &cases[i].data, &err);
+        KilnStatus got = kiln_module_setup(built.instance, &root, &cases[i].data, &err);
         if (got != cases[i].want || strstr(err.text, cases[i].part) == NULL)
             fail_msg("case %zu: status %d, want %d: %s", i, got, cases[i].want, err.text);
         if (got == KILN_OK) /* names carry no prefix */

@@ -8,7 +8,7 @@
 #include "graph/layers.h"
 #include "graph/plan/plan_report.h"
 #include "nn/params.h"
-#include "tests/support/built_component.h"
+#include "tests/support/built_model.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_step.h"
@@ -38,7 +38,7 @@ static KilnTensor *record_resnet(Network *net, const char *depth, int64_t batch_
                      KILN_OK);
     assert_int_equal(kiln_params_new(1, &net->params, &err), KILN_OK);
     KilnScope root = kiln_params_root(net->params);
-    assert_int_equal(kiln_model_setup(net->built.instance, &root, &in, 1000, &err), KILN_OK);
+    assert_int_equal(setup_model(net->built.instance, &root, KILN_IMAGE, in, 1000, &err), KILN_OK);
     assert_int_equal(kiln_params_allocate(net->params, &err), KILN_OK);
     assert_int_equal(kiln_backend_ref_new(&net->backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net->backend, &net->graph, &err), KILN_OK);
@@ -46,7 +46,7 @@ static KilnTensor *record_resnet(Network *net, const char *depth, int64_t batch_
     kiln_step_begin(&step, KILN_PHASE_FIT, true, &batch, 1, 0);
     KilnTensor *x = kiln_graph_input(net->graph, KILN_F32, KILN_SHAPE(batch_size, size, size, 3),
                                      NULL);
-    KilnTensor *loss = kiln_sum(kiln_model_forward(net->built.instance, &step, x));
+    KilnTensor *loss = kiln_sum(run_model(net->built.instance, &step, x));
     kiln_graph_backward(net->graph, loss);
     if (kiln_graph_check(net->graph, &err) < 0)
         fail_msg("%s", err.text);

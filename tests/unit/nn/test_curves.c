@@ -11,7 +11,7 @@
 #include "tests/nets/lstm.h"
 #include "tests/nets/resnet.h"
 #include "tests/nets/sgd.h"
-#include "tests/support/built_component.h"
+#include "tests/support/built_model.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_step.h"
@@ -96,7 +96,7 @@ static KilnStatus mlp_init(Net *net, const KilnScope *root, KilnError *err)
     char *const options[] = { hidden };
     KilnStatus status = build_words(&net->mlp, KILN_KIND_MODEL, "mlp", options, 1, err);
 
-    return status < 0 ? status : kiln_model_setup(net->mlp.instance, root, &sample, 10, err);
+    return status < 0 ? status : setup_model(net->mlp.instance, root, KILN_IMAGE, sample, 10, err);
 }
 
 static KilnTensor *mlp_loss(Net *net, uint32_t batch)
@@ -108,7 +108,7 @@ static KilnTensor *mlp_loss(Net *net, uint32_t batch)
     kiln_step_begin(&step, KILN_PHASE_FIT, true, &size, 1, 0);
     x = values(net, 1000 + batch, KILN_SHAPE(64, 14, 14, 1));
     labels = classes(net, &net->labels, 1100 + batch, 10, KILN_SHAPE(64));
-    return kiln_cross_entropy(kiln_model_forward(net->mlp.instance, &step, x), labels,
+    return kiln_cross_entropy(run_model(net->mlp.instance, &step, x), labels,
                               (KilnCrossEntropy) { 0 });
 }
 
