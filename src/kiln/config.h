@@ -72,8 +72,9 @@ KILN_API KILN_NODISCARD KilnStatus kiln_config_explain(const KilnConfig *config,
 KILN_API KILN_NODISCARD KilnStatus kiln_config_build(const KilnConfig *config, const char *key,
                                                      const KilnRegistry *registry, KilnKind kind,
                                                      KilnInstance **ret, KilnError *err);
-/* Build a mapping of components (callbacks): entries in file order, without null entries; none for
- * a missing or null node. `ret` and its entries are owned by the caller (kiln_instances_free). */
+/* Build a mapping of components at the root (callbacks): entries in file order, without null
+ * entries; none for a missing or null node. `ret` and its entries are owned by the caller
+ * (kiln_instances_free). */
 KILN_API KILN_NODISCARD KilnStatus kiln_config_build_map(const KilnConfig *config, const char *key,
                                                          const KilnRegistry *registry,
                                                          KilnKind kind, KilnInstance ***ret,

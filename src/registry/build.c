@@ -45,6 +45,20 @@ static void set_member(const KilnInstance *instance, const KilnSlot *slot, size_
     memcpy(slot->base + field->count_offset, &count, sizeof(count));
 }
 
+/* Build the components of a slot; `ret` has room for them. */
+static KilnStatus build_slot(Builder *builder, const KilnSlot *slot, KilnInstance **ret,
+                             size_t *count, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < slot->count && status == KILN_OK; i++) {
+        status = build(builder, slot->parts[i].value, slot->parts[i].key,
+                       slot->field->component_kind, &ret[i], err);
+        *count += status == KILN_OK;
+    }
+    return status;
+}
+
 static KilnStatus build_children(Builder *builder, KilnInstance *instance,
                                  const KilnDocument *document, KilnError *err)
 {
@@ -63,11 +77,7 @@ static KilnStatus build_children(Builder *builder, KilnInstance *instance,
 
         if (slot->field->type != KILN_TYPE_COMPONENT)
             continue;
-        for (size_t j = 0; j < slot->count && status == KILN_OK; j++) {
-            status = build(builder, slot->parts[j].value, slot->parts[j].key,
-                           slot->field->component_kind, &instance->children[first + j], err);
-            instance->child_count += status == KILN_OK;
-        }
+        status = build_slot(builder, slot, &instance->children[first], &instance->child_count, err);
         if (status == KILN_OK)
             set_member(instance, slot, first);
     }
@@ -200,30 +210,25 @@ KilnStatus kiln_config_build_map(const KilnConfig *config, const char *key,
                                  const KilnRegistry *registry, KilnKind kind, KilnInstance ***ret,
                                  size_t *ret_count, KilnError *err)
 {
+    const KilnField row[] = { { .name = key,
+                                .type = KILN_TYPE_COMPONENT,
+                                .shape = KILN_MAPPING,
+                                .component_kind = kind,
+                                .value = "null" },
+                              KILN_FIELD_END };
+    const KilnOptionsScope scope = { .fields = row, .map = kiln_config_root(config) };
     Builder builder = { .config = config, .registry = registry };
-    const KilnConfigNode *map = NULL, *node;
-    KilnStatus status = kiln_config_at(config, key, &map, err);
+    KilnDocument document = { 0 };
+    KilnInstance **instances = NULL;
     size_t n = 0;
+    KilnStatus status = kiln_document_read(config, "", &scope, NULL, &document, err);
 
-    if (status < 0)
-        return status;
-    size_t max = kiln_node_is_null(map) ? 0 : map->count;
-    if (!kiln_node_is_null(map) && map->kind != KILN_NODE_MAP)
-        return kiln_error_set(err, KILN_E_TYPE, "%s: expected a mapping of %ss", key,
-                              kiln_kind_name(kind));
-    KilnInstance **instances = calloc(max + 1, sizeof(KilnInstance *));
-    if (instances == NULL)
-        return kiln_error_nomem(err, max * sizeof(KilnInstance *));
-    for (size_t i = 0; i < max && status == KILN_OK; i++) {
-        status = kiln_config_resolve(config, map->entries[i].value, &node, err);
-        if (status < 0 || kiln_node_is_null(node))
-            continue;
-        const char *path = kiln_arena_printf(kiln_config_arena(config), "%s.%s", key,
-                                             map->entries[i].key);
-        status = path != NULL ? build(&builder, node, path, kind, &instances[n], err)
-                              : kiln_error_nomem(err, strlen(key));
-        n += status == KILN_OK;
+    if (status == KILN_OK) {
+        instances = calloc(document.slots[0].count + 1, sizeof(KilnInstance *));
+        status = instances != NULL ? build_slot(&builder, &document.slots[0], instances, &n, err)
+                                   : kiln_error_nomem(err, sizeof(KilnInstance *));
     }
+    kiln_document_release(&document);
     if (status < 0) {
         kiln_instances_free(instances, n);
         return status;

@@ -1,4 +1,4 @@
-/* Finds the option that a key of the tree belongs to. */
+/* Finds the table of a mapping, and the option that a key of the tree belongs to. */
 #include <string.h>
 
 #include "config/compose.h"
@@ -7,9 +7,8 @@
 #include "schema/bind.h"
 #include "schema/table.h"
 
-/* The table of the mapping at `path`; NULL: none. */
-static const KilnField *table_at(const KilnConfig *config, const KilnRegistry *registry,
-                                 const char *path)
+const KilnField *kiln_config_table(const KilnConfig *config, const KilnRegistry *registry,
+                                   const char *path)
 {
     const KilnComponent *component = NULL;
     const KilnConfigNode *node = NULL;
@@ -42,7 +41,7 @@ const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry 
     const char *parent = kiln_arena_strndup(arena, key, length);
     if (parent == NULL)
         return NULL;
-    const KilnField *table = table_at(config, registry, parent);
+    const KilnField *table = kiln_config_table(config, registry, parent);
     if (table != NULL) {
         const KilnField *former = kiln_table_renamed(table, part);
 

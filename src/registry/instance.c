@@ -64,15 +64,14 @@ void kiln_instances_free(KilnInstance **instances, size_t count)
 KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *self, KilnError *err)
 {
     const char *end = err != NULL ? strstr(err->text, ": ") : NULL;
-    char *name = end != NULL ? strndup(err->text, (size_t)(end - err->text)) : NULL;
     KilnText key = { 0 };
-    KilnStatus status = err != NULL ? err->status : KILN_E_INTERNAL;
 
-    if (name != NULL && kiln_table_find(self->component->fields, name) != NULL) {
-        kiln_text_printf(&key, "%s.%s", self->path, name);
-        status = key.failed ? status : kiln_error_about_key(config, key.data, err);
-    }
+    if (end == NULL)
+        return err != NULL ? err->status : KILN_E_INTERNAL;
+    kiln_text_printf(&key, "%s.%.*s", self->path, (int)(end - err->text), err->text);
+    if (!key.failed &&
+        kiln_table_find(self->component->fields, key.data + strlen(self->path) + 1) != NULL)
+        (void)kiln_error_about_key(config, key.data, err);
     kiln_text_release(&key);
-    free(name);
-    return status;
+    return err->status;
 }

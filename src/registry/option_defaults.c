@@ -209,9 +209,8 @@ static bool apply_table(Walk *walk, KilnConfigNode *map, bool section, const voi
     if (fresh && layer->source != NULL)
         remove_defaults(map, layer->source);
     *layer = (KilnDefaultsLayer) { map, section, owner, source, fields, walk->defaults->pass };
-    KilnStatus status = kiln_rename_options(walk->config, map, fields, walk->errors);
-    if (status < 0)
-        walk->status = status;
+    if (!kiln_rename_options(walk->config, map, fields, walk->errors))
+        walk->status = KILN_E_KEY;
     /* An option that an override deleted falls back to its default. */
     underlay_table(walk, map, fields, source, fresh);
     return walk->err.status == KILN_OK;

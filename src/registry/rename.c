@@ -18,9 +18,8 @@ void kiln_rename_warn(const KilnConfig *config, const KilnConfigNode *map, const
     kiln_errors_warn(errors, &err);
 }
 
-static KilnStatus given_twice(const KilnConfig *config, const KilnConfigNode *map,
-                              const KilnField *row, const KilnEntry *old, const KilnEntry *new,
-                              KilnErrors *errors)
+static void given_twice(const KilnConfig *config, const KilnConfigNode *map, const KilnField *row,
+                        const KilnEntry *old, const KilnEntry *new, KilnErrors *errors)
 {
     const char *path = kiln_node_path(config, map), *dot = path[0] != '\0' ? "." : "";
     KilnText origin = { 0 };
@@ -33,20 +32,20 @@ static KilnStatus given_twice(const KilnConfig *config, const KilnConfigNode *ma
                    origin.data != NULL ? origin.data : "");
     kiln_error_at(&err, &old->key_origin);
     kiln_text_release(&origin);
-    return kiln_errors_add(errors, &err);
+    kiln_errors_add(errors, &err);
 }
 
-/* Move the value to the option's present name. */
-static KilnStatus rename_entry(const KilnConfig *config, KilnConfigNode *map, const KilnField *row,
-                               KilnEntry *old, KilnErrors *errors)
+/* Move the value to the option's present name. False when both names are given. */
+static bool rename_entry(const KilnConfig *config, KilnConfigNode *map, const KilnField *row,
+                         KilnEntry *old, KilnErrors *errors)
 {
     KilnConfigNode *value = old->value;
     KilnEntry *new = kiln_node_entry(map, row->renamed);
 
     if (new != NULL &&new->value->layer >= value->layer) {
-        KilnStatus status = given_twice(config, map, row, old, new, errors);
+        given_twice(config, map, row, old, new, errors);
         kiln_node_remove(map, old);
-        return status;
+        return false;
     }
     kiln_rename_warn(config, map, row, &old->key_origin, errors);
     if (new == NULL) {
@@ -55,26 +54,21 @@ static KilnStatus rename_entry(const KilnConfig *config, KilnConfigNode *map, co
         kiln_node_replace(new, map, value);
         kiln_node_remove(map, old);
     }
-    return KILN_OK;
+    return true;
 }
 
-static KilnStatus first_of(KilnStatus first, KilnStatus status)
+bool kiln_rename_options(const KilnConfig *config, KilnConfigNode *map, const KilnField *fields,
+                         KilnErrors *errors)
 {
-    return first != KILN_OK ? first : status;
-}
-
-KilnStatus kiln_rename_options(const KilnConfig *config, KilnConfigNode *map,
-                               const KilnField *fields, KilnErrors *errors)
-{
-    KilnStatus status = KILN_OK;
+    bool good = true;
 
     if (map->kind != KILN_NODE_MAP)
-        return KILN_OK;
+        return true;
     for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
         KilnEntry *entry = f->renamed != NULL ? kiln_node_entry(map, f->name) : NULL;
 
         if (entry != NULL)
-            status = first_of(status, rename_entry(config, map, f, entry, errors));
+            good = rename_entry(config, map, f, entry, errors) && good;
     }
     for (const KilnField *f = fields; f != NULL && f->type != KILN_TYPE_END; f++) {
         KilnConfigNode *node = kiln_node_get(map, f->name);
@@ -82,10 +76,9 @@ KilnStatus kiln_rename_options(const KilnConfig *config, KilnConfigNode *map,
         if (f->type != KILN_TYPE_STRUCT || f->renamed != NULL || node == NULL)
             continue;
         if (f->shape == KILN_ONE)
-            status = first_of(status, kiln_rename_options(config, node, f->fields, errors));
+            good = kiln_rename_options(config, node, f->fields, errors) && good;
         for (size_t i = 0; f->shape != KILN_ONE && i < node->count; i++)
-            status = first_of(
-                status, kiln_rename_options(config, node->entries[i].value, f->fields, errors));
+            good = kiln_rename_options(config, node->entries[i].value, f->fields, errors) && good;
     }
-    return status;
+    return good;
 }
