@@ -88,35 +88,30 @@ static bool is_text(void *ctx, const KilnConfig *config, const char *key)
     return field->shape == KILN_ONE || strcmp(last != NULL ? last + 1 : key, field->name) != 0;
 }
 
-static bool is_known(const KilnRegistry *registry, const char *target)
+/* "sgd" and "optimizer/sgd" name optimizer/sgd. */
+static bool is_named(const KilnComponent *component, const char *target)
 {
-    const KilnComponent *component = NULL;
-    bool found = kiln_registry_target(registry, target, KILN_KIND_ANY, &component, NULL) >= 0;
+    const char *slash = strchr(target, '/');
 
-    /* Components of several kinds may share a name. */
-    for (int kind = 0; !found && kind < KILN_KIND_COUNT; kind++)
-        found = kiln_registry_find(registry, (KilnKind)kind, target) != NULL;
-    return found;
-}
-
-/* "sgd" and "optimizer/sgd" are the same. */
-static bool is_same_component(const char *a, const char *b)
-{
-    const char *slash_a = strchr(a, '/'), *slash_b = strchr(b, '/');
-
-    if ((slash_a == NULL) != (slash_b == NULL)) {
-        a = slash_a != NULL ? slash_a + 1 : a;
-        b = slash_b != NULL ? slash_b + 1 : b;
-    }
-    return strcmp(a, b) == 0;
+    return strcmp(slash != NULL ? slash + 1 : target, component->name) == 0 &&
+           (slash == NULL || kiln_kind_find(target, (size_t)(slash - target)) == component->kind);
 }
 
 static bool other_component(void *ctx, const char *from, const char *to)
 {
     const KilnRegistry *registry = ((const Context *)ctx)->defaults_layer.registry;
+    bool from_known = false, to_known = false;
 
-    return registry != NULL && !is_same_component(from, to) && is_known(registry, from) &&
-           is_known(registry, to);
+    for (size_t i = 0; registry != NULL && i < registry->count; i++) {
+        const bool is_from = is_named(registry->items[i], from);
+        const bool is_to = is_named(registry->items[i], to);
+
+        if (is_from && is_to)
+            return false;
+        from_known = from_known || is_from;
+        to_known = to_known || is_to;
+    }
+    return from_known && to_known;
 }
 
 static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfigNode *map,

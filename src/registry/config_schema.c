@@ -117,65 +117,44 @@ KilnStatus kiln_group_type(const KilnComposeRequest *request, const char *group,
 
 /* ---- Defaults lists --------------------------------------------------------------------- */
 
-/* Append the options of a group, those of the folders in it as "mnist/cnn". */
-static void add_options(const KilnComposeRequest *request, const char *group, const char *path,
-                        json_t *ret)
+/* Add an option to the list of its top group, those of the folders in it as "mnist/cnn". */
+static void add_option(void *ctx, const char *group, const char *option, const KilnConfigFile *file)
 {
-    char **names = NULL;
-    size_t count = 0;
+    json_t **groups = ctx;
+    const size_t length = strcspn(group, "/");
+    char top[KILN_PATH_PART];
 
-    for (int folders = 0; folders < 2; folders++) {
-        if (kiln_compose_options(request, path, folders == 1, &names, &count, NULL) < 0)
-            return;
-        for (size_t i = 0; i < count; i++) {
-            KilnText name = { 0 };
-
-            kiln_text_printf(&name, "%s/%s", path, names[i]);
-            if (!name.failed && folders == 1)
-                add_options(request, group, name.data, ret);
-            else if (!name.failed)
-                json_array_append_new(ret, json_string(name.data + strlen(group) + 1));
-            kiln_text_release(&name);
-        }
-        kiln_names_free(names, count);
-    }
+    (void)file;
+    if (length == 0 || length >= sizeof(top))
+        return;
+    snprintf(top, sizeof(top), "%.*s", (int)length, group);
+    if (json_object_get(*groups, top) == NULL)
+        kiln_json_put(groups, top, json_array());
+    json_array_append_new(json_object_get(*groups, top),
+                          group[length] != '\0' ? json_sprintf("%s/%s", group + length + 1, option)
+                                                : json_string(option));
 }
 
-/* An entry's value: an option (perhaps of a file yet to be written), several, or none. */
-static json_t *option_json(const KilnComposeRequest *request, const char *group)
-{
-    json_t *known = json_array(), *any = json_array();
-
-    add_options(request, group, group, known);
-    if (json_array_size(known) > 0)
-        kiln_json_add(&any, json_pack("{s:O}", "enum", known));
-    json_decref(known);
-    kiln_json_add(&any, json_pack("{s:[s,s]}", "type", "string", "null"));
-    kiln_json_add(&any, json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string"));
-    return json_pack("{s:o}", "anyOf", any);
-}
-
-/* GROUP: OPTION for every group, and the same with `override /` before it. */
+/* GROUP: OPTION for every group, and the same with `override /` before it. The value is an option
+ * (perhaps of a file yet to be written), several, or none. */
 static json_t *selections_json(const KilnComposeRequest *request)
 {
-    json_t *selections = json_object();
-    char **names = NULL;
-    size_t count = 0;
+    json_t *groups = json_object(), *selections = json_object(), *options;
+    const char *name;
+    char override[KILN_PATH_PART + 16];
 
-    if (kiln_compose_options(request, "", true, &names, &count, NULL) < 0)
-        return selections;
-    for (size_t i = 0; i < count; i++) {
-        KilnText override = { 0 };
+    (void)!kiln_compose_files(request, add_option, &groups, NULL);
+    json_object_foreach(groups, name, options)
+    {
+        json_t *option = json_pack("{s:[{s:O}, {s:[s,s]}, {s:s, s:{s:s}}]}", "anyOf", "enum",
+                                   options, "type", "string", "null", "type", "array", "items",
+                                   "type", "string");
 
-        if (strcmp(names[i], "kiln") == 0)
-            continue;
-        json_t *option = option_json(request, names[i]);
-        kiln_text_printf(&override, "override /%s", names[i]);
-        kiln_json_put(&selections, names[i], json_incref(option));
-        kiln_json_put(&selections, override.failed ? "" : override.data, option);
-        kiln_text_release(&override);
+        snprintf(override, sizeof(override), "override /%s", name);
+        kiln_json_put(&selections, name, json_incref(option));
+        kiln_json_put(&selections, override, option);
     }
-    kiln_names_free(names, count);
+    json_decref(groups);
     return selections;
 }
 

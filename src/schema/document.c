@@ -211,11 +211,12 @@ static void read_one(Reader *reader, const KilnField *field, const KilnOptionsSc
 {
     KilnError err = { 0 };
 
-    if (field->type == KILN_TYPE_COMPONENT &&
+    if (field->shape == KILN_ONE && field->type == KILN_TYPE_COMPONENT &&
         (value->kind == KILN_NODE_MAP || kiln_node_is_scalar(value, KILN_SCALAR_STR) ||
          (field->optional && kiln_node_is_null(value)))) {
         add_part(reader, written, value);
-    } else if (field->type == KILN_TYPE_STRUCT && value->kind == KILN_NODE_MAP) {
+    } else if (field->shape == KILN_ONE && field->type == KILN_TYPE_STRUCT &&
+               value->kind == KILN_NODE_MAP) {
         read_table(reader,
                    &(KilnOptionsScope) { .fields = field->fields,
                                          .map = value,
@@ -259,22 +260,6 @@ static void read_items(Reader *reader, const KilnField *field, const KilnOptions
     kiln_text_char(text, ']');
 }
 
-/* A value that is not null. */
-static void read_value(Reader *reader, const KilnField *field, const KilnOptionsScope *scope,
-                       const KilnConfigNode *written, const KilnConfigNode *value)
-{
-    KilnError err;
-
-    if (field->shape == KILN_ONE) {
-        read_one(reader, field, scope, written, value);
-    } else if (value->kind == (field->shape == KILN_LIST ? KILN_NODE_LIST : KILN_NODE_MAP)) {
-        read_items(reader, field, scope, written, value);
-    } else {
-        kiln_value_wrong_shape(field, value, &err);
-        refuse(reader, scope, written, value, &err);
-    }
-}
-
 /* "name: value", or nothing for null and components; `start` is where the table begins. */
 static void read_option(Reader *reader, const KilnField *field, const KilnOptionsScope *scope,
                         size_t start)
@@ -301,7 +286,11 @@ static void read_option(Reader *reader, const KilnField *field, const KilnOption
     if (null)
         return;
     kiln_text_printf(text, "%s%s: ", text->length > start ? ", " : "", field->name);
-    read_value(reader, field, &around, written, value);
+    if ((field->shape == KILN_LIST && value->kind == KILN_NODE_LIST) ||
+        (field->shape == KILN_MAPPING && value->kind == KILN_NODE_MAP))
+        read_items(reader, field, &around, written, value);
+    else
+        read_one(reader, field, &around, written, value);
     if (component)
         kiln_key_pop(text, before);
 }

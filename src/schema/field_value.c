@@ -80,7 +80,7 @@ static void expected_quantity(KilnText *text, unsigned allowed)
 }
 
 /* Append what a value must be: "an integer from 1 to 8", "one of min, max". */
-static void expected_value(KilnText *text, const KilnField *field)
+static void expected_one(KilnText *text, const KilnField *field)
 {
     const KilnTypeInfo *info = kiln_type_info(field->type);
 
@@ -96,24 +96,20 @@ static void expected_value(KilnText *text, const KilnField *field)
     if (field->type == KILN_TYPE_COMPONENT)
         kiln_text_printf(text, "%s (a name, or a mapping with _target_)",
                          kiln_value_kind(field->component_kind));
-    if (field->optional)
-        kiln_text_append(text, " or null");
 }
 
-KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
-                                  KilnError *err)
+/* The same of all values: "a list of integers". */
+static void expected_value(KilnText *text, const KilnField *field)
 {
-    const bool component = field->type == KILN_TYPE_COMPONENT;
-    char got[KILN_GOT_TEXT];
+    const char *of = field->shape == KILN_MAPPING ? "a mapping of" : "a list of";
 
-    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
-        return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
-    kiln_value_got(node, got, sizeof(got));
-    return kiln_error_set(err, KILN_E_TYPE, "expected %s of %s%s%s, got %s",
-                          field->shape == KILN_MAPPING ? "a mapping" : "a list",
-                          component ? kiln_kind_name(field->component_kind)
-                                    : kiln_type_info(field->type)->many,
-                          component ? "s" : "", field->optional ? " or null" : "", got);
+    if (field->shape == KILN_ONE)
+        expected_one(text, field);
+    else if (field->type == KILN_TYPE_COMPONENT)
+        kiln_text_printf(text, "%s %ss", of, kiln_kind_name(field->component_kind));
+    else
+        kiln_text_printf(text, "%s %s", of, kiln_type_info(field->type)->many);
+    kiln_text_append(text, field->optional ? " or null" : "");
 }
 
 /* ---- What to write instead -------------------------------------------------------- */
@@ -199,7 +195,7 @@ static void hint_float(const KilnConfigNode *node, char hint[HINT_TEXT])
 static void hint_for(const KilnField *field, const KilnConfigNode *node, char hint[HINT_TEXT])
 {
     hint[0] = '\0';
-    if (node->kind != KILN_NODE_SCALAR)
+    if (node->kind != KILN_NODE_SCALAR || field->shape != KILN_ONE)
         return;
     if (node->scalar == KILN_SCALAR_STR)
         hint_text(field, node, hint);
@@ -238,6 +234,13 @@ static bool truth(const char *text)
 {
     return strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 ||
            strcasecmp(text, "on") == 0;
+}
+
+static KilnStatus read_bool(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                            KilnError *err)
+{
+    ret->boolean = truth(node->text);
+    return node->scalar == KILN_SCALAR_BOOL ? KILN_OK : refuse(field, node, KILN_E_TYPE, "", err);
 }
 
 /* A value with bounds. */
@@ -343,47 +346,31 @@ static KilnStatus read_text(const KilnField *field, const KilnConfigNode *node, 
     return KILN_OK;
 }
 
+/* By type; NULL: no scalar is such a value. */
+static KilnStatus (*const readers[KILN_TYPE_COMPONENT + 1])(const KilnField *field,
+                                                            const KilnConfigNode *node,
+                                                            KilnValue *ret, KilnError *err) = {
+    [KILN_TYPE_BOOL] = read_bool,         [KILN_TYPE_I64] = read_number,
+    [KILN_TYPE_F64] = read_number,        [KILN_TYPE_STR] = read_text,
+    [KILN_TYPE_PATH] = read_text,         [KILN_TYPE_ENUM] = read_choice,
+    [KILN_TYPE_DURATION] = read_number,   [KILN_TYPE_SIZE] = read_number,
+    [KILN_TYPE_QUANTITY] = read_quantity,
+};
+
 KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                            KilnError *err)
 {
+    const bool null = kiln_node_is_scalar(node, KILN_SCALAR_NULL);
     KilnValue value = { 0 };
-    KilnStatus status;
+    KilnStatus status = KILN_OK;
 
-    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_MISSING)
+    if (kiln_node_is_scalar(node, KILN_SCALAR_MISSING))
         return kiln_error_set(err, KILN_E_MISSING, "required value missing (%s)", field->help);
-    if (node->kind == KILN_NODE_SCALAR && node->scalar == KILN_SCALAR_NULL && field->optional) {
-        *ret = value;
-        return KILN_OK;
-    }
-    if (node->kind != KILN_NODE_SCALAR || node->scalar == KILN_SCALAR_NULL ||
-        node->scalar == KILN_SCALAR_INTERPOLATION)
-        return refuse(field, node, KILN_E_TYPE, "", err);
-    switch (field->type) {
-    case KILN_TYPE_BOOL:
-        value.boolean = truth(node->text);
-        status = node->scalar == KILN_SCALAR_BOOL ? KILN_OK
-                                                  : refuse(field, node, KILN_E_TYPE, "", err);
-        break;
-    case KILN_TYPE_I64:
-    case KILN_TYPE_F64:
-    case KILN_TYPE_DURATION:
-    case KILN_TYPE_SIZE:
-        status = read_number(field, node, &value, err);
-        break;
-    case KILN_TYPE_STR:
-    case KILN_TYPE_PATH:
-        status = read_text(field, node, &value, err);
-        break;
-    case KILN_TYPE_QUANTITY:
-        status = read_quantity(field, node, &value, err);
-        break;
-    case KILN_TYPE_ENUM:
-        status = read_choice(field, node, &value, err);
-        break;
-    default:
-        status = refuse(field, node, KILN_E_TYPE, "", err);
-        break;
-    }
+    if (!null || !field->optional)
+        status = node->kind != KILN_NODE_SCALAR || null || field->shape != KILN_ONE ||
+                         node->scalar == KILN_SCALAR_INTERPOLATION || readers[field->type] == NULL
+                     ? refuse(field, node, KILN_E_TYPE, "", err)
+                     : readers[field->type](field, node, &value, err);
     if (status == KILN_OK)
         *ret = value;
     return status;

@@ -14,14 +14,11 @@ typedef struct KilnValue {
     const char *text; /* STR, PATH: as written, borrowed from the node */
 } KilnValue;
 
-/* Read a resolved node as a value of `field` (for an item: kiln_field_item). The message ("expected
+/* Read a resolved node as a value of `field` (for an item: kiln_field_item), which no node is for a
+ * list or mapping. The message ("expected
  * a number, got "fast"") names neither key nor origin. */
 KILN_NODISCARD KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node,
                                           KilnValue *ret, KilnError *err);
-/* Set KILN_E_TYPE: `node` is no list or mapping, as the field's shape needs it; KILN_E_MISSING for
- * ???. */
-KilnStatus kiln_value_wrong_shape(const KilnField *field, const KilnConfigNode *node,
-                                  KilnError *err);
 /* Describe a node for "got ...": "fast" in quotes, 7, null, a mapping. */
 void kiln_value_got(const KilnConfigNode *node, char *buf, size_t size);
 #define KILN_GOT_TEXT 128
