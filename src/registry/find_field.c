@@ -1,4 +1,4 @@
-/* Finds the table of a mapping, and the option that a key of the tree belongs to. */
+/* Finds the option that a key of the tree belongs to. */
 #include <string.h>
 
 #include "config/compose.h"
@@ -23,15 +23,13 @@ static const KilnField *own_table(const KilnConfig *config, const KilnRegistry *
                : NULL;
 }
 
-/* The option at `key`, and the table of the mapping there. */
-static const KilnField *find(const KilnConfig *config, const KilnRegistry *registry,
-                             const char *key, const KilnField **ret_table)
+const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry *registry,
+                                   const char *key)
 {
     const KilnField *field = NULL, *table = own_table(config, registry, "");
     const char *rest = key, *path;
     char part[KILN_PATH_PART];
 
-    *ret_table = NULL;
     while (kiln_path_next(&rest, part)) {
         const KilnField *former = kiln_table_renamed(table, part);
         const bool item = table == NULL && field != NULL && field->shape != KILN_ONE;
@@ -46,25 +44,5 @@ static const KilnField *find(const KilnConfig *config, const KilnRegistry *regis
             (item || field->shape == KILN_ONE))
             table = field->fields;
     }
-    if (*rest != '\0')
-        return NULL;
-    *ret_table = table;
-    return field;
-}
-
-const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry *registry,
-                                   const char *key)
-{
-    const KilnField *table;
-
-    return find(config, registry, key, &table);
-}
-
-const KilnField *kiln_config_table(const KilnConfig *config, const KilnRegistry *registry,
-                                   const char *path)
-{
-    const KilnField *table;
-
-    (void)find(config, registry, path, &table);
-    return table;
+    return *rest == '\0' ? field : NULL;
 }
