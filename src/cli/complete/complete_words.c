@@ -8,11 +8,6 @@
 #include "kiln/run.h"
 #include "registry/registry.h"
 
-typedef struct Line {
-    const KilnCommand *command;
-    KilnArgs args; /* of the words before the cursor */
-} Line;
-
 /* ---- Placeholders of usage texts ----------------------------------------------------------- */
 
 /* Names that `kiln show` takes: config files, components (model/resnet), sections (trainer). */
@@ -113,24 +108,24 @@ static void complete_parts(KilnCompletion *c, const char *usage, size_t size)
 }
 
 /* Whether one of the words before the cursor starts with `text`. */
-static bool is_given(const Line *line, const char *text)
+static bool is_given(const KilnCompletion *c, const char *text)
 {
-    for (size_t i = 0; i < line->args.n_words; i++)
-        if (kiln_starts_with(line->args.words[i], text))
+    for (size_t i = 0; i < c->args->n_words; i++)
+        if (kiln_starts_with(c->args->words[i], text))
             return true;
     return false;
 }
 
 /* How many of the command's words without = are there. Between overrides only paths count. */
-static size_t words_given(const Line *line)
+static size_t words_given(const KilnCompletion *c)
 {
     size_t n = 0;
 
-    if (strstr(line->command->usage, "OVERRIDE") == NULL)
-        return line->args.n_words;
-    for (size_t i = 0; i < line->args.n_words; i++)
-        n += kiln_word_is_path(line->args.words[i]);
-    return n + is_given(line, "ckpt_path=");
+    if (strstr(c->command->usage, "OVERRIDE") == NULL)
+        return c->args->n_words;
+    for (size_t i = 0; i < c->args->n_words; i++)
+        n += kiln_word_is_path(c->args->words[i]);
+    return n + is_given(c, "ckpt_path=");
 }
 
 /* Complete "key=", and its values after it. False: the word has another key. */
@@ -149,10 +144,10 @@ static bool complete_assignment(KilnCompletion *c, const char *part, size_t leng
 
 /* Complete the words of a command by its usage. Words without = have a place, optional lower-case
  * names and key=VALUE have none. */
-static void complete_argument(KilnCompletion *c, const Line *line)
+static void complete_argument(KilnCompletion *c)
 {
-    const char *usage = line->command->usage, *part;
-    const size_t given = words_given(line);
+    const char *usage = c->command->usage, *part;
+    const size_t given = words_given(c);
     size_t length, place = 0;
 
     if (strstr(usage, "INPUT") != NULL && complete_assignment(c, "input=INPUT", 11))
@@ -170,13 +165,13 @@ static void complete_argument(KilnCompletion *c, const Line *line)
         } else {
             const bool repeats = length > 3 && strncmp(part + length - 3, "...", 3) == 0;
             const bool named = is(part, length, "INPUT") &&
-                               (is_given(line, "input=") || is_given(line, "split="));
+                               (is_given(c, "input=") || is_given(c, "split="));
 
             if (!named && (place == given || (repeats && given > place)))
                 complete_parts(c, part, length);
             place++;
         }
-        if (place > given && strstr(line->command->usage, "OVERRIDE") == NULL)
+        if (place > given && strstr(c->command->usage, "OVERRIDE") == NULL)
             return; /* the next words have other places */
     }
 }
@@ -194,10 +189,10 @@ static void complete_command(KilnCompletion *c)
 }
 
 /* `waiting`: the flag whose value is the word at the cursor; NULL: none. */
-static void complete_word(KilnCompletion *c, const Line *line, const KilnFlag *waiting)
+static void complete_word(KilnCompletion *c, const KilnFlag *waiting)
 {
     const char *value = NULL;
-    const KilnFlag *flag = kiln_flag_find(line->command->name, c->word, &value);
+    const KilnFlag *flag = kiln_flag_find(c->command->name, c->word, &value);
 
     if (waiting != NULL)
         complete_parts(c, waiting->value, strlen(waiting->value));
@@ -207,10 +202,10 @@ static void complete_word(KilnCompletion *c, const Line *line, const KilnFlag *w
         c->typed = value;
         complete_parts(c, flag->value, strlen(flag->value));
     } else if (c->word[0] == '-') {
-        for (size_t i = 0; (flag = kiln_flag_at(line->command->name, i)) != NULL; i++)
+        for (size_t i = 0; (flag = kiln_flag_at(c->command->name, i)) != NULL; i++)
             kiln_candidate_add(c, false, flag->help, "%s", flag->name);
     } else {
-        complete_argument(c, line);
+        complete_argument(c);
     }
 }
 
@@ -233,7 +228,7 @@ static size_t find_program(char **words, size_t count)
 void kiln_complete_words(KilnCompletion *c, char **words, size_t count)
 {
     const KilnFlag *waiting = NULL;
-    Line line = { 0 };
+    KilnArgs args = { 0 };
 
     if (count < 2)
         return;
@@ -243,17 +238,19 @@ void kiln_complete_words(KilnCompletion *c, char **words, size_t count)
         complete_command(c);
         return;
     }
-    line.command = kiln_command_find(is_kiln ? words[first++] : "train");
+    c->command = kiln_command_find(is_kiln ? words[first++] : "train");
     for (size_t i = first; i + 1 < count; i++) { /* as the shell will do */
         char *path = kiln_starts_with(words[i], "~/") ? kiln_completion_home_path(c, words[i])
                                                       : NULL;
 
         words[i] = path != NULL ? path : words[i];
     }
-    if (line.command == NULL || kiln_args_parse(line.command->name, (int)(count - 1 - first),
-                                                words + first, &line.args, &waiting, NULL) < 0)
+    if (c->command == NULL || kiln_args_parse(c->command->name, (int)(count - 1 - first),
+                                              words + first, &args, &waiting, NULL) < 0)
         return;
-    kiln_completion_compose(c, line.command, &line.args);
-    complete_word(c, &line, waiting);
-    kiln_args_release(&line.args);
+    c->args = &args;
+    kiln_completion_compose(c);
+    complete_word(c, waiting);
+    kiln_args_release(&args);
+    c->args = NULL;
 }

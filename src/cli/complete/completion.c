@@ -143,10 +143,11 @@ static const char *first_value(KilnArena *arena, const char *word)
 }
 
 /* The folder of the config of the run or checkpoint that the words name; NULL: none. */
-static const char *past_config(KilnCompletion *c, const KilnCommand *command, const KilnArgs *args)
+static const char *past_config(KilnCompletion *c)
 {
-    const bool needs_run = kiln_starts_with(command->usage, "RUN");
-    const bool evaluates = needs_run && strstr(command->usage, "split=") != NULL;
+    const KilnArgs *args = c->args;
+    const bool needs_run = kiln_starts_with(c->command->usage, "RUN");
+    const bool evaluates = needs_run && strstr(c->command->usage, "split=") != NULL;
     const char *key = needs_run ? "ckpt_path=" : "resume=", *run = NULL, *path = NULL;
     char *found = NULL;
 
@@ -181,9 +182,10 @@ static void add_search_path(KilnCompletion *c)
         c->request.config_dirs = dirs; /* the rest is zero */
 }
 
-void kiln_completion_compose(KilnCompletion *c, const KilnCommand *command, const KilnArgs *args)
+void kiln_completion_compose(KilnCompletion *c)
 {
-    const char *past = past_config(c, command, args);
+    const KilnArgs *args = c->args;
+    const char *past = past_config(c);
     const char **words = kiln_arena_alloc(&c->arena, (args->n_words + 1) * sizeof(*words));
 
     if (kiln_registry_new(&c->registry, NULL) >= 0)

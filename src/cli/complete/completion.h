@@ -21,7 +21,9 @@ typedef struct KilnCompletion {
     const char *value; /* the end of `word` after the = of an override; NULL: none */
     const char *item;  /* its last item, when there is a value */
     bool bracket;      /* that is in an open [ or (: something must follow */
-    KilnArena arena;   /* of all texts */
+    const KilnCommand *command; /* of the line; NULL: not known yet */
+    const KilnArgs *args;       /* before the cursor; borrowed */
+    KilnArena arena;            /* of all texts */
     KilnCandidate *list;
     size_t count, capacity;
     /* Set by kiln_completion_compose: */
@@ -44,9 +46,9 @@ void kiln_candidate_add(KilnCompletion *c, bool open, const char *note, const ch
  * ends; "/": only folders; "": all. */
 void kiln_candidates_paths(KilnCompletion *c, const char *end);
 
-/* Compose with the arguments, which are borrowed. Words that do not compose are left out; a sweep
+/* Compose with the arguments. Words that do not compose are left out; a sweep
  * counts with its first value. Commands on a past run have that run's config. */
-void kiln_completion_compose(KilnCompletion *c, const KilnCommand *command, const KilnArgs *args);
+void kiln_completion_compose(KilnCompletion *c);
 /* The options of a group, or with `groups` the groups below it. NULL-terminated, in the arena. */
 const char *const *kiln_completion_options(KilnCompletion *c, const char *group, bool groups);
 /* kiln_path_expand into the arena; NULL when memory is out. */
