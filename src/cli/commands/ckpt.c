@@ -186,24 +186,26 @@ static void show_value(const json_t *state, const char *key)
     free(text);
 }
 
+/* A checkpoint of weights alone has no trainer's file. */
 static KilnStatus show_tensors(const char *folder, const char *name, KilnError *err)
 {
     char *path = kiln_path_join(folder, name), shape[KILN_SHAPE_TEXT], count[KILN_UNIT_TEXT];
     KilnSafetensors *file = NULL;
     int64_t values = 0;
-    KilnStatus status = path != NULL ? kiln_safetensors_open(path, &file, err)
-                                     : kiln_error_nomem(err, 1);
+    KilnStatus status = path == NULL         ? kiln_error_nomem(err, 1)
+                        : kiln_is_file(path) ? kiln_safetensors_open(path, &file, err)
+                                             : KILN_OK;
 
-    if (status >= 0)
+    if (file != NULL)
         printf("\n%s\n", name);
-    for (size_t i = 0; status >= 0 && i < kiln_safetensors_count(file); i++) {
+    for (size_t i = 0; file != NULL && i < kiln_safetensors_count(file); i++) {
         const KilnStEntry *entry = kiln_safetensors_at(file, i);
 
         values += kiln_shape_count(&entry->shape);
         printf("  %-48s %-5s %s\n", entry->name, entry->dtype,
                kiln_shape_text(&entry->shape, shape, sizeof(shape)));
     }
-    if (status >= 0)
+    if (file != NULL)
         printf("  %zu tensors, %s values\n", kiln_safetensors_count(file),
                kiln_commas_text(values, count));
     kiln_safetensors_close(file);
@@ -245,10 +247,8 @@ static KilnStatus show(const char *const *words, KilnError *err)
         show_state(checkpoint.state);
         status = show_tensors(path, KILN_CHECKPOINT_MODEL, err);
     }
-    char *trainer = status >= 0 ? kiln_path_join(path, KILN_CHECKPOINT_TRAINER) : NULL;
-    if (trainer != NULL && kiln_is_file(trainer))
+    if (status >= 0)
         status = show_tensors(path, KILN_CHECKPOINT_TRAINER, err);
-    free(trainer);
     kiln_checkpoint_close(&checkpoint);
     free(path);
     return status;

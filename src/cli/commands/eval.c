@@ -93,23 +93,21 @@ static KilnStatus check_words(KilnArgs *args, KilnError *err)
 static int with_callback(KilnArgs *args, const char *name, const char *option, const char *value,
                          Action *action)
 {
-    KilnText target = { 0 }, key = { 0 }, set = { 0 };
+    char target[128], key[128];
+    KilnText set = { 0 };
     KilnError err = { 0 };
+    KilnStatus status = KILN_OK;
 
-    kiln_text_printf(&target, "++callbacks.%s._target_=callback/%s", name, name);
-    kiln_text_printf(&key, "++callbacks.%s.%s", name, option);
-    if (value != NULL && !key.failed)
-        kiln_override_quote(&set, key.data, value);
-    KilnStatus status = target.failed || key.failed || set.failed ? kiln_error_nomem(&err, 1)
-                                                                  : KILN_OK;
-    if (status >= 0 && value != NULL)
-        status = kiln_args_add(args, set.data, &err);
+    snprintf(target, sizeof(target), "++callbacks.%s._target_=callback/%s", name, name);
+    snprintf(key, sizeof(key), "++callbacks.%s.%s", name, option);
+    if (value != NULL) {
+        kiln_override_quote(&set, key, value);
+        status = set.failed ? kiln_error_nomem(&err, 1) : kiln_args_add(args, set.data, &err);
+    }
     if (status >= 0)
-        status = kiln_args_add(args, target.data, &err);
+        status = kiln_args_add(args, target, &err);
     const int exit_status = status < 0 ? kiln_screen_result(args->command, status, &err)
                                        : with_checkpoint(args, action);
-    kiln_text_release(&target);
-    kiln_text_release(&key);
     kiln_text_release(&set);
     return exit_status;
 }

@@ -29,12 +29,13 @@ static void take_searches(KilnArgs *args, bool wanted[SEARCHES])
     size_t n = 0;
 
     for (size_t i = 0; i < args->n_words; i++) {
-        bool taken = false;
+        size_t k = 0;
 
-        for (size_t k = 0; k < SEARCHES; k++)
-            if (strcmp(args->words[i], searches[k].word) == 0)
-                wanted[k] = any = taken = true;
-        if (!taken)
+        while (k < SEARCHES && strcmp(args->words[i], searches[k].word) != 0)
+            k++;
+        if (k < SEARCHES)
+            wanted[k] = any = true;
+        else
             args->words[n++] = args->words[i];
     }
     args->n_words = n;
@@ -103,23 +104,14 @@ static void print_results(const KilnArgs *args, json_t *const results[SEARCHES],
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* Make the run's folder for the picture; *ret stays NULL where this build draws none. */
+/* Make the run's folder for the picture; *ret, owned by the caller, stays NULL where this build
+ * draws none. */
 static KilnStatus make_folder(const KilnConfig *config, char **ret, KilnError *err)
 {
-    char *dir = NULL;
-
     if (kiln_plot_supported(NULL) < 0)
         return KILN_OK;
-    KilnStatus status = kiln_config_text(config, "kiln.run.dir", &dir, err);
-    if (status >= 0)
-        status = kiln_dir_make_parent(dir, err);
-    if (status >= 0)
-        status = kiln_dir_make(dir, err);
-    if (status < 0)
-        free(dir);
-    else
-        *ret = dir;
-    return status;
+    KilnStatus status = kiln_config_text(config, "kiln.run.dir", ret, err);
+    return status >= 0 ? kiln_dir_make(*ret, err) : status;
 }
 
 static KilnStatus tune(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
