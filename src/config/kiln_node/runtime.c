@@ -19,15 +19,8 @@ typedef struct Filler {
     KilnStatus status;
 } Filler;
 
-static void no_memory(Filler *filler)
-{
-    KilnError err = { 0 };
-
-    filler->status = kiln_error_nomem(&err, sizeof(KilnConfigNode));
-    kiln_errors_add(filler->errors, &err);
-}
-
-/* Set kiln.SECTION.KEY, which has a placeholder in the built-in file. NULL: memory ran out. */
+/* Set kiln.SECTION.KEY, which has a placeholder in the built-in file; nothing when memory is out.
+ */
 static void put(Filler *filler, const char *section, const char *key, KilnConfigNode *value)
 {
     KilnConfigNode *map = kiln_node_get(filler->own, section);
@@ -37,10 +30,8 @@ static void put(Filler *filler, const char *section, const char *key, KilnConfig
     KilnEntry *entry = kiln_node_entry(map, key);
     if (entry == NULL)
         entry = kiln_node_append(filler->maker.arena, map, key, filler->maker.origin, value);
-    if (entry == NULL || value == NULL) {
-        no_memory(filler);
+    if (entry == NULL || value == NULL)
         return;
-    }
     value->parent = map;
     entry->value = value;
 }
@@ -56,9 +47,8 @@ static KilnConfigNode *text(Filler *filler, const char *value)
 
 static void append_text(Filler *filler, KilnConfigNode *list, const char *value)
 {
-    if (list == NULL || kiln_node_append(filler->maker.arena, list, NULL, filler->maker.origin,
-                                         text(filler, value)) == NULL)
-        no_memory(filler);
+    (void)kiln_node_append(filler->maker.arena, list, NULL, filler->maker.origin,
+                           text(filler, value));
 }
 
 static void fill_overrides(Filler *filler)
@@ -79,16 +69,15 @@ static void fill_choices(Filler *filler)
     const KilnDefaultsList *defaults = filler->config->defaults;
     KilnConfigNode *choices = kiln_node_new(&filler->maker, KILN_NODE_MAP);
 
-    for (size_t i = 0; choices != NULL && i < defaults->n_selections; i++) {
+    for (size_t i = 0; i < defaults->n_selections; i++) {
         const KilnSelection *selection = &defaults->selections[i];
         KilnConfigNode *option = selection->option != NULL
                                      ? text(filler, selection->option)
                                      : kiln_node_scalar(&filler->maker, KILN_SCALAR_NULL, "null");
 
-        if (!selection->several && /* a list of options */
-            kiln_node_append(filler->maker.arena, choices, selection->key, filler->maker.origin,
-                             option) == NULL)
-            no_memory(filler);
+        if (!selection->several) /* no list of options */
+            (void)kiln_node_append(filler->maker.arena, choices, selection->key,
+                                   filler->maker.origin, option);
     }
     put(filler, "runtime", "choices", choices);
 }
@@ -252,5 +241,9 @@ KilnStatus kiln_runtime_fill(KilnConfig *config, KilnErrors *errors)
     fill_sources(&filler);
     fill_dirname(&filler);
     fill_job(&filler);
-    return filler.status;
+    if (!config->arena->failed)
+        return KILN_OK;
+    KilnError err = { 0 };
+    kiln_error_nomem(&err, sizeof(KilnConfigNode));
+    return kiln_errors_add(errors, &err);
 }

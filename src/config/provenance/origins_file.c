@@ -82,96 +82,72 @@ static KilnStatus damaged(const KilnConfigNode *at, KilnError *err)
     return kiln_error_at(err, &at->origin);
 }
 
-static KilnStatus read_references(KilnArena *arena, const KilnConfigNode *list, const char ***ret,
-                                  KilnError *err)
+/* False: the list is damaged. */
+static bool read_references(KilnArena *arena, const KilnConfigNode *list, const char ***ret)
 {
-    if (list == NULL || list->kind != KILN_NODE_LIST)
-        return KILN_OK;
-    const char **keys = kiln_arena_alloc(arena, (list->count + 1) * sizeof(*keys));
-    if (keys == NULL)
-        return kiln_error_nomem(err, list->count);
-    for (size_t i = 0; i < list->count; i++) {
-        keys[i] = list->entries[i].value->text;
-        if (keys[i] == NULL)
-            return damaged(list, err);
-    }
+    const char **keys = NULL;
+
+    if (list != NULL && list->kind == KILN_NODE_LIST)
+        keys = kiln_arena_alloc(arena, (list->count + 1) * sizeof(*keys));
     *ret = keys;
-    return KILN_OK;
+    for (size_t i = 0; keys != NULL && i < list->count; i++)
+        if ((keys[i] = list->entries[i].value->text) == NULL)
+            return false;
+    return true;
 }
 
-static KilnStatus read_change(KilnArena *arena, const KilnConfigNode *from, KilnValueChange *ret,
-                              KilnError *err)
+/* The value of a change: as it is written, or the list `before` with the items of `more`
+ * appended. NULL: there is none. */
+static const KilnConfigNode *read_value(KilnArena *arena, const KilnConfigNode *from,
+                                        const KilnConfigNode *before)
 {
-    ret->value = kiln_node_get(from, "value");
-    ret->origin = kiln_node_text(from, "from");
-    ret->why = kiln_node_text(from, "why");
-    ret->tag = kiln_node_text(from, "tag");
-    if (ret->origin == NULL || (ret->value == NULL && kiln_node_get(from, "more") == NULL &&
-                                kiln_node_text(from, "removed") == NULL))
-        return damaged(from, err);
-    return read_references(arena, kiln_node_get(from, "refers"), &ret->references, err);
+    const KilnConfigNode *value = kiln_node_get(from, "value"), *more = kiln_node_get(from, "more");
+    KilnConfigNode *list;
+
+    if (value != NULL || more == NULL || more->kind != KILN_NODE_LIST || before == NULL ||
+        before->kind != KILN_NODE_LIST || (list = kiln_arena_alloc(arena, sizeof(*list))) == NULL)
+        return value;
+    *list = *before;
+    list->replaced = (KilnConfigNode *)before;
+    if (!before->shared)
+        (void)kiln_node_own_entries(arena, list);
+    list->shared = true;
+    for (size_t i = 0; i < more->count; i++)
+        (void)kiln_node_append(arena, list, NULL, more->origin, more->entries[i].value);
+    return list;
 }
 
-/* The list `before` with the items of `more` appended. */
-static KilnStatus append_more(KilnArena *arena, const KilnConfigNode *before,
-                              const KilnConfigNode *more, KilnValueChange *ret, KilnError *err)
-{
-    KilnConfigNode *list = kiln_arena_alloc(arena, sizeof(*list));
-    bool ok = list != NULL;
-
-    if (ok) {
-        *list = *before;
-        list->replaced = (KilnConfigNode *)before;
-        ok = before->shared || kiln_node_own_entries(arena, list);
-        list->shared = true;
-    }
-    for (size_t i = 0; i < more->count && ok; i++)
-        ok = kiln_node_append(arena, list, NULL, more->origin, more->entries[i].value) != NULL;
-    ret->value = list;
-    return ok ? KILN_OK : kiln_error_nomem(err, sizeof(*list));
-}
-
-/* Complete the lists of which the file has only the new items, oldest first. */
-static KilnStatus complete_lists(KilnArena *arena, const KilnValueHistory *history,
-                                 const KilnConfigNode *changes, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = history->count; i-- > 0 && status >= 0;) {
-        const KilnConfigNode *more = kiln_node_get(changes->entries[i].value, "more");
-        const KilnConfigNode *before = i + 1 < history->count ? history->changes[i + 1].value
-                                                              : NULL;
-
-        if (more == NULL || history->changes[i].value != NULL)
-            continue;
-        if (before == NULL || before->kind != KILN_NODE_LIST || more->kind != KILN_NODE_LIST)
-            return damaged(more, err);
-        status = append_more(arena, before, more, &history->changes[i], err);
-    }
-    return status;
-}
-
+/* Changes are read oldest first: a list may continue the one before. */
 static KilnStatus read_history(KilnValueHistories *histories, const KilnEntry *entry,
                                KilnError *err)
 {
-    const KilnConfigNode *changes = entry->value;
-    KilnStatus status = KILN_OK;
+    KilnArena *arena = histories->arena;
+    const KilnConfigNode *changes = entry->value, *value = NULL;
+    KilnValueHistory *history = kiln_histories_add(histories, entry->key);
 
     if (changes->kind != KILN_NODE_LIST || changes->count == 0)
         return damaged(changes, err);
-    KilnValueHistory *history = kiln_histories_add(histories, entry->key);
-    for (size_t i = 0; i < changes->count && status >= 0; i++) {
-        KilnValueChange *change = kiln_history_add_change(histories, history);
+    if (history == NULL ||
+        !KILN_ARENA_RESERVE(arena, history->changes, history->capacity, changes->count))
+        return KILN_OK; /* the arena remembers it */
+    history->count = changes->count;
+    for (size_t i = changes->count; i-- > 0;) {
+        const KilnConfigNode *from = changes->entries[i].value;
+        KilnValueChange *change = &history->changes[i];
 
-        status = change != NULL
-                     ? read_change(histories->arena, changes->entries[i].value, change, err)
-                     : kiln_error_nomem(err, sizeof(*change));
+        value = read_value(arena, from, value);
+        *change = (KilnValueChange) {
+            .value = value,
+            .origin = kiln_node_text(from, "from"),
+            .why = kiln_node_text(from, "why"),
+            .tag = kiln_node_text(from, "tag"),
+        };
+        if (change->origin == NULL || (value == NULL && kiln_node_text(from, "removed") == NULL) ||
+            !read_references(arena, kiln_node_get(from, "refers"), &change->references))
+            return damaged(from, err);
     }
-    if (status >= 0)
-        status = complete_lists(histories->arena, history, changes, err);
-    if (status >= 0)
-        history->is_set = history->changes[0].value != NULL;
-    return status;
+    history->is_set = value != NULL;
+    return KILN_OK;
 }
 
 /* A YAML file that holds a mapping. */
@@ -193,7 +169,7 @@ static KilnStatus read_histories(KilnArena *arena, const char *path, KilnValueHi
     *ret = (KilnValueHistories) { .arena = arena };
     for (size_t i = 0; status >= 0 && i < map->count; i++)
         status = read_history(ret, &map->entries[i], err);
-    return status;
+    return arena->failed ? kiln_error_nomem(err, sizeof(KilnValueHistory)) : status;
 }
 
 KilnStatus kiln_config_origins_check(const char *path, KilnError *err)

@@ -13,9 +13,8 @@ enum { MAX_REFERENCES = 16 };
 
 KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *key)
 {
-    histories->failed |= !KILN_ARENA_RESERVE(histories->arena, histories->list, histories->capacity,
-                                             histories->count + 1);
-    if (histories->failed)
+    if (!KILN_ARENA_RESERVE(histories->arena, histories->list, histories->capacity,
+                            histories->count + 1))
         return NULL;
     KilnValueHistory *history = &histories->list[histories->count++];
     *history = (KilnValueHistory) { .key = key, .is_set = true };
@@ -24,10 +23,8 @@ KilnValueHistory *kiln_histories_add(KilnValueHistories *histories, const char *
 
 KilnValueChange *kiln_history_add_change(KilnValueHistories *histories, KilnValueHistory *history)
 {
-    histories->failed |= history == NULL ||
-                         !KILN_ARENA_RESERVE(histories->arena, history->changes, history->capacity,
-                                             history->count + 1);
-    if (histories->failed)
+    if (history == NULL || !KILN_ARENA_RESERVE(histories->arena, history->changes,
+                                               history->capacity, history->count + 1))
         return NULL;
     KilnValueChange *change = &history->changes[history->count++];
     *change = (KilnValueChange) { 0 };
@@ -73,7 +70,6 @@ static const char **references_of(KilnValueHistories *histories, const KilnConfi
     if (n == 0)
         return NULL;
     const char **copy = kiln_arena_alloc(histories->arena, (n + 1) * sizeof(*found));
-    histories->failed |= copy == NULL;
     return copy != NULL ? memcpy(copy, found, (n + 1) * sizeof(*found)) : NULL;
 }
 
@@ -85,7 +81,6 @@ static const char *origin_text(KilnValueHistories *histories, const KilnOrigin *
 
     kiln_origin_write(&text, origin);
     const char *copy = kiln_text_to_arena(&text, histories->arena);
-    histories->failed |= copy == NULL;
     return copy != NULL ? copy : "";
 }
 
@@ -186,7 +181,7 @@ KilnStatus kiln_histories_collect(const KilnConfig *config, KilnValueHistories *
 
     collect(&histories, config->root);
     collect_removed(&histories);
-    if (histories.failed)
+    if (config->arena->failed)
         return kiln_error_nomem(err, sizeof(KilnValueHistory));
     *ret = histories;
     return KILN_OK;

@@ -27,7 +27,6 @@ typedef struct KilnValueHistories {
     KilnArena *arena;         /* holds everything in here */
     KilnValueHistory *list;   /* in the order of the tree; removed keys last */
     size_t count, capacity;
-    bool failed; /* memory ran out */
 } KilnValueHistories;
 
 /* The histories of a config: of every scalar and list, of mappings that replaced something, and

@@ -30,6 +30,12 @@ KilnEdit kiln_edit_find(const char *tag)
     return KILN_EDIT_NONE;
 }
 
+/* KILN_OK, or the error when memory ran out: functions here only check at their end. */
+static KilnStatus memory_of(const KilnConfig *config, KilnError *err)
+{
+    return config->arena->failed ? kiln_error_nomem(err, sizeof(KilnConfigNode)) : KILN_OK;
+}
+
 /* ---- Lists ------------------------------------------------------------------------ */
 
 /* The list of an entry, through interpolations; *ret is NULL when it is empty. */
@@ -64,33 +70,32 @@ static KilnConfigNode *new_list(KilnConfig *config, const KilnConfigNode *by)
     return list;
 }
 
-static bool append_item(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *item)
+static void append_item(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *item)
 {
     KilnConfigNode *copy = kiln_node_copy(config->arena, item);
 
-    return copy != NULL && kiln_node_append(config->arena, list, NULL, copy->origin, copy) != NULL;
+    (void)kiln_node_append(config->arena, list, NULL, item->origin, copy);
 }
 
-static bool append_items(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *from)
+static void append_items(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *from)
 {
     if (from->kind != KILN_NODE_LIST)
-        return append_item(config, list, from);
-    for (size_t i = 0; i < from->count; i++)
-        if (!append_item(config, list, from->entries[i].value))
-            return false;
-    return true;
+        append_item(config, list, from);
+    for (size_t i = 0; from->kind == KILN_NODE_LIST && i < from->count; i++)
+        append_item(config, list, from->entries[i].value);
 }
 
 /* Append again to a list, in time and memory that do not grow with the list. */
 static KilnStatus grow_list(KilnConfig *config, KilnConfigNode *list, const KilnConfigNode *more,
                             KilnError *err)
 {
-    if (!kiln_list_freeze(config->arena, list))
-        return kiln_error_nomem(err, sizeof(*list));
-    list->origin = more->origin;
-    list->layer = more->layer;
-    list->mark = more->mark;
-    return append_items(config, list, more) ? KILN_OK : kiln_error_nomem(err, sizeof(*list));
+    if (kiln_list_freeze(config->arena, list)) {
+        list->origin = more->origin;
+        list->layer = more->layer;
+        list->mark = more->mark;
+        append_items(config, list, more);
+    }
+    return memory_of(config, err);
 }
 
 KilnStatus kiln_list_append(KilnConfig *config, KilnConfigNode *parent, KilnEntry *entry,
@@ -104,12 +109,14 @@ KilnStatus kiln_list_append(KilnConfig *config, KilnConfigNode *parent, KilnEntr
     KilnStatus status = find_list(config, entry->value, &there, err);
     if (status < 0)
         return status;
-    if (list == NULL || (there != NULL && !append_items(config, list, there)) ||
-        !append_items(config, list, more))
-        return kiln_error_nomem(err, sizeof(*list));
-    list->grown = true;
-    kiln_node_replace(entry, parent, list);
-    return KILN_OK;
+    if (there != NULL)
+        append_items(config, list, there);
+    append_items(config, list, more);
+    if (list != NULL) {
+        list->grown = true;
+        kiln_node_replace(entry, parent, list);
+    }
+    return memory_of(config, err);
 }
 
 static bool is_same(const KilnConfig *config, const KilnConfigNode *a, const KilnConfigNode *b)
@@ -162,8 +169,9 @@ KilnStatus kiln_list_remove(KilnConfig *config, KilnConfigNode *parent, KilnEntr
 
     if (status < 0)
         return status;
-    if (list == NULL || items == NULL || !append_items(config, items, less))
-        return kiln_error_nomem(err, sizeof(*list));
+    append_items(config, items, less);
+    if (list == NULL || items == NULL)
+        return memory_of(config, err);
     for (size_t i = 0; i < items->count; i++)
         if (there == NULL || !holds(config, there, items->entries[i].value))
             return no_item(config, entry->value, there != NULL ? there : list,
@@ -174,11 +182,11 @@ KilnStatus kiln_list_remove(KilnConfig *config, KilnConfigNode *parent, KilnEntr
 
         for (size_t j = 0; j < items->count; j++)
             goes |= is_same(config, item, items->entries[j].value);
-        if (!goes && !append_item(config, list, item))
-            return kiln_error_nomem(err, sizeof(*list));
+        if (!goes)
+            append_item(config, list, item);
     }
     kiln_node_replace(entry, parent, list);
-    return KILN_OK;
+    return memory_of(config, err);
 }
 
 /* Do the list and its history only edit the default? */
@@ -203,14 +211,12 @@ KilnStatus kiln_list_add_default(KilnConfig *config, KilnConfigNode *node,
 
         node->entries = NULL;
         node->count = node->capacity = 0;
-        if (!append_items(config, node, value))
-            return kiln_error_nomem(err, sizeof(*node));
+        append_items(config, node, value);
         for (size_t i = 0; i < own.count; i++)
-            if (kiln_node_append(config->arena, node, NULL, own.entries[i].key_origin,
-                                 own.entries[i].value) == NULL)
-                return kiln_error_nomem(err, sizeof(*node));
+            (void)kiln_node_append(config->arena, node, NULL, own.entries[i].key_origin,
+                                   own.entries[i].value);
     }
-    return KILN_OK;
+    return memory_of(config, err);
 }
 
 /* ---- Keys ------------------------------------------------------------------------- */
@@ -265,11 +271,10 @@ static KilnStatus put_new(KilnConfig *config, KilnConfigNode *map, const char *k
         return no_value(config, map, key, value->mark, err);
     if (value->mark == KILN_EDIT_APPEND && value->kind != KILN_NODE_LIST) {
         list = new_list(config, value);
-        if (list == NULL || !append_items(config, list, value))
-            return kiln_error_nomem(err, sizeof(*list));
+        append_items(config, list, value);
     }
     if (kiln_node_append(config->arena, map, key, key_origin, list) == NULL)
-        return kiln_error_nomem(err, sizeof(KilnEntry));
+        return memory_of(config, err);
     return kiln_edit_settle(config, list, err);
 }
 
