@@ -17,6 +17,7 @@
 #include "kiln/image.h"
 #include "kiln/loading.h"
 #include "kiln/logger.h"
+#include "kiln/loss.h"
 #include "kiln/manual.h"
 #include "kiln/metric.h"
 #include "kiln/model.h"

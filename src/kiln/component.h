@@ -24,6 +24,7 @@ KILN_API const char *kiln_instance_path(const KilnInstance *self);
 typedef struct KilnDataModuleOps KilnDataModuleOps;         /* data.h */
 typedef struct KilnModuleOps KilnModuleOps;                 /* module.h */
 typedef struct KilnModelOps KilnModelOps;                   /* model.h */
+typedef struct KilnLossOps KilnLossOps;                     /* loss.h */
 typedef struct KilnOptimizerOps KilnOptimizerOps;           /* module.h */
 typedef struct KilnSchedulerOps KilnSchedulerOps;           /* module.h */
 typedef struct KilnCallbackOps KilnCallbackOps;             /* trainer.h */
@@ -58,6 +59,7 @@ typedef struct KilnComponent {
         const KilnDataModuleOps *datamodule;
         const KilnModuleOps *module;
         const KilnModelOps *model;
+        const KilnLossOps *loss;
         const KilnOptimizerOps *optimizer;
         const KilnSchedulerOps *scheduler;
         const KilnCallbackOps *callback;
@@ -98,7 +100,7 @@ typedef struct KilnPluginInfo {
     {                                                                                              \
         [KILN_KIND_DATAMODULE] = sizeof(KilnDataModuleOps),                                        \
         [KILN_KIND_MODULE] = sizeof(KilnModuleOps), [KILN_KIND_MODEL] = sizeof(KilnModelOps),      \
-        [KILN_KIND_OPTIMIZER] = sizeof(KilnOptimizerOps),                                          \
+        [KILN_KIND_LOSS] = sizeof(KilnLossOps), [KILN_KIND_OPTIMIZER] = sizeof(KilnOptimizerOps),  \
         [KILN_KIND_SCHEDULER] = sizeof(KilnSchedulerOps),                                          \
         [KILN_KIND_CALLBACK] = sizeof(KilnCallbackOps),                                            \
         [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps), [KILN_KIND_METRIC] = sizeof(KilnMetricOps),    \

@@ -11,6 +11,7 @@
     X(DATAMODULE, "datamodule")                                                                    \
     X(MODULE, "module")                                                                            \
     X(MODEL, "model")                                                                              \
+    X(LOSS, "loss")                                                                                \
     X(OPTIMIZER, "optimizer")                                                                      \
     X(SCHEDULER, "scheduler")                                                                      \
     X(CALLBACK, "callback")                                                                        \

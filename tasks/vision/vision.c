@@ -1,10 +1,9 @@
-/* Image classification: cross-entropy and metrics for any model that maps images to one logit per
+/* Image classification: a loss and metrics for any model that maps images to one logit per
  * class. */
 #include "kiln.h"
 
 typedef struct Opts {
-    KilnInstance *model, *optimizer, *scheduler;
-    double label_smoothing;
+    KilnInstance *model, *loss, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
 } Opts;
@@ -14,8 +13,7 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT(Opts, optimizer, KILN_KIND_OPTIMIZER, "${optimizer}", "the optimizer"),
     KILN_FIELD_COMPONENT_OPT(Opts, scheduler, KILN_KIND_SCHEDULER, "${scheduler}",
                              "the learning rate schedule; null: constant"),
-    KILN_FIELD_F64(Opts, label_smoothing, "0.0", 0.0, 1.0,
-                   "label smoothing: this fraction of each label is spread over all classes"),
+    KILN_FIELD_COMPONENT(Opts, loss, KILN_KIND_LOSS, "cross_entropy", "what training minimizes"),
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{accuracy: metric/accuracy}",
                              "metrics by name, logged as train/NAME, val/NAME, test/NAME"),
     KILN_FIELD_END,
@@ -50,6 +48,8 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
                               "task vision needs at least 2 classes, but the data has %lld; check "
                               "the datamodule's folder",
                               (long long)data->n_classes);
+    if (kiln_loss_setup(opts->loss, data, err) < 0)
+        return err->status;
     return kiln_model_setup(opts->model, scope, models, data->features, data->n_features,
                             &data->n_classes, err);
 }
@@ -63,17 +63,11 @@ static KilnTensor *classify(const Opts *opts, KilnStep *step)
     return scores.tensor;
 }
 
-/* Labels are classes, or shares of classes if a batch transform mixed them. */
-static bool is_soft(const KilnTensor *label)
-{
-    return kiln_tensor_dtype(label) == KILN_F32;
-}
-
 /* Metrics need classes: use the one with the largest share. */
 static void count(const Opts *opts, KilnStep *step, KilnTensor *logits, KilnTensor *label)
 {
     unsigned flags = kiln_step_training(step) ? 0 : KILN_LOG_PROG_BAR;
-    KilnTensor *class = is_soft(label) ? kiln_argmax(label) : label;
+    KilnTensor *class = kiln_target_is_soft(label) ? kiln_argmax(label) : label;
 
     for (size_t i = 0; i < opts->metrics_count; i++)
         kiln_step_metric(step, opts->metrics[i], logits, class, flags);
@@ -84,9 +78,7 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
     KilnTensor *logits = classify(opts, step);
-    KilnCrossEntropy smoothed = { .label_smoothing = opts->label_smoothing };
-    KilnTensor *loss = is_soft(label) ? kiln_cross_entropy_soft(logits, label, smoothed)
-                                      : kiln_cross_entropy(logits, label, smoothed);
+    KilnTensor *loss = kiln_loss(opts->loss, step, logits, label);
 
     kiln_step_log(step, "train/loss", loss,
                   KILN_LOG_STEP | KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
@@ -94,14 +86,13 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
     return loss;
 }
 
-/* The loss without label smoothing, for comparison between runs. */
 static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
 {
     const Opts *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_input(step, "label");
     KilnTensor *logits = classify(opts, step);
 
-    kiln_step_log(step, loss_name, kiln_cross_entropy(logits, label, (KilnCrossEntropy) { 0 }),
+    kiln_step_log(step, loss_name, kiln_loss(opts->loss, step, logits, label),
                   KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
     count(opts, step, logits, label);
     kiln_step_output(step, "logits", logits);
@@ -152,7 +143,7 @@ static const KilnModuleOps ops = {
 const KilnComponent kiln_module_vision = {
     .kind = KILN_KIND_MODULE,
     .name = "vision",
-    .summary = "Image classification: cross-entropy, accuracy and other metrics",
+    .summary = "Image classification: a loss, accuracy and other metrics",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.module = &ops,

@@ -205,9 +205,11 @@ static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *re
     } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_LAUNCHER) {
         slot.key = kiln_arena_printf(arena, "kiln.%s", kind);
         slot.overrides = kiln_arena_printf(arena, " kiln/%s=%s", kind, name);
-    } else if (component->kind == KILN_KIND_SAMPLER) { /* any datamodule has one */
-        slot.key = kiln_arena_printf(arena, "datamodule.%s", kind);
-        slot.overrides = kiln_arena_printf(arena, " %s._target_=%s/%s", slot.key, kind, name);
+    } else if (component->kind == KILN_KIND_SAMPLER || component->kind == KILN_KIND_LOSS) {
+        /* Every datamodule has a sampler, and the default task a loss. */
+        slot.key = kiln_arena_printf(
+            arena, "%s.%s", component->kind == KILN_KIND_LOSS ? "task" : "datamodule", kind);
+        slot.overrides = kiln_arena_printf(arena, " %s=%s", slot.key, name);
     } else if (field != NULL ||
                (field = list_for(request->registry, component->kind, &owner)) == NULL) {
         slot.key = field != NULL ? field->name : kind;

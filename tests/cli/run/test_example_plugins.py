@@ -43,6 +43,11 @@ class Examples(Case):
     def test_model(self):
         self.trains(*self.build("resmlp"), "model=resmlp", "model.width=32")
 
+    def test_loss(self):
+        plugin = self.build("poly_loss")
+        self.trains(*plugin, "model=mlp", "task.loss=poly", "task.loss.epsilon=2")
+        self.refused(*plugin, *TINY, "task.loss=poly", "task.loss.epsilon=-2", says=["task.loss.epsilon"])
+
     def test_custom_operation(self):
         self.trains(*self.build("sparsemax"), "model=sparse_mixture", "lr=0.05")
 

@@ -1,0 +1,42 @@
+/* Losses: what a task minimizes, as a component that users choose (task.loss=focal). */
+#ifndef KILN_LOSS_H
+#define KILN_LOSS_H
+
+#include "kiln/module.h"
+
+struct KilnLossOps {
+    /* Optional. Refuse data that the options do not fit, such as class weights for another number
+     * of classes. */
+    KilnStatus (*setup)(KilnInstance *self, const KilnDataSpec *data, KilnError *err);
+    /* Record the loss of `output` f32 [batch, ..., classes] for `target`: classes i32 [batch, ...],
+     * or shares of classes f32 [batch, ..., classes] if a batch transform mixed them. Returns a
+     * scalar, the mean. What only regularizes (label smoothing) is left out if the step does not
+     * train, so that runs can be compared. */
+    KilnTensor *(*loss)(KilnInstance *self, KilnStep *step, KilnTensor *output, KilnTensor *target);
+};
+
+/* Set up and record a child loss, for modules. */
+KILN_API KILN_NODISCARD KilnStatus kiln_loss_setup(KilnInstance *loss, const KilnDataSpec *data,
+                                                   KilnError *err);
+/* If the loss returns anything but a float scalar, a poisoned tensor. */
+KILN_API KilnTensor *kiln_loss(KilnInstance *loss, KilnStep *step, KilnTensor *output,
+                               KilnTensor *target);
+
+/* ---- For losses over classes ------------------------------------------------------ */
+
+/* Whether targets are shares of classes instead of classes. */
+KILN_API bool kiln_target_is_soft(const KilnTensor *target);
+
+/* The option `class_weights` of losses: its members, its row, and its check in setup, which copies
+ * the weights to *ret (f32 [classes], freed by the caller; NULL: no weights). */
+#define KILN_CLASS_WEIGHTS_OPTIONS                                                                 \
+    double *class_weights;                                                                         \
+    size_t class_weights_count
+#define KILN_CLASS_WEIGHTS_FIELD(T)                                                                \
+    KILN_FIELD_F64_LIST(T, class_weights, "[]", 0.0, 1e9,                                          \
+                        "factor of each class, in the order of the classes; empty: all 1")
+KILN_API KILN_NODISCARD KilnStatus kiln_class_weights(const double *class_weights, size_t count,
+                                                      const KilnDataSpec *data, float **ret,
+                                                      KilnError *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* Calls on a module's child loss. Errors of the loss get its config path as a prefix. */
+#include <stdlib.h>
+
+#include "base/call.h"
+#include "graph/graph.h"
+#include "kiln/loss.h"
+#include "registry/instance.h"
+
+KilnStatus kiln_loss_setup(KilnInstance *loss, const KilnDataSpec *data, KilnError *err)
+{
+    const KilnLossOps *ops = kiln_instance_component(loss)->ops.loss;
+    KilnStatus status = ops->setup != NULL
+                            ? KILN_CALLED(loss, "setup", ops->setup(loss, data, err), err)
+                            : KILN_OK;
+
+    if (status < 0)
+        (void)kiln_error_prefix(err, "%s (loss/%s): ", kiln_instance_path(loss),
+                                kiln_instance_name(loss));
+    return status;
+}
+
+KilnTensor *kiln_loss(KilnInstance *loss, KilnStep *step, KilnTensor *output, KilnTensor *target)
+{
+    const KilnLossOps *ops = kiln_instance_component(loss)->ops.loss;
+    char text[KILN_SHAPE_TEXT];
+
+    kiln_call_enter(loss, "loss");
+    KilnTensor *value = ops->loss(loss, step, output, target);
+    kiln_call_leave();
+    if (value->poisoned || (value->shape.rank == 0 && value->dtype == value->graph->float_type))
+        return value;
+    return kiln_graph_poison(value->graph, "%s (loss/%s) returns %s %s; expected an f32 scalar",
+                             kiln_instance_path(loss), kiln_instance_name(loss),
+                             kiln_dtype_name(value->dtype),
+                             kiln_shape_text(&value->shape, text, sizeof(text)));
+}
+
+bool kiln_target_is_soft(const KilnTensor *target)
+{
+    return target->dtype != KILN_I32;
+}
+
+KilnStatus kiln_class_weights(const double *class_weights, size_t count, const KilnDataSpec *data,
+                              float **ret, KilnError *err)
+{
+    *ret = NULL;
+    if (count == 0)
+        return KILN_OK;
+    if ((int64_t)count != data->n_classes)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "class_weights has %zu numbers, but the data has %lld classes; give "
+                              "one for each",
+                              count, (long long)data->n_classes);
+    float *weights = malloc(count * sizeof(*weights));
+    if (weights == NULL)
+        return kiln_error_nomem(err, count * sizeof(*weights));
+    for (size_t i = 0; i < count; i++)
+        weights[i] = (float)class_weights[i];
+    *ret = weights;
+    return KILN_OK;
+}
