@@ -52,7 +52,7 @@ static const char *type_name(const KilnExprValue *value)
 
 static bool fits_int(long double number)
 {
-    return number >= -0x1p63L && number < 0x1p63L;
+    return number >= -9223372036854775808.0L && number < 9223372036854775808.0L;
 }
 
 /* ---- Arithmetic -------------------------------------------------------------------- */
