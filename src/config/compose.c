@@ -67,6 +67,8 @@ static KilnConfig *config_new(const KilnComposeRequest *request)
     KilnMaker maker = { .arena = config->arena, .origin = { .source = "the config" } };
     config->root = kiln_node_new(&maker, KILN_NODE_MAP);
     config->warnings = kiln_arena_alloc(config->arena, sizeof(*config->warnings));
+    config->variables = kiln_arena_alloc(config->arena, sizeof(*config->variables));
+    config->environment = request->environment;
     config->defaults = kiln_arena_alloc(config->arena, sizeof(*config->defaults));
     if (config->arena->failed) {
         kiln_config_free(config);

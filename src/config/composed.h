@@ -23,6 +23,12 @@ typedef struct KilnWarning {
     struct KilnWarning *next;
 } KilnWarning;
 
+/* An environment variable that a value used. */
+typedef struct KilnVariable {
+    const char *name, *value; /* NULL: it was not set */
+    struct KilnVariable *next;
+} KilnVariable;
+
 struct KilnConfig {
     KilnArena storage;
     KilnArena *arena; /* == &storage: readers of a const config may allocate */
@@ -35,10 +41,12 @@ struct KilnConfig {
     struct KilnDefaultsList *defaults; /* the files that were merged, and their selections */
     KilnRemoved *removed;
     size_t n_removed, removed_capacity;
-    bool foreign;           /* made for Hydra: files name the node `kiln` `hydra` */
-    bool partial;           /* see kiln_config_compose_sweep */
-    KilnWarning **warnings; /* a list in the arena: readers of a const config may add */
-    struct tm started;      /* local time, for ${now:...} */
+    bool foreign;                   /* made for Hydra: files name the node `kiln` `hydra` */
+    bool partial;                   /* see kiln_config_compose_sweep */
+    KilnWarning **warnings;         /* a list in the arena: readers of a const config may add */
+    const char *const *environment; /* of the request; borrowed */
+    KilnVariable **variables;       /* each once; a list like `warnings` */
+    struct tm started;              /* local time, for ${now:...} */
 };
 
 /* Record a removed key, or that the arena has no memory. */

@@ -24,6 +24,9 @@ typedef struct KilnComposeRequest {
     const char *config_name;        /* NULL: "config" */
     const char *const *config_dirs; /* --config-dir, NULL-terminated; NULL: none */
     const char *const *overrides;   /* arguments, NULL-terminated; NULL: none */
+    const char *const *environment; /* for ${oc.env:...}, before the process's own: NAME=VALUE, or
+                                     * NAME for one that is not set; NULL-terminated; NULL: none.
+                                     * Borrowed as long as the config is used */
     const KilnRegistry *registry;   /* components: their defaults, and group options for those
                                      * without a file (model=NAME of a plugin) */
     const KilnSection *sections;    /* closed by a NULL key; kiln_run_sections(); NULL: none */

@@ -113,11 +113,16 @@ enum {
     KILN_JOB_EXIT_SIGNAL = 128 /* plus the number of the signal that stopped it */
 };
 
+typedef enum KilnNextJob {
+    KILN_NEXT_JOB, /* start it */
+    KILN_NEXT_NONE /* none is left */
+} KilnNextJob;
+
 /* What a launcher calls. Jobs are identified by number. */
 typedef struct KilnLaunch {
     void *ctx;
-    /* Take the next waiting job; false: none is left. */
-    bool (*next)(void *ctx, size_t *ret_job);
+    /* Take the next job to start. */
+    KilnStatus (*next)(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err);
     /* Do the whole job, in its own process, which then ends with the returned exit status. Pass
      * what it writes to `report` to reported(). */
     int (*run)(void *ctx, size_t job, int report);

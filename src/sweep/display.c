@@ -313,7 +313,9 @@ static void append_failed(KilnDisplay *display)
         kiln_text_printf(&display->text, "#%zu %s: %s\n   ", i, kiln_job_status_name(job->status),
                          job->reason);
         append_values(display, job);
-        kiln_text_printf(&display->text, "  %s/%s/train.log\n", display->sweep->dir, job->dir);
+        if (job->dir != NULL)
+            kiln_text_printf(&display->text, "  %s/%s/train.log", display->sweep->dir, job->dir);
+        kiln_text_char(&display->text, '\n');
     }
     if (failed > MAX_FAILED)
         kiln_text_printf(&display->text, "and %zu more that failed: results.csv\n",

@@ -1,11 +1,10 @@
-/* Freezes a sweep's jobs: composes and checks every config before the first job starts. Jobs run
- * from the files that job_files.c then writes. */
+/* Freezes a job when it starts: composes and checks its config, from the sweep's copies of its
+ * sources, and writes its folder, from which alone it then runs. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
 #include "base/parse.h"
 #include "config/provenance/error_list.h"
 #include "config/provenance/origins_file.h"
@@ -50,9 +49,8 @@ static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, KilnJobErr
     return KILN_OK;
 }
 
-/* trainer.threads=0 means all processors; jobs that run at the same time divide them. */
-static KilnStatus share_threads(const KilnSweep *sweep, KilnConfig *config, size_t number,
-                                KilnJobErrors *job_errors, KilnError *err)
+KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, size_t number,
+                                    KilnJobErrors *job_errors, KilnError *err)
 {
     const KilnLauncherOps *ops = kiln_instance_component(sweep->launcher)->ops.launcher;
     KilnConfigNode *trainer = kiln_node_get(kiln_config_root(config), "trainer");
@@ -107,18 +105,35 @@ static KilnStatus check_dir(const char *dir, KilnError *err)
                : kiln_error_set(err, KILN_E_TYPE, "kiln.sweep.subdir: '%.300s' %s", dir, wrong);
 }
 
-static KilnStatus set_dir(KilnSweep *sweep, const KilnConfig *config, size_t number, KilnError *err)
+KilnStatus kiln_sweep_job_dir(const KilnConfig *config, char **ret, KilnError *err)
 {
-    KilnJob *job = &sweep->jobs.items[number];
     char *dir = NULL;
     KilnStatus status = kiln_config_text(config, "kiln.sweep.subdir", &dir, err);
 
     if (status >= 0)
         status = check_dir(dir, err);
-    if (status >= 0) {
-        job->dir = kiln_arena_strdup(&sweep->jobs.arena, dir);
-        status = job->dir != NULL ? KILN_OK : kiln_error_nomem(err, strlen(dir));
-    }
+    if (status >= 0)
+        *ret = dir;
+    else
+        free(dir);
+    return status;
+}
+
+/* Set the folder of a job: one that no other job has. */
+static KilnStatus set_dir(KilnSweep *sweep, const KilnConfig *config, size_t number, KilnError *err)
+{
+    KilnJob *job = &sweep->jobs.items[number];
+    char *dir = NULL;
+    KilnStatus status = kiln_sweep_job_dir(config, &dir, err);
+
+    for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++)
+        if (sweep->jobs.items[i].dir != NULL && strcmp(sweep->jobs.items[i].dir, dir) == 0)
+            status = kiln_error_set(err, KILN_E_TYPE,
+                                    "kiln.sweep.subdir: job #%zu has the folder '%.300s' already; "
+                                    "add ${kiln.job.num} to it",
+                                    i, dir);
+    if (status >= 0 && (job->dir = kiln_arena_strdup(&sweep->jobs.arena, dir)) == NULL)
+        status = kiln_error_nomem(err, strlen(dir));
     free(dir);
     return status;
 }
@@ -139,13 +154,11 @@ static KilnStatus write_overrides(const KilnJob *job, char **ret, KilnError *err
 }
 
 static KilnStatus make_files(KilnSweep *sweep, KilnConfig *config, size_t number,
-                             KilnJobErrors *job_errors, KilnError *err)
+                             KilnJobFiles *files, KilnError *err)
 {
-    KilnJobFiles *files = &sweep->files[number - sweep->n_old];
-    KilnStatus status = set_dir(sweep, config, number, err);
+    KilnJobErrors warnings = { .items = NULL }; /* the check has reported them */
+    KilnStatus status = kiln_sweep_share_threads(sweep, config, number, &warnings, err);
 
-    if (status >= 0)
-        status = share_threads(sweep, config, number, job_errors, err);
     if (status >= 0)
         status = kiln_config_yaml(config, NULL, true, &files->config, err);
     if (status >= 0)
@@ -158,84 +171,45 @@ static KilnStatus make_files(KilnSweep *sweep, KilnConfig *config, size_t number
         status = kiln_config_origins_yaml(config, NULL, &files->origins, err);
     if (status >= 0 && sweep->request->resume == NULL)
         kiln_config_allow_outputs(config, sweep->request->compose.registry, sweep->dir);
-    return status >= 0 ? kiln_sweep_copy_configs(sweep, config, err) : status;
+    kiln_job_errors_release(&warnings);
+    return status;
 }
 
-static KilnStatus freeze(KilnSweep *sweep, size_t number, KilnJobErrors *job_errors, KilnError *err)
+/* The config of a job; an error in it is in `wrong`. */
+static KilnStatus compose(const KilnSweep *sweep, size_t number, KilnConfig **ret, KilnError *wrong)
 {
     const KilnJob *job = &sweep->jobs.items[number];
     KilnErrors *errors = NULL;
-    KilnConfig *config = NULL;
-    KilnError wrong = { 0 };
     size_t n = 0;
     KilnStatus status = kiln_errors_new(&errors);
 
     if (status < 0)
-        return kiln_error_nomem(err, 1);
+        return kiln_error_nomem(wrong, 1);
     while (job->overrides[n] != NULL)
         n++;
-    status = kiln_sweep_compose_job(sweep, job->overrides, n, number, true, &config, errors);
-    kiln_job_errors_add(job_errors, errors, status, number);
-    kiln_errors_free(errors);
-    if (status >= 0)
-        status = make_files(sweep, config, number, job_errors, &wrong);
-    if (wrong.status < 0)
-        kiln_job_errors_add_one(job_errors, &wrong, number);
-    kiln_config_free(config);
-    return status == KILN_E_NOMEM ? kiln_error_nomem(err, 1) : KILN_OK;
-}
-
-/* ---- All ---------------------------------------------------------------------------- */
-
-typedef struct JobDir {
-    const char *dir;
-    size_t number;
-} JobDir;
-
-static int compare_dirs(const void *a, const void *b)
-{
-    return strcmp(((const JobDir *)a)->dir, ((const JobDir *)b)->dir);
-}
-
-/* Report two jobs with the same folder. */
-static KilnStatus check_dirs(const KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
-{
-    size_t n = sweep->jobs.count;
-    JobDir *dirs = calloc(n + 1, sizeof(*dirs));
-
-    if (dirs == NULL)
-        return kiln_error_nomem(err, n * sizeof(*dirs));
-    for (size_t i = 0; i < n; i++)
-        dirs[i] = (JobDir) { .dir = sweep->jobs.items[i].dir, .number = i };
-    qsort(dirs, n, sizeof(*dirs), compare_dirs);
-    for (size_t i = 1; i < n; i++) {
-        KilnError same = { 0 };
-
-        if (strcmp(dirs[i].dir, dirs[i - 1].dir) != 0)
-            continue;
-        kiln_error_set(&same, KILN_E_TYPE,
-                       "kiln.sweep.subdir gives jobs #%zu and #%zu the same folder '%.300s'; "
-                       "add ${kiln.job.num} to it",
-                       dirs[i - 1].number, dirs[i].number, dirs[i].dir);
-        kiln_job_errors_add_one(job_errors, &same, dirs[i].number);
-        break;
-    }
-    free(dirs);
-    return KILN_OK;
-}
-
-KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
-{
-    KilnStatus status = kiln_sweep_ask_all(sweep, err);
-
+    status = kiln_sweep_compose_job(sweep, job->overrides, n, number, true, ret, errors);
     if (status < 0)
-        return status;
-    sweep->files = calloc(sweep->jobs.count - sweep->n_old + 1, sizeof(*sweep->files));
-    if (sweep->files == NULL)
-        return kiln_error_nomem(err, sweep->jobs.count * sizeof(*sweep->files));
-    for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
-        status = freeze(sweep, i, job_errors, err);
-    if (status >= 0 && job_errors->status >= 0)
-        status = check_dirs(sweep, job_errors, err);
+        kiln_error_set(wrong, status, "%s", kiln_errors_text(errors, 0));
+    kiln_errors_free(errors);
+    return status;
+}
+
+KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, KilnError *err)
+{
+    KilnJobFiles files = { .config = NULL };
+    KilnConfig *config = NULL;
+    KilnStatus status = KILN_OK;
+
+    if (compose(sweep, number, &config, wrong) >= 0 && set_dir(sweep, config, number, wrong) >= 0 &&
+        make_files(sweep, config, number, &files, wrong) >= 0)
+        status = kiln_sweep_copy_sources(sweep, config, err);
+    if (wrong->status >= 0 && status >= 0)
+        status = kiln_sweep_write_job(sweep, &sweep->jobs.items[number], &files, err);
+    if (wrong->status >= 0 && status >= 0)
+        status = kiln_sweep_record_variables(sweep, err);
+    if (wrong->status < 0)
+        sweep->jobs.items[number].dir = NULL;
+    kiln_job_files_release(&files);
+    kiln_config_free(config);
     return status;
 }

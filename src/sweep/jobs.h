@@ -23,7 +23,7 @@ typedef struct KilnJobProgress {
 typedef struct KilnJob {
     const char *const *overrides; /* NULL-terminated */
     const char *line;             /* the same, joined by spaces */
-    const char *dir;              /* below the sweep's folder */
+    const char *dir;              /* below the sweep's folder; NULL: it is not frozen yet */
     KilnJobStatus status;
     const char *reason; /* "" when there is none */
     double seconds;     /* in all its processes so far */

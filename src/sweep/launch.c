@@ -114,20 +114,6 @@ static int run(void *ctx, size_t number, int report)
 
 /* ---- Events of the launcher --------------------------------------------------------- */
 
-static bool next(void *ctx, size_t *ret_job)
-{
-    Launching *launching = ctx;
-    const KilnJobs *jobs = &launching->sweep->jobs;
-
-    while (launching->next < jobs->count &&
-           !kiln_sweep_runs(launching->sweep, &jobs->items[launching->next]))
-        launching->next++;
-    if (launching->next == jobs->count)
-        return false;
-    *ret_job = launching->next++;
-    return true;
-}
-
 static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
 {
     Launching *launching = ctx;
@@ -141,7 +127,7 @@ static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
     job->progress = (KilnJobProgress) { .done = (double)NAN };
     kiln_text_clear(&job->report);
     /* Not synced: a job whose start is lost is waiting, and runs again. */
-    return kiln_journal_append(sweep->journal, kiln_record_started(number, pid), err);
+    return kiln_journal_append(sweep->journal, kiln_record_started(number, job, pid), err);
 }
 
 static void reported(void *ctx, size_t number, const char *bytes, size_t size)
@@ -208,28 +194,74 @@ static KilnStatus write_results(Launching *launching, bool now, KilnError *err)
     return kiln_results_write(launching->sweep, err);
 }
 
+static KilnStatus record_end(Launching *launching, size_t number, double seconds, KilnError *err)
+{
+    KilnSweep *sweep = launching->sweep;
+    const KilnJob *job = &sweep->jobs.items[number];
+    KilnStatus status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, seconds),
+                                            err);
+
+    if (status >= 0)
+        status = kiln_journal_sync(sweep->journal, err);
+    if (status >= 0)
+        status = write_results(launching, false, err);
+    char *log = kiln_job_failed(job) && job->dir != NULL ? log_tail(sweep, job) : NULL;
+    kiln_display_ended(&launching->display, number, seconds, log);
+    free(log);
+    return status;
+}
+
 static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnError *err)
 {
     Launching *launching = ctx;
     KilnSweep *sweep = launching->sweep;
     KilnJob *job = &sweep->jobs.items[number];
     double seconds = kiln_clock() - job->started;
-    char *log;
 
     job->status = end->status;
     job->seconds += seconds;
     KilnStatus status = set_reason(&sweep->jobs, job, end->reason, err);
     if (status >= 0)
         status = read_metrics(sweep, job, err);
-    if (status >= 0)
-        status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, seconds), err);
-    if (status >= 0)
-        status = kiln_journal_sync(sweep->journal, err);
-    if (status >= 0)
-        status = write_results(launching, false, err);
-    log = kiln_job_failed(job) ? log_tail(sweep, job) : NULL;
-    kiln_display_ended(&launching->display, number, seconds, log);
-    free(log);
+    return status >= 0 ? record_end(launching, number, seconds, err) : status;
+}
+
+/* The job's config has an error, which the check could not see: the job fails. */
+static KilnStatus fail_config(Launching *launching, size_t number, const KilnError *wrong,
+                              KilnError *err)
+{
+    KilnJobs *jobs = &launching->sweep->jobs;
+    KilnJob *job = &jobs->items[number];
+
+    job->status = KILN_JOB_FAILED;
+    job->error = kiln_arena_strdup(&jobs->arena, wrong->text);
+    KilnStatus status = set_reason(jobs, job, "config", err);
+    return status >= 0 ? record_end(launching, number, 0.0, err) : status;
+}
+
+static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err)
+{
+    Launching *launching = ctx;
+    KilnSweep *sweep = launching->sweep;
+    KilnStatus status = KILN_OK;
+
+    for (; launching->next < sweep->jobs.count && status >= 0; launching->next++) {
+        const KilnJob *job = &sweep->jobs.items[launching->next];
+        KilnError wrong = { 0 };
+
+        if (!kiln_sweep_runs(sweep, job))
+            continue;
+        if (job->dir == NULL)
+            status = kiln_sweep_freeze(sweep, launching->next, &wrong, err);
+        if (status >= 0 && wrong.status >= 0) {
+            *ret = KILN_NEXT_JOB;
+            *ret_job = launching->next++;
+            return KILN_OK;
+        }
+        if (status >= 0)
+            status = fail_config(launching, launching->next, &wrong, err);
+    }
+    *ret = KILN_NEXT_NONE;
     return status;
 }
 

@@ -11,8 +11,6 @@
 #include "registry/registry.h"
 #include "sweep/sweep_state.h"
 
-#define CONFIG_COPIES ".kiln/conf"
-
 /* ---- A resumed sweep ------------------------------------------------------------------ */
 
 static KilnStatus no_sweep(const char *dir, KilnError *err)
@@ -37,6 +35,10 @@ static KilnStatus replay(KilnSweep *sweep, KilnError *err)
     kiln_replay_end(&replayed);
     sweep->start = replayed.start;
     sweep->n_old = sweep->jobs.count;
+    for (size_t i = 0; i < replayed.n_variables && status >= 0; i++)
+        status = kiln_sweep_add_variable(sweep, replayed.variables[i], err);
+    sweep->n_recorded = sweep->n_variables;
+    free(replayed.variables);
     return status;
 }
 
@@ -73,15 +75,13 @@ static const char *below_here(const char *path)
 KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err)
 {
     const char *dir = sweep->request->resume;
-    char *copies = kiln_path_join(dir, CONFIG_COPIES),
-         *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
+    char *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
     KilnStatus status = KILN_OK;
 
     sweep->dir = kiln_strdup(below_here(dir));
     sweep->path = kiln_strdup(dir);
     sweep->top = kiln_strdup(dir);
-    if (copies == NULL || journal == NULL || sweep->dir == NULL || sweep->path == NULL ||
-        sweep->top == NULL)
+    if (journal == NULL || sweep->dir == NULL || sweep->path == NULL || sweep->top == NULL)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
         status = no_sweep(dir, err);
@@ -93,14 +93,8 @@ KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err)
         status = replay(sweep, err);
     if (status >= 0)
         status = join_arguments(sweep, err);
-    if (status >= 0) {
-        sweep->compose.config_path = kiln_arena_strdup(&sweep->arena, copies);
-        sweep->compose.config_name = sweep->start.config_name;
-        sweep->compose.config_dirs = sweep->start.config_dirs;
-        if (sweep->compose.config_path == NULL)
-            status = kiln_error_nomem(err, strlen(copies));
-    }
-    free(copies);
+    if (status >= 0)
+        status = kiln_sweep_use_copies(sweep, err);
     free(journal);
     return status;
 }
@@ -210,9 +204,6 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
 
 void kiln_sweep_close(KilnSweep *sweep)
 {
-    for (size_t i = 0; sweep->files != NULL && i < sweep->jobs.count - sweep->n_old; i++)
-        kiln_job_files_release(&sweep->files[i]);
-    free(sweep->files);
     free(sweep->copies);
     free(sweep->trials);
     kiln_instance_free(sweep->sweeper);

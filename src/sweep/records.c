@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "base/system/journal.h"
 #include "base/json.h"
+#include "kiln/array.h"
 
 static const size_t largest_summary = (size_t)1 << 26;
 
@@ -64,17 +65,23 @@ json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, b
 
 json_t *kiln_record_submitted(size_t number, const KilnJob *job)
 {
-    return json_pack("{s:s, s:I, s:s, s:o}", "event", "submitted", "job", (json_int_t)number, "dir",
-                     job->dir, "overrides", texts(job->overrides));
+    return json_pack("{s:s, s:I, s:o}", "event", "submitted", "job", (json_int_t)number,
+                     "overrides", texts(job->overrides));
 }
 
-json_t *kiln_record_started(size_t number, int64_t pid)
+json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid)
 {
     json_t *record = timed("started");
 
     kiln_json_put(&record, "job", json_integer((json_int_t)number));
+    kiln_json_put(&record, "dir", kiln_json_text(job->dir));
     kiln_json_put(&record, "pid", json_integer((json_int_t)pid));
     return record;
+}
+
+json_t *kiln_record_environment(const char *const *variables)
+{
+    return json_pack("{s:s, s:o}", "event", "environment", "variables", texts(variables));
 }
 
 json_t *kiln_record_plain(const char *event)
@@ -206,14 +213,14 @@ static KilnStatus read_submitted(KilnReplay *replay, const json_t *line, KilnErr
 {
     KilnJobs *jobs = replay->jobs;
     json_int_t number = json_integer_value(json_object_get(line, "job"));
-    const char *dir = json_string_value(json_object_get(line, "dir"));
+    const char *dir = json_string_value(json_object_get(line, "dir")); /* of an earlier version */
     const char *const *overrides = kiln_texts_read(&jobs->arena,
                                                    json_object_get(line, "overrides"));
     size_t n = 0;
 
     if (overrides == NULL)
         return kiln_error_nomem(err, 1);
-    if (number < 0 || (size_t)number > jobs->count || dir == NULL)
+    if (number < 0 || (size_t)number > jobs->count)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "the journal is damaged: job %lld comes where job %zu should",
                               (long long)number, jobs->count);
@@ -222,6 +229,29 @@ static KilnStatus read_submitted(KilnReplay *replay, const json_t *line, KilnErr
     while (overrides[n] != NULL)
         n++;
     return kiln_jobs_add(jobs, overrides, n, dir) != NULL ? KILN_OK : kiln_error_nomem(err, n);
+}
+
+static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
+{
+    const char *dir = json_string_value(json_object_get(line, "dir"));
+
+    job->status = KILN_JOB_RUNNING;
+    if (dir != NULL && (job->dir = kiln_arena_strdup(&jobs->arena, dir)) == NULL)
+        return kiln_error_nomem(err, strlen(dir));
+    return KILN_OK;
+}
+
+static KilnStatus read_environment(KilnReplay *replay, const json_t *line, KilnError *err)
+{
+    const char *const *variables = kiln_texts_read(&replay->jobs->arena,
+                                                   json_object_get(line, "variables"));
+
+    for (; variables != NULL && *variables != NULL; variables++) {
+        if (!KILN_RESERVE(replay->variables, replay->variables_capacity, replay->n_variables + 1))
+            return kiln_error_nomem(err, 1);
+        replay->variables[replay->n_variables++] = *variables;
+    }
+    return variables != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
 static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
@@ -254,8 +284,10 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err)
         return read_begun(replay, line, err);
     if (strcmp(event, "submitted") == 0)
         return read_submitted(replay, line, err);
+    if (strcmp(event, "environment") == 0)
+        return read_environment(replay, line, err);
     if (strcmp(event, "started") == 0 && job != NULL)
-        job->status = KILN_JOB_RUNNING;
+        return read_started(replay->jobs, job, line, err);
     if (strcmp(event, "ended") == 0 && job != NULL)
         return read_ended(replay->jobs, job, line, err);
     return KILN_OK;

@@ -17,7 +17,9 @@ typedef struct KilnSweepStart {
 typedef struct KilnReplay {
     KilnJobs *jobs;
     KilnSweepStart start;
-    bool started; /* `start` is known */
+    bool started;           /* `start` is known */
+    const char **variables; /* of the environment; the array is allocated */
+    size_t n_variables, variables_capacity;
 } KilnReplay;
 
 /* For kiln_journal_replay, with a KilnReplay as ctx. Unknown events are skipped. KILN_E_FORMAT: the
@@ -29,7 +31,9 @@ void kiln_replay_end(KilnReplay *history);
 /* Records, for kiln_journal_append. NULL when memory is out. */
 json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, bool extended);
 json_t *kiln_record_submitted(size_t number, const KilnJob *job);
-json_t *kiln_record_started(size_t number, int64_t pid);
+json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid);
+/* `variables`: NULL-terminated. */
+json_t *kiln_record_environment(const char *const *variables);
 /* `seconds`: of this start alone. */
 json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds);
 json_t *kiln_record_plain(const char *event);

@@ -245,7 +245,7 @@ static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *
                                 kiln_mode_text(job->metrics[i].mode)));
     for (const char *const *override = job->overrides; *override != NULL; override++)
         kiln_json_add(&overrides, kiln_json_text(*override));
-    return json_pack("{s:I, s:s, s:s, s:f, s:s, s:o, s:o, s:o}", "job", (json_int_t)number,
+    return json_pack("{s:I, s:s, s:s, s:f, s:s?, s:o, s:o, s:o}", "job", (json_int_t)number,
                      "status", kiln_job_status_name(job->status), "reason", job->reason, "seconds",
                      job->seconds, "dir", job->dir, "values", values_json(job, keys), "overrides",
                      overrides, "metrics", metrics);

@@ -1,4 +1,4 @@
-/* Runs a sweep: open, freeze, write, launch. Also finds the sweep to resume. */
+/* Runs a sweep: open, ask, check, launch. Also finds the sweep to resume. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "sweep/sweep.h"
 
@@ -16,54 +16,33 @@ enum { MAX_DEPTH = 3 }; /* folders between multirun/ and a sweep's */
 /* ---- Starting ---------------------------------------------------------------------------- */
 
 /* Files are on disk before the journal refers to them. The record of the start comes first: from
- * there on the sweep can be resumed, and jobs that are not submitted yet are then frozen. */
+ * there on the sweep can be resumed. */
 static KilnStatus begin(KilnSweep *sweep, KilnError *err)
 {
     const bool extended = sweep->request->resume != NULL;
-    KilnStatus status = kiln_sweep_write_configs(sweep, err);
+    KilnStatus status = kiln_sweep_snapshot(sweep, err);
 
     if (status >= 0 && (!extended || sweep->jobs.count > sweep->n_old))
         status = kiln_journal_append(
             sweep->journal, kiln_record_begun(&sweep->start, &sweep->arguments.space, extended),
             err);
-    return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
-}
-
-static KilnStatus submit(KilnSweep *sweep, KilnError *err)
-{
-    KilnStatus status = kiln_sweep_write_jobs(sweep, err);
-
+    if (status >= 0)
+        status = kiln_sweep_record_variables(sweep, err);
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
         status = kiln_journal_append(sweep->journal,
                                      kiln_record_submitted(i, &sweep->jobs.items[i]), err);
     return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
 }
 
-static void discard_jobs(KilnSweep *sweep)
+/* Make a folder. When another process makes it first, choose another. */
+static KilnStatus make_dir(KilnSweep *sweep, KilnError *err)
 {
-    for (size_t i = 0; i < sweep->jobs.count; i++)
-        kiln_job_files_release(&sweep->files[i]);
-    free(sweep->files);
-    sweep->files = NULL;
-    kiln_jobs_release(&sweep->jobs);
-    sweep->n_trials = 0;
-}
+    bool taken = false;
+    KilnStatus status = kiln_sweep_make_dir(sweep, &taken, err);
 
-/* Freeze all jobs for a new folder, and make it. Configs may contain its name: when another process
- * makes it first, they are composed again for another folder. */
-static KilnStatus freeze_new(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
-{
-    bool taken = true;
-    KilnStatus status = KILN_OK;
-
-    while (taken && status >= 0 && job_errors->status >= 0) {
-        if (sweep->files != NULL)
-            discard_jobs(sweep);
+    while (taken && status >= 0) {
         status = kiln_sweep_choose_dir(sweep, err);
         if (status >= 0)
-            status = kiln_sweep_freeze(sweep, job_errors, err);
-        taken = false;
-        if (status >= 0 && job_errors->status >= 0 && sweep->jobs.count > 0)
             status = kiln_sweep_make_dir(sweep, &taken, err);
     }
     return status;
@@ -81,20 +60,24 @@ static void count(const KilnSweep *sweep, KilnSweepResult *ret)
     ret->failed = jobs->count - ret->ok - ret->interrupted - ret->waiting;
 }
 
-static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err)
+static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_checked,
+                      KilnError *err)
 {
-    KilnStatus status = sweep->request->resume != NULL ? kiln_sweep_freeze(sweep, job_errors, err)
-                                                       : freeze_new(sweep, job_errors, err);
+    const bool resumed = sweep->request->resume != NULL;
+    KilnStatus status = resumed ? KILN_OK : kiln_sweep_choose_dir(sweep, err);
 
+    if (status >= 0)
+        status = kiln_sweep_ask_all(sweep, err);
+    if (status >= 0)
+        status = kiln_sweep_check(sweep, job_errors, ret_checked, err);
     if (status < 0 || job_errors->status < 0 || sweep->jobs.count == 0)
         return status;
-    status = kiln_sweep_copy_configs(sweep, sweep->config, err);
+    if (!resumed)
+        status = make_dir(sweep, err);
     if (status >= 0)
         status = kiln_sweep_choose_metric(sweep, err);
     if (status >= 0)
         status = begin(sweep, err);
-    if (status >= 0)
-        status = submit(sweep, err);
     return status >= 0 ? kiln_sweep_launch(sweep, err) : status;
 }
 
@@ -103,15 +86,15 @@ KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret,
     KilnSweep sweep;
     KilnJobErrors job_errors = { .items = NULL };
     KilnError err = { 0 };
+    size_t checked = 0;
     KilnStatus status = kiln_sweep_open(request, &sweep, errors);
 
     *ret = (KilnSweepResult) { .dir = "" };
     if (status >= 0) {
-        status = run(&sweep, &job_errors, &err);
+        status = run(&sweep, &job_errors, &checked, &err);
         count(&sweep, ret);
         if (job_errors.count > 0) {
-            KilnStatus reported = kiln_job_errors_report(&job_errors,
-                                                         sweep.jobs.count - sweep.n_old, errors);
+            KilnStatus reported = kiln_job_errors_report(&job_errors, checked, errors);
 
             status = status >= 0 ? reported : status;
         }

@@ -45,8 +45,8 @@ enum { KILN_PLAN_VALUES = 256 };
 KILN_NODISCARD KilnStatus kiln_sweep_plan(const KilnSweepRequest *request,
                                           void (*line)(void *ctx, const char *text), void *ctx,
                                           size_t *ret_left_out, KilnErrors *errors);
-/* Freeze all jobs (compose and check their configs), then run them; or resume a sweep. An error in
- * any job's config means that nothing is written and nothing runs. A job that fails is no error of
+/* Check the configs of the jobs, then run them, each frozen when it starts; or resume a sweep. When
+ * the check finds an error, nothing is written and nothing runs. A job that fails is no error of
  * the sweep: see `ret`. */
 KILN_NODISCARD KilnStatus kiln_sweep_run(const KilnSweepRequest *request, KilnSweepResult *ret,
                                          KilnErrors *errors);

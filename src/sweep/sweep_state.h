@@ -15,7 +15,7 @@ typedef struct KilnConfigCopy {
     size_t size;
 } KilnConfigCopy;
 
-/* The texts of a job's .kiln folder until they are written. Owned. */
+/* The texts of a job's .kiln folder. Owned. */
 typedef struct KilnJobFiles {
     char *config, *references, *overrides, *own, *origins;
 } KilnJobFiles;
@@ -38,12 +38,13 @@ typedef struct KilnSweep {
     KilnSweepStart start;
     KilnJournal *journal;
     KilnJobs jobs;
-    size_t n_old;        /* jobs of earlier processes */
-    KilnJobFiles *files; /* of the new jobs: [n_old, jobs.count) */
+    size_t n_old; /* jobs of earlier processes */
     KilnConfigCopy *copies;
     size_t n_copies, copies_capacity;
-    const char *metric;   /* jobs are ranked by it */
-    KilnMode metric_mode; /* AUTO: as the metric itself declares */
+    const char **variables; /* of the environment: NAME=VALUE, or NAME; NULL-terminated */
+    size_t n_variables, n_recorded, variables_capacity; /* n_recorded: in the journal */
+    const char *metric;                                 /* jobs are ranked by it */
+    KilnMode metric_mode;                               /* AUTO: as the metric itself declares */
 } KilnSweep;
 
 /* ---- open.c: from the request to a space of points --- -------------------------------- */
@@ -87,20 +88,49 @@ KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err);
 KilnStatus kiln_sweep_compose_job(const KilnSweep *sweep, const char *const *overrides, size_t n,
                                   size_t number, bool whole, KilnConfig **ret, KilnErrors *errors);
 
-/* ---- freeze.c: composing and checking all jobs ------------------------------------------- */
+/* ---- sweep_check.c: before anything runs --------------------------------------------- */
 
-/* Add new trials to sweep->jobs, and compose and check the config of each, in memory. */
-KilnStatus kiln_sweep_freeze(KilnSweep *sweep, KilnJobErrors *job_errors, KilnError *err);
+/* Check the values of every axis, at most `most` of each, evenly spread, with the other axes at
+ * their first value. Their errors go to `job_errors`. *ret_left_out: values that were not checked.
+ * `whole` as for kiln_sweep_compose_job. */
+KilnStatus kiln_sweep_check_values(KilnSweep *sweep, bool whole, size_t most,
+                                   KilnJobErrors *job_errors, size_t *ret_left_out, KilnError *err);
+/* Check the configs of the new jobs, *ret_jobs of them; of too many, and of an interval, check the
+ * values (then *ret_jobs may be 0). Also copies what they are made of, into memory. */
+KilnStatus kiln_sweep_check(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_jobs,
+                            KilnError *err);
 
-/* ---- job_files.c: files of a sweep ---------------------------------------------------------- */
+/* ---- source_copies.c: what configs are made of --------------------------------------------------
+ */
 
-/* Write and sync the config copies. */
-KilnStatus kiln_sweep_write_configs(const KilnSweep *sweep, KilnError *err);
-/* Write and sync the new jobs' folders. */
-KilnStatus kiln_sweep_write_jobs(KilnSweep *sweep, KilnError *err);
+/* Add an environment variable: NAME=VALUE, or NAME; in the arena. NULL: memory is out. */
+KilnStatus kiln_sweep_add_variable(KilnSweep *sweep, const char *text, KilnError *err);
+/* Copy the config files and variables that a config was composed from, into memory. */
+KilnStatus kiln_sweep_copy_sources(KilnSweep *sweep, const KilnConfig *config, KilnError *err);
+/* Copy also what the search path offers, write and sync the copies, and use them. */
+KilnStatus kiln_sweep_snapshot(KilnSweep *sweep, KilnError *err);
+/* Search the copies first. */
+KilnStatus kiln_sweep_use_copies(KilnSweep *sweep, KilnError *err);
+/* Append the variables that are not in the journal yet to it. */
+KilnStatus kiln_sweep_record_variables(KilnSweep *sweep, KilnError *err);
+
+/* ---- freeze.c: the config of a job that starts --------------------------------------------- */
+
+/* trainer.threads=0 means all processors; jobs that run at the same time divide them. */
+KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, size_t number,
+                                    KilnJobErrors *job_errors, KilnError *err);
+/* The folder of the job with that config, below the sweep's. Owned by the caller. */
+KilnStatus kiln_sweep_job_dir(const KilnConfig *config, char **ret, KilnError *err);
+/* Compose and check a job's config, and write and sync its folder. An error in the config is in
+ * `wrong`, and the job has no folder; the status is of other errors. */
+KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, KilnError *err);
+
+/* ---- job_files.c ------------------------------------------------------------------------- */
+
+/* Write and sync a job's folder. */
+KilnStatus kiln_sweep_write_job(const KilnSweep *sweep, const KilnJob *job,
+                                const KilnJobFiles *files, KilnError *err);
 void kiln_job_files_release(KilnJobFiles *files);
-/* Copy the config files that a config was composed from, into memory. */
-KilnStatus kiln_sweep_copy_configs(KilnSweep *sweep, const KilnConfig *config, KilnError *err);
 
 /* ---- folder.c: the folder of a sweep ------------------------------------------------------ */
 

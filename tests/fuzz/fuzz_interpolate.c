@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
     KilnWarning *warnings = NULL;
-    KilnConfig config = { .config_name = "config", .warnings = &warnings };
+    KilnVariable *variables = NULL;
+    KilnConfig config = { .config_name = "config", .warnings = &warnings, .variables = &variables };
     KilnMaker maker = { .arena = &config.storage, .origin = { .source = "config.yaml" } };
     KilnError err = { 0 };
 

@@ -95,10 +95,44 @@ static const KilnConfigNode *get_node(const Call *call)
                         : fail(call, KILN_E_KEY, "%s: there is no key '%s'", call->name, key);
 }
 
+/* The value in `environment` (see KilnComposeRequest), or of the process; NULL: not set. */
+static const char *find_variable(const char *const *environment, const char *name)
+{
+    const size_t n = strlen(name);
+
+    for (; environment != NULL && *environment != NULL; environment++) {
+        const char *rest = *environment + n;
+
+        if (strncmp(*environment, name, n) == 0 && (*rest == '=' || *rest == '\0'))
+            return *rest == '=' ? rest + 1 : NULL;
+    }
+    return getenv(name);
+}
+
+/* The value of an environment variable, which is recorded; NULL: not set. */
+static const char *use_variable(const Call *call, const char *name)
+{
+    const KilnConfig *config = call->resolution->config;
+    KilnVariable **end = config->variables, *variable;
+
+    for (; *end != NULL; end = &(*end)->next)
+        if (strcmp((*end)->name, name) == 0)
+            return (*end)->value;
+    variable = kiln_arena_alloc(config->arena, sizeof(*variable));
+    if (variable == NULL)
+        return NULL;
+    const char *value = find_variable(config->environment, name);
+    variable->name = kiln_arena_strdup(config->arena, name);
+    variable->value = value != NULL ? kiln_arena_strdup(config->arena, value) : NULL;
+    if (!config->arena->failed)
+        *end = variable;
+    return variable->value;
+}
+
 static const KilnConfigNode *run_env(const Call *call)
 {
     const KilnConfigNode *other = argument(call, 1);
-    const char *name = get_name(call), *value = name != NULL ? getenv(name) : NULL;
+    const char *name = get_name(call), *value = name != NULL ? use_variable(call, name) : NULL;
     KilnText text = { 0 };
     KilnStatus status;
 

@@ -304,11 +304,13 @@ static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnE
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < state->n_slots && status >= 0; i++) {
-        size_t job;
+        KilnNextJob next = KILN_NEXT_NONE;
+        size_t job = 0;
 
         if (state->slots[i].pid != 0)
             continue;
-        if (!launch->next(launch->ctx, &job))
+        status = launch->next(launch->ctx, &next, &job, err);
+        if (status < 0 || next != KILN_NEXT_JOB)
             break;
         status = start(self, launch, &state->slots[i], job, err);
     }

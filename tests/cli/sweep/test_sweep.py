@@ -188,6 +188,31 @@ class Run(Sweep):
         self.assertEqual(self.statuses(), 3 * ["ok"])
         self.assertIn(b"lr: 0.05", read(self.path("s/2/.kiln/config.yaml")))
 
+    def test_files_and_environment_are_those_of_the_beginning(self):
+        """Also after a kill, for jobs that were not frozen, and for files that no job had used."""
+        self.write("conf/model/small.yaml", "_target_: model/mlp\nhidden: [8]\n")
+        self.write("conf/model/spare.yaml", "_target_: model/mlp\nhidden: [6]\n")
+        job = [*JOB[2:], "model=small", "lr=${oc.decode:${oc.env:RATE}}", "seed=${oc.decode:${oc.env:SEED,3}}",
+               "optimizer.momentum=0.1,0.2,0.3"]
+        env = {name: value for name, value in os.environ.items() if name not in ("RATE", "SEED")}
+        self.hold(after=0)
+        process = self.start("-m", *self.braked, *job, "kiln.sweep.dir=s", env={**env, "RATE": "0.05"})
+        self.wait_for("s/0/train.log", process)
+        self.assertFalse(os.path.exists(self.path("s/1")), "a job is frozen before it starts")
+        process.kill()
+        process.communicate()
+        self.let_go()
+        for name in ("small", "spare"):
+            self.write(f"conf/model/{name}.yaml", "_target_: model/mlp\nhidden: [9]\n")
+        self.sweep("--resume", "s", env={**env, "RATE": "0.07", "SEED": "4"})
+        self.assertEqual(self.statuses(), 3 * ["ok"])
+        for number in range(3):
+            config = read(self.path("s", str(number), ".kiln/config.yaml"))
+            for line in (b"lr: 0.05", b"hidden: [8]", b"seed: 3"):
+                self.assertIn(line, config)
+        self.sweep("--resume", "s", "model=spare", env={**env, "RATE": "0.07"})
+        self.assertIn(b"hidden: [6]", read(self.path("s/3/.kiln/config.yaml")))
+
     def test_equal_jobs(self):
         self.assertEqual(self.plan("seed=1,1"), ["seed=1", "seed=1"])
         self.sweep(*JOB, "seed=1,1", "kiln.sweep.dir=s")

@@ -77,6 +77,7 @@ class Random(Sweepers):
                      says=["does not accept int(interval())", "(kiln/sweeper=random_search)"])
 
     def test_both_ends_of_an_interval_are_checked(self):
+        self.refused("-m", *self.random, *JOB, "optimizer.momentum=interval(0,2)", says=["optimizer.momentum", "2.0"])
         self.refused("-m", "--plan", *self.random, *JOB, "model.dropout=interval(-1,0.5)", says=["model.dropout", "-1.0"])
 
 

@@ -195,7 +195,7 @@ static void what_is_written_reads_back(void **unused)
     assert_int_equal(kiln_journal_append(journal, kiln_record_begun(&begin, &space, false), &err),
                      KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_submitted(0, job), &err), KILN_OK);
-    assert_int_equal(kiln_journal_append(journal, kiln_record_started(0, 77), &err), KILN_OK);
+    assert_int_equal(kiln_journal_append(journal, kiln_record_started(0, job, 77), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_ended(0, job, 1.25), &err), KILN_OK);
     kiln_journal_close(journal);
 
