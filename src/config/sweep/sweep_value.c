@@ -53,7 +53,7 @@ bool kiln_number_of(const KilnConfigNode *node, KilnNumber *ret)
 {
     KilnNumber number = { 0 };
 
-    if (node->kind != KILN_NODE_SCALAR)
+    if (node->kind != KILN_NODE_SCALAR || node->text == NULL)
         return false;
     if (node->scalar == KILN_SCALAR_BOOL)
         number.whole = strcmp(node->text, "true") == 0;
