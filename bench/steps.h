@@ -111,7 +111,7 @@ static inline void bench_run(Bench *bench, double seconds, bool profile)
     int n = 0;
     float loss = 0.0f;
 
-    bench_check(kiln_params_seal(bench->params, &err), &err);
+    bench_check(kiln_params_seal(bench->params, bench->backend, &err), &err);
     const size_t bytes = (size_t)kiln_params_size(bench->params) * sizeof(float);
     bench->adam.lr = 1e-3;
     bench->adam.average = kiln_zeros(bytes);

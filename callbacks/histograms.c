@@ -17,6 +17,7 @@ typedef struct State {
     const Opts *opts;
     double *edges; /* bins + 1 */
     int64_t *counts;
+    float *values; /* of the parameter at work; as long as the largest */
 } State;
 
 static const KilnField fields[] = {
@@ -45,37 +46,35 @@ static void release(KilnInstance *self)
 
     free(state->edges);
     free(state->counts);
+    free(state->values);
+}
+
+static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
+{
+    (void)self;
+    return kiln_params_largest(kiln_trainer_params(trainer)) * (int64_t)sizeof(float);
 }
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
-    (void)self;
-    if (strcmp(kiln_trainer_phase(trainer), "fit") == 0 &&
-        !kiln_trainer_takes(trainer, KILN_LOG_HISTOGRAMS))
+    State *state = kiln_state(self);
+
+    if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
+        return KILN_OK;
+    if (!kiln_trainer_takes(trainer, KILN_LOG_HISTOGRAMS))
         return kiln_error_set(err, KILN_E_MISSING,
                               "no logger of this run accepts histograms; add logger=tensorboard");
-    return KILN_OK;
+    const size_t bytes = (size_t)memory(self, trainer);
+    state->values = malloc(bytes);
+    return state->values != NULL ? KILN_OK : kiln_error_nomem(err, bytes);
 }
 
-/* The i-th of an array of f32 or bf16. */
-static double value_at(const void *data, KilnDType dtype, int64_t i)
-{
-    uint32_t bits;
-    float value;
-
-    if (dtype == KILN_F32)
-        return (double)((const float *)data)[i];
-    bits = (uint32_t)((const uint16_t *)data)[i] << 16;
-    memcpy(&value, &bits, sizeof(value));
-    return (double)value;
-}
-
-static void measure(KilnHistogram *histogram, const void *data, KilnDType dtype, int64_t n)
+static void measure(KilnHistogram *histogram, const float *values, int64_t n)
 {
     histogram->min = (double)INFINITY;
     histogram->max = -(double)INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        double value = value_at(data, dtype, i);
+        double value = (double)values[i];
 
         if (!isfinite(value))
             continue;
@@ -88,8 +87,7 @@ static void measure(KilnHistogram *histogram, const void *data, KilnDType dtype,
 }
 
 /* A constant gets bins around it. */
-static void count(State *state, KilnHistogram *histogram, const void *data, KilnDType dtype,
-                  int64_t n)
+static void count(State *state, KilnHistogram *histogram, int64_t n)
 {
     const int64_t bins = state->opts->bins;
     double low = histogram->min, width = (histogram->max - low) / (double)bins;
@@ -102,7 +100,7 @@ static void count(State *state, KilnHistogram *histogram, const void *data, Kiln
         state->edges[i] = low + width * (double)i;
     memset(state->counts, 0, (size_t)bins * sizeof(*state->counts));
     for (int64_t i = 0; i < n; i++) {
-        double value = value_at(data, dtype, i);
+        double value = (double)state->values[i];
         int64_t bin = isfinite(value) ? (int64_t)((value - low) / width) : -1;
 
         if (bin >= 0)
@@ -110,8 +108,9 @@ static void count(State *state, KilnHistogram *histogram, const void *data, Kiln
     }
 }
 
-static KilnStatus log_values(State *state, KilnTrainer *trainer, const char *name, const void *data,
-                             KilnDType dtype, int64_t n, KilnError *err)
+/* The histogram of state->values. */
+static KilnStatus log_values(State *state, KilnTrainer *trainer, const char *name, int64_t n,
+                             KilnError *err)
 {
     KilnHistogram histogram = {
         .edges = state->edges,
@@ -119,26 +118,27 @@ static KilnStatus log_values(State *state, KilnTrainer *trainer, const char *nam
         .n_bins = (size_t)state->opts->bins,
     };
 
-    measure(&histogram, data, dtype, n);
+    measure(&histogram, state->values, n);
     if (histogram.count == 0)
         return KILN_OK;
-    count(state, &histogram, data, dtype, n);
+    count(state, &histogram, n);
     return kiln_trainer_log_histogram(trainer, name, &histogram, err);
 }
 
-static KilnStatus log_param(State *state, KilnTrainer *trainer, KilnParam *param, KilnError *err)
+static KilnStatus log_param(State *state, KilnTrainer *trainer, const KilnParam *param,
+                            KilnError *err)
 {
-    const float *gradients = kiln_params_gradients(kiln_trainer_params(trainer));
-    int64_t n = kiln_shape_count(kiln_param_shape(param));
+    const int64_t n = kiln_shape_count(kiln_param_shape(param));
     char name[NAME];
 
     snprintf(name, sizeof(name), "parameters/%s", kiln_param_name(param));
-    KilnStatus status = log_values(state, trainer, name, kiln_param_data(param),
-                                   kiln_param_dtype(param), n, err);
-    if (status < 0 || !state->opts->gradients || gradients == NULL)
+    kiln_param_read(param, KILN_F32, state->values);
+    KilnStatus status = log_values(state, trainer, name, n, err);
+    if (status < 0 || !state->opts->gradients)
         return status;
     snprintf(name, sizeof(name), "gradients/%s", kiln_param_name(param));
-    return log_values(state, trainer, name, gradients + kiln_param_offset(param), KILN_F32, n, err);
+    kiln_param_read_gradient(param, KILN_F32, state->values);
+    return log_values(state, trainer, name, n, err);
 }
 
 static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -155,7 +155,9 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
     return status;
 }
 
-static const KilnCallbackOps ops = { .setup = setup, .on_train_batch_end = on_train_batch_end };
+static const KilnCallbackOps ops = { .setup = setup,
+                                     .on_train_batch_end = on_train_batch_end,
+                                     .memory = memory };
 
 const KilnComponent kiln_callback_histograms = {
     .kind = KILN_KIND_CALLBACK,

@@ -66,6 +66,7 @@ static const KilnField fields[] = {
 typedef struct State {
     uint8_t *pruned; /* per element of the flat parameters: 1: pruned */
     int64_t size;
+    float *values; /* of the parameter at work; as long as the largest */
     int64_t round; /* number of prunings; keys the random numbers */
 } State;
 
@@ -109,7 +110,10 @@ static KilnStatus check(const void *opts, const char **ret_option, KilnError *er
 
 static void release(KilnInstance *self)
 {
-    free(((State *)kiln_state(self))->pruned);
+    State *state = kiln_state(self);
+
+    free(state->pruned);
+    free(state->values);
 }
 
 /* ---- Which parameters --------------------------------------------------------------------- */
@@ -125,28 +129,16 @@ static bool is_subject(const Opts *opts, const KilnParam *param)
     return false;
 }
 
-static float value_at(KilnParam *param, int64_t i)
-{
-    const void *data = kiln_param_data(param);
-    float value;
-
-    if (kiln_param_dtype(param) == KILN_F32)
-        return ((const float *)data)[i];
-    const uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16; /* bf16 */
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
 /* Set pruned elements to zero. */
 static void apply(const State *state, KilnParam *param)
 {
     const uint8_t *pruned = state->pruned + kiln_param_offset(param);
-    const size_t size = kiln_dtype_size(kiln_param_dtype(param));
-    char *data = kiln_param_data(param);
 
+    kiln_param_read(param, KILN_F32, state->values);
     for (int64_t i = 0; i < kiln_shape_count(kiln_param_shape(param)); i++)
         if (pruned[i] != 0)
-            memset(data + (size_t)i * size, 0, size);
+            state->values[i] = 0.0f;
+    kiln_param_write(param, KILN_F32, state->values);
 }
 
 /* ---- Pruning ------------------------------------------------------------------------ */
@@ -191,8 +183,9 @@ static void visit(const Pruning *pruning, KilnParam *param, Visit *then, void *c
     KilnRng rng;
 
     start_draw(pruning, param, &rng);
+    kiln_param_read(param, KILN_F32, pruning->state->values);
     for (int64_t i = 0; i < n; i++) {
-        const float key = draws ? kiln_rng_uniform(&rng) : fabsf(value_at(param, i));
+        const float key = draws ? kiln_rng_uniform(&rng) : fabsf(pruning->state->values[i]);
         uint32_t bits;
 
         memcpy(&bits, &key, sizeof(bits));
@@ -291,15 +284,14 @@ static KilnStatus axis_of(const Opts *opts, const KilnParam *param, Axis *ret, K
     return KILN_OK;
 }
 
-static double norm_of(const Opts *opts, KilnParam *param, const Axis *axis, int64_t channel)
+static double norm_of(const Opts *opts, const float *values, const Axis *axis, int64_t channel)
 {
     const double p = *opts->pruning_norm;
     double sum = 0.0;
 
     for (int64_t o = 0; o < axis->outer; o++)
         for (int64_t i = 0; i < axis->inner; i++) {
-            const double x =
-                fabs((double)value_at(param, (o * axis->channels + channel) * axis->inner + i));
+            const double x = fabs((double)values[(o * axis->channels + channel) * axis->inner + i]);
 
             sum = isinf(p) ? fmax(sum, x) : sum + (p < 2.0 || p > 2.0 ? pow(x, p) : x * x);
         }
@@ -345,6 +337,7 @@ static KilnStatus prune_channels(const Pruning *pruning, KilnParam *param, KilnE
     if (channels == NULL)
         return kiln_error_nomem(err, (size_t)axis.channels * sizeof(*channels));
     start_draw(pruning, param, &rng);
+    kiln_param_read(param, KILN_F32, pruning->state->values);
     for (int64_t c = 0; c < axis.channels; c++) {
         const double drawn = (double)kiln_rng_uniform(&rng);
 
@@ -353,7 +346,7 @@ static KilnStatus prune_channels(const Pruning *pruning, KilnParam *param, KilnE
         channels[left].number = c;
         channels[left++].norm = pruning->opts->pruning_fn == RANDOM_STRUCTURED
                                     ? drawn
-                                    : norm_of(pruning->opts, param, &axis, c);
+                                    : norm_of(pruning->opts, pruning->state->values, &axis, c);
     }
     const int64_t n = share_of(pruning->opts, left);
     if (n > left)
@@ -458,11 +451,15 @@ static KilnStatus prune(KilnInstance *self, KilnTrainer *trainer, KilnError *err
 
 static bool make_mask(State *state, KilnTrainer *trainer)
 {
+    const KilnParams *params = kiln_trainer_params(trainer);
+
     if (state->pruned == NULL) {
-        state->size = kiln_params_size(kiln_trainer_params(trainer));
+        state->size = kiln_params_size(params);
         state->pruned = calloc((size_t)state->size, 1);
     }
-    return state->pruned != NULL;
+    if (state->values == NULL)
+        state->values = malloc((size_t)kiln_params_largest(params) * sizeof(*state->values));
+    return state->pruned != NULL && state->values != NULL;
 }
 
 static void warn_of_epochs(const Opts *opts, KilnTrainer *trainer)
@@ -515,17 +512,9 @@ static void before_step(KilnInstance *self, KilnTrainer *trainer, const KilnReco
 
 static void record_update(KilnInstance *self, KilnTrainer *trainer, const KilnRecording *at)
 {
-    const KilnParams *params = kiln_trainer_params(trainer);
-    KilnParam *first = NULL;
-
-    for (size_t i = 0; i < kiln_params_count(params) && first == NULL; i++)
-        if (kiln_param_offset(kiln_params_at(params, i)) == 0)
-            first = kiln_params_at(params, i);
-    if (first == NULL || !make_mask(kiln_state(self), trainer))
-        return;
-    hold(kiln_state(self), kiln_graph_variable(kiln_step_graph(at->step), kiln_param_dtype(first),
-                                               KILN_SHAPE(kiln_params_size(params)),
-                                               kiln_param_data(first), false, NULL));
+    if (make_mask(kiln_state(self), trainer))
+        hold(kiln_state(self),
+             kiln_params_flat_values(kiln_trainer_params(trainer), kiln_step_graph(at->step)));
 }
 
 static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
@@ -543,11 +532,14 @@ static KilnStatus on_validation_epoch_end(KilnInstance *self, KilnTrainer *train
     return fits && !opts->prune_on_train_epoch_end ? prune(self, trainer, err) : KILN_OK;
 }
 
-/* The mask, and the copy of it that a checkpoint takes. */
+/* The mask, the copy of it that a checkpoint takes, and the values of a parameter: present and
+ * initial ones. */
 static int64_t memory(const KilnInstance *self, KilnTrainer *trainer)
 {
+    const KilnParams *params = kiln_trainer_params(trainer);
+
     (void)self;
-    return 2 * kiln_params_size(kiln_trainer_params(trainer));
+    return 2 * kiln_params_size(params) + 2 * kiln_params_largest(params) * (int64_t)sizeof(float);
 }
 
 /* ---- State -------------------------------------------------------------------------- */

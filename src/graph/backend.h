@@ -5,8 +5,8 @@
  * KilnBackend: backend/cpu/cpu.c, and backend/ref/ref.c as the reference. A GPU would be one more
  * such folder: its kernels are KilnKernel entries, one for each operation (graph/op.h), and its
  * layouts are numbers of its own. Planning (graph/plan/plan.c) asks for kernels and inserts layout
- * conversions; graph/plan/execute.c calls them. Data pointers are host memory today: a GPU also
- * needs device memory for the plan's block (graph/plan/plan_memory.c) and copies of leaves. */
+ * conversions; graph/plan/execute.c calls them. Memory is the backend's too (KilnMemoryOps): the
+ * addresses that kernels get mean nothing to anybody else. */
 #ifndef KILN_GRAPH_BACKEND_H
 #define KILN_GRAPH_BACKEND_H
 
@@ -26,7 +26,8 @@ typedef struct KilnArg {
     bool has_dest; /* outputs: has a destination, which only the step writes */
     bool absent;   /* optional input not given */
     size_t bytes;  /* size of the value in its layout */
-    void *data;    /* set before each run; aligned to 64 bytes unless it is a leaf */
+    void *data;    /* address in the backend's memory, set before each run; aligned to 64 bytes
+                    * unless it is a leaf */
 } KilnArg;
 
 /* A planned node: what a kernel prepares once and runs every step. */
@@ -70,8 +71,26 @@ typedef struct KilnKernel {
     bool mixed_floats;
 } KilnKernel;
 
+/* The memory that a backend computes in. An address is a number to everybody else; bytes may be
+ * added to it. Copies and kernels take effect in the order of the calls. */
+typedef struct KilnMemoryOps {
+    /* Zeros, aligned to 64 bytes; NULL: out of memory. */
+    void *(*allocate)(KilnBackend *backend, size_t bytes);
+    void (*free)(KilnBackend *backend, void *address);
+    /* The host's bytes may be reused after upload and are complete after download. */
+    void (*upload)(KilnBackend *backend, void *to, const void *host, size_t bytes);
+    void (*download)(KilnBackend *backend, void *host, const void *from, size_t bytes);
+    void (*copy)(KilnBackend *backend, void *to, const void *from, size_t bytes);
+    void (*clear)(KilnBackend *backend, void *to, size_t bytes); /* writes zeros */
+    /* Waits for all kernels and copies. Fails when one of them did since the last call. */
+    KilnStatus (*synchronize)(KilnBackend *backend, KilnError *err);
+    bool on_host; /* it is the host's own memory: addresses are pointers on both sides, and batches
+                   * and results need no copy */
+} KilnMemoryOps;
+
 typedef struct KilnBackendOps {
     const char *name;
+    const KilnMemoryOps *memory;
     const KilnKernel *(*kernel)(const KilnBackend *backend, const KilnOp *op); /* NULL: none */
     /* Bytes of a value in a layout. */
     size_t (*layout_bytes)(const KilnBackend *backend, KilnLayout layout, KilnDType dtype,

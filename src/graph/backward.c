@@ -64,8 +64,8 @@ static void add_to_dest(KilnGraph *graph, KilnTensor *variable)
 
     if (variable->grad == NULL)
         return;
-    KilnTensor *place = kiln_graph_variable(graph, dtype, variable->shape, variable->grad_dest,
-                                            false, NULL);
+    KilnTensor *place = kiln_graph_variable_at(graph, dtype, variable->shape, variable->grad_dest,
+                                               false, (KilnPlace) { 0 });
     kiln_store(place, kiln_add(place, variable->grad));
 }
 
@@ -75,7 +75,7 @@ static void set_gradient_dest(KilnGraph *graph, KilnTensor *variable)
 {
     KilnTensor *gradient = variable->grad;
 
-    if (variable->grad_dest == NULL)
+    if (kiln_place_address(&variable->grad_dest) == 0)
         return;
     if (graph->accumulates) {
         add_to_dest(graph, variable);
@@ -83,7 +83,7 @@ static void set_gradient_dest(KilnGraph *graph, KilnTensor *variable)
     }
     if (gradient == NULL)
         gradient = kiln_graph_full(graph, variable->shape, 0.0);
-    else if (gradient->dest != NULL)
+    else if (kiln_tensor_has_dest(gradient))
         /* Two variables share a gradient (a + b): the second gets a copy. */
         gradient = variable->grad = kiln_scale(gradient, 1.0);
     if (gradient->poisoned)

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/arena.h"
+#include "graph/buffer.h"
 #include "kiln/ops.h"
 
 #define KILN_MAX_INPUTS 12
@@ -29,11 +30,12 @@ struct KilnTensor {
     bool variable;    /* a leaf that operations may update */
     bool stored_bf16; /* stored as bf16; operations see it as f32 */
     KilnShape shape;
-    int64_t classes;  /* i32 labels are 0 to classes - 1; 0: unknown */
-    void *data;       /* leaf: the caller's bytes; else set after a run that requested it */
-    void *dest;       /* not NULL: write the value here (a gradient into its flat buffer) */
-    void *grad_dest;  /* variables: destination of the gradient, or NULL */
-    KilnTensor *grad; /* set by kiln_graph_backward */
+    int64_t classes;     /* i32 labels are 0 to classes - 1; 0: unknown */
+    const void *data;    /* host bytes: of a leaf there, or of a result that the last run gave */
+    KilnPlace at;        /* leaf: its bytes */
+    KilnPlace dest;      /* a place: write the value there (a gradient into its flat buffer) */
+    KilnPlace grad_dest; /* variables: destination of the gradient */
+    KilnTensor *grad;    /* set by kiln_graph_backward */
 };
 
 struct KilnNode {
@@ -89,8 +91,10 @@ struct KilnGraph {
     size_t n_forward;     /* nodes before the gradients, if `backward` */
     KilnPlan *plans;      /* linked list, most recently used first */
     KilnPlanCache plan_cache;
-    void *block; /* activations and workspace, sized for the largest plan */
-    size_t block_size;
+    KilnBuffer *block;   /* activations and workspace, sized for the largest plan */
+    KilnBuffer *uploads; /* copies of inputs in the host's memory, for a backend that needs them */
+    char *results;       /* copies of results for the host, where it needs them */
+    size_t results_size;
     bool profile;
     KilnPrecision precision;
     const char *const *recompute; /* patterns of layer paths to recompute; borrowed */
@@ -107,6 +111,13 @@ struct KilnGraph {
  * the returned tensor's node. */
 KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
                               int n_inputs, const void *attrs);
+/* Like kiln_graph_variable, over bytes in a buffer or in the host's memory. */
+KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape, KilnPlace at,
+                                   bool wants_grad, KilnPlace grad);
+/* Whether the value is written to a place of its own. */
+bool kiln_tensor_has_dest(const KilnTensor *tensor);
+/* Bytes of a tensor as it is stored, in plain order. */
+size_t kiln_tensor_bytes(const KilnTensor *tensor);
 /* Keeps the first error and returns the poisoned tensor. */
 KilnTensor *kiln_graph_poison(KilnGraph *graph, const char *format, ...) KILN_PRINTF(2, 3);
 

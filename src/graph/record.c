@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/zeros.h"
 #include "graph/backend.h"
 #include "graph/op_check.h"
 #include "graph/ops/custom.h"
@@ -46,7 +45,9 @@ void kiln_graph_free(KilnGraph *graph)
     free(graph->poison);
     free(graph->nodes);
     free(graph->tensors);
-    kiln_zeros_free(graph->block);
+    kiln_buffer_free(graph->block);
+    kiln_buffer_free(graph->uploads);
+    free(graph->results);
     free(graph);
 }
 
@@ -246,7 +247,7 @@ static void key_add_leaf(KilnGraph *graph, const KilnTensor *leaf)
 {
     int64_t words[4 + KILN_MAX_RANK] = { -1, leaf->dtype,
                                          (leaf->variable ? 1 : 0) | (leaf->wants_grad ? 2 : 0) |
-                                             (leaf->grad_dest != NULL ? 4 : 0) |
+                                             (kiln_place_address(&leaf->grad_dest) != 0 ? 4 : 0) |
                                              (leaf->stored_bf16 ? 8 : 0),
                                          leaf->shape.rank };
 
@@ -260,13 +261,21 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
 
     if (leaf->poisoned)
         return leaf;
-    leaf->data = (void *)data; /* never written: only variables are updated */
+    leaf->data = data;
+    leaf->at.host = (void *)data; /* never written: only variables are updated */
     key_add_leaf(graph, leaf);
     return leaf;
 }
 
 KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,
                                 bool wants_grad, void *grad)
+{
+    return kiln_graph_variable_at(graph, dtype, shape, (KilnPlace) { .host = data }, wants_grad,
+                                  (KilnPlace) { .host = grad });
+}
+
+KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape, KilnPlace at,
+                                   bool wants_grad, KilnPlace grad)
 {
     const bool bf16 = dtype == KILN_BF16 && graph->float_type == KILN_F32;
     KilnTensor *leaf = leaf_new(graph, "variable", bf16 ? KILN_F32 : dtype, &shape);
@@ -276,11 +285,13 @@ KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape sha
     if (wants_grad && leaf->dtype != graph->float_type)
         return kiln_graph_poison(graph, "variable: only %s supports gradients here, got %s",
                                  kiln_dtype_name(graph->float_type), kiln_dtype_name(dtype));
-    leaf->data = data;
+    leaf->data = at.host;
+    leaf->at = at;
     leaf->variable = true;
     leaf->stored_bf16 = bf16;
     leaf->wants_grad = wants_grad;
-    leaf->grad_dest = wants_grad ? grad : NULL;
+    if (wants_grad)
+        leaf->grad_dest = grad;
     key_add_leaf(graph, leaf);
     return leaf;
 }

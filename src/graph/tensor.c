@@ -36,6 +36,18 @@ const void *kiln_tensor_data(const KilnTensor *tensor)
     return tensor->data;
 }
 
+bool kiln_tensor_has_dest(const KilnTensor *tensor)
+{
+    return kiln_place_address(&tensor->dest) != 0;
+}
+
+size_t kiln_tensor_bytes(const KilnTensor *tensor)
+{
+    const KilnDType dtype = tensor->stored_bf16 ? KILN_BF16 : tensor->dtype;
+
+    return (size_t)kiln_shape_count(&tensor->shape) * kiln_dtype_size(dtype);
+}
+
 double kiln_tensor_scalar(const KilnTensor *tensor)
 {
     if (tensor->data == NULL || kiln_shape_count(&tensor->shape) != 1)

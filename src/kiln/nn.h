@@ -58,9 +58,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_param_new(const KilnScope *scope, const 
  * before the store is sealed. */
 KILN_API void kiln_param_set_init(KilnParam *param, KilnInit init);
 /* Declare saved state that is not trained (f32 or i64), filled with `value`. */
-KILN_API KILN_NODISCARD KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name,
-                                                   KilnDType dtype, KilnShape shape, double value,
-                                                   KilnParam **ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_register_buffer(const KilnScope *scope, const char *name,
+                                                        KilnDType dtype, KilnShape shape,
+                                                        double value, KilnParam **ret,
+                                                        KilnError *err);
 /* The parameter or buffer as a leaf of the graph's current step (made once a step). */
 KILN_API KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph);
 KILN_API const char *kiln_param_name(const KilnParam *param); /* full name */
@@ -69,8 +70,13 @@ KILN_API const KilnShape *kiln_param_shape(const KilnParam *param);
  * of bf16 counts as f32 (kiln_graph_variable). */
 KILN_API KilnDType kiln_param_dtype(const KilnParam *param);
 KILN_API bool kiln_param_trained(const KilnParam *param); /* false: a buffer */
-/* The bytes, in plain order; NULL before the store is sealed. */
-KILN_API void *kiln_param_data(KilnParam *param);
+/* Copy the values of a parameter or buffer to `ret`, or new ones from `data`, in plain order.
+ * `dtype` is the type of that copy: kiln_param_dtype, or KILN_F32 for any floats, which are rounded
+ * where the store keeps bf16. After kiln_params_seal, and outside of steps. */
+KILN_API void kiln_param_read(const KilnParam *param, KilnDType dtype, void *ret);
+KILN_API void kiln_param_write(KilnParam *param, KilnDType dtype, const void *data);
+/* The same for the gradient of a trained parameter, which the last step with one has written. */
+KILN_API void kiln_param_read_gradient(const KilnParam *param, KilnDType dtype, void *ret);
 
 /* An empty store; owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret, KilnError *err);
@@ -81,8 +87,10 @@ KILN_API KilnScope kiln_params_root(KilnParams *params);
  * values are those of f32, rounded. */
 KILN_API void kiln_params_set_dtype(KilnParams *params, KilnDType dtype);
 KILN_API KilnDType kiln_params_dtype(const KilnParams *params);
-/* Allocate the flat buffers and draw the initial values. No declaration after this. */
-KILN_API KILN_NODISCARD KilnStatus kiln_params_seal(KilnParams *params, KilnError *err);
+/* Allocate the flat buffers in the memory of `backend`, which must outlive the store, and draw the
+ * initial values. No declaration after this. */
+KILN_API KILN_NODISCARD KilnStatus kiln_params_seal(KilnParams *params, KilnBackend *backend,
+                                                    KilnError *err);
 /* Parameters and buffers together, in order of declaration. */
 KILN_API size_t kiln_params_count(const KilnParams *params);
 KILN_API KilnParam *kiln_params_at(const KilnParams *params, size_t i);
@@ -90,10 +98,12 @@ KILN_API KilnParam *kiln_params_at(const KilnParams *params, size_t i);
 KILN_API KilnParam *kiln_params_find(const KilnParams *params, const char *name);
 /* Trained values in all: elements of the flat buffer. */
 KILN_API int64_t kiln_params_size(const KilnParams *params);
-/* The flat buffers, f32 [kiln_params_size]; NULL where the store keeps bf16, whose
- * bytes are kiln_param_data's. */
-KILN_API float *kiln_params_values(KilnParams *params);
-KILN_API float *kiln_params_gradients(KilnParams *params);
+/* Elements of the largest parameter or buffer: enough room to read any. */
+KILN_API int64_t kiln_params_largest(const KilnParams *params);
+/* All trained values as one variable leaf [kiln_params_size] of the current step, without a
+ * gradient of its own. Operations recorded before it read and write the same bytes through the
+ * parameters' own leaves; execution follows the recorded order. */
+KILN_API KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph);
 /* Offset of a trained parameter in the flat buffers, in elements. */
 KILN_API int64_t kiln_param_offset(const KilnParam *param);
 
@@ -236,7 +246,6 @@ KILN_API KilnTensor *kiln_nn_group_norm(const KilnGroupNorm *layer, KilnTensor *
 typedef struct KilnEmbedding {
     KilnParam *weight;
     int64_t padding_idx;
-    int32_t *sparse_rows; /* rows of the gradient that may not be zero; belongs to the store */
     char path[128];
 } KilnEmbedding;
 

@@ -18,14 +18,14 @@ KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *layer, const KilnScope *sc
     if (status == KILN_OK)
         status = kiln_param_new(&own, "bias", shape, zero, &layer->bias, err);
     if (status == KILN_OK)
-        status = kiln_buffer_new(&own, "running_mean", KILN_F32, shape, 0.0, &layer->running_mean,
-                                 err);
+        status = kiln_register_buffer(&own, "running_mean", KILN_F32, shape, 0.0,
+                                      &layer->running_mean, err);
     if (status == KILN_OK)
-        status = kiln_buffer_new(&own, "running_var", KILN_F32, shape, 1.0, &layer->running_var,
-                                 err);
+        status = kiln_register_buffer(&own, "running_var", KILN_F32, shape, 1.0,
+                                      &layer->running_var, err);
     if (status == KILN_OK)
-        status = kiln_buffer_new(&own, "num_batches_tracked", KILN_I64, KILN_SCALAR, 0.0,
-                                 &layer->num_batches_tracked, err);
+        status = kiln_register_buffer(&own, "num_batches_tracked", KILN_I64, KILN_SCALAR, 0.0,
+                                      &layer->num_batches_tracked, err);
     return status;
 }
 

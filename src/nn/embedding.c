@@ -24,19 +24,17 @@ KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer, const KilnScope *scope, 
         layer->weight->zero_first = padding_idx * width;
         layer->weight->zero_count = width;
     }
-    /* Lives as long as the gradient it describes. */
-    layer->sparse_rows = kiln_arena_alloc(&scope->params->arena,
-                                          (size_t)(1 + rows) * sizeof(int32_t));
-    return layer->sparse_rows != NULL ? KILN_OK
-                                      : kiln_error_nomem(err, (size_t)rows * sizeof(int32_t));
+    kiln_param_add_sparse_rows(layer->weight, rows);
+    return KILN_OK;
 }
 
 static KilnTensor *sparse_rows_of(const KilnEmbedding *layer, KilnGraph *graph)
 {
     const int64_t rows = kiln_param_shape(layer->weight)->dim[0];
 
-    return kiln_graph_variable(graph, KILN_I32, KILN_SHAPE(1 + rows), layer->sparse_rows, false,
-                               NULL);
+    return kiln_graph_variable_at(graph, KILN_I32, KILN_SHAPE(1 + rows),
+                                  kiln_param_sparse_rows_place(layer->weight), false,
+                                  (KilnPlace) { 0 });
 }
 
 KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/system/zeros.h"
 #include "graph/graph.h"
+#include "graph/ops/embedding.h"
 #include "tensor/bf16.h"
 
 enum { ALIGNMENT = 64, LONGEST_NAME = 255 };
@@ -59,7 +59,7 @@ static KilnStatus check_declaration(const KilnParams *params, const char *full, 
 {
     char text[KILN_SHAPE_TEXT];
 
-    if (params->sealed)
+    if (params->allocated)
         return kiln_error_set(err, KILN_E_INTERNAL,
                               "parameter %s is declared after the store was sealed; declare "
                               "parameters in setup only",
@@ -108,6 +108,7 @@ static KilnStatus declare(const KilnScope *scope, const char *name, KilnParam pa
         return kiln_error_nomem(err, sizeof(*made));
     *made = param;
     made->store = params;
+    made->sparse_rows = -1;
     made->name = copy;
     made->hash = XXH3_64bits(full, strlen(full));
     made->count = kiln_shape_count(&param.shape);
@@ -147,8 +148,8 @@ KilnStatus kiln_param_new(const KilnScope *scope, const char *name, KilnShape sh
     return KILN_OK;
 }
 
-KilnStatus kiln_buffer_new(const KilnScope *scope, const char *name, KilnDType dtype,
-                           KilnShape shape, double value, KilnParam **ret, KilnError *err)
+KilnStatus kiln_register_buffer(const KilnScope *scope, const char *name, KilnDType dtype,
+                                KilnShape shape, double value, KilnParam **ret, KilnError *err)
 {
     KilnParams *params = scope->params;
     KilnParam param = {
@@ -200,10 +201,11 @@ void kiln_params_free(KilnParams *params)
 {
     if (params == NULL)
         return;
-    kiln_zeros_free(params->values);
-    kiln_zeros_free(params->gradients);
-    kiln_zeros_free(params->statistics);
-    kiln_zeros_free(params->counters);
+    kiln_buffer_free(params->values);
+    kiln_buffer_free(params->gradients);
+    kiln_buffer_free(params->statistics);
+    kiln_buffer_free(params->counters);
+    kiln_buffer_free(params->sparse_rows);
     free(params->items);
     kiln_arena_release(&params->arena);
     free(params);
@@ -219,64 +221,65 @@ KilnDType kiln_params_dtype(const KilnParams *params)
     return params->dtype;
 }
 
-static void *element_at(const KilnParams *params, void *floats, int64_t i)
+void kiln_param_add_sparse_rows(KilnParam *param, int64_t rows)
 {
-    return (char *)floats + (size_t)i * kiln_dtype_size(params->dtype);
+    KilnParams *params = param->store;
+    const int64_t align = ALIGNMENT / (int64_t)sizeof(int32_t);
+
+    param->sparse_rows = params->n_sparse_rows;
+    params->n_sparse_rows += (1 + rows + align - 1) / align * align;
 }
 
-KilnStatus kiln_params_allocate(KilnParams *params, KilnError *err)
+KilnStatus kiln_params_allocate(KilnParams *params, KilnBackend *backend, KilnError *err)
 {
-    const size_t size = kiln_dtype_size(params->dtype), bytes = (size_t)params->size * size;
+    const size_t size = kiln_dtype_size(params->dtype);
+    const struct {
+        KilnBuffer **buffer;
+        size_t bytes;
+    } buffers[] = {
+        { &params->values, (size_t)params->size * size },
+        { &params->gradients, (size_t)params->size * size },
+        { &params->statistics, (size_t)params->n_statistics * size },
+        { &params->counters, (size_t)params->n_counters * sizeof(int64_t) },
+        { &params->sparse_rows, (size_t)params->n_sparse_rows * sizeof(int32_t) },
+    };
+    KilnStatus status = KILN_OK;
 
-    if (params->sealed)
+    if (params->allocated)
         return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is already sealed");
     if (params->dtype != KILN_F32 && params->dtype != KILN_BF16)
         return kiln_error_set(err, KILN_E_TYPE,
                               "parameters can be stored as f32 or bf16, not as %s",
                               kiln_dtype_name(params->dtype));
-    params->values = kiln_zeros(bytes);
-    params->gradients = kiln_zeros(bytes);
-    params->statistics = kiln_zeros((size_t)params->n_statistics * size);
-    params->counters = kiln_zeros((size_t)params->n_counters * sizeof(int64_t));
-    if (params->values == NULL || params->gradients == NULL || params->statistics == NULL ||
-        params->counters == NULL)
-        return kiln_error_nomem(err, 2 * bytes); /* the store frees what exists */
-    for (size_t i = 0; i < params->count; i++) {
-        KilnParam *param = params->items[i];
+    for (size_t i = 0; i < KILN_COUNT(buffers) && status >= 0; i++)
+        status = kiln_buffer_new(backend, buffers[i].bytes, buffers[i].buffer, err);
+    params->allocated = status >= 0; /* the store frees what exists */
+    return status;
+}
 
-        if (param->trained) {
-            param->data = element_at(params, params->values, param->offset);
-            param->gradient = element_at(params, params->gradients, param->offset);
-        } else if (param->dtype == KILN_F32) {
-            param->data = element_at(params, params->statistics, param->offset);
-        } else {
-            param->data = params->counters + param->offset;
-        }
-    }
-    params->sealed = true;
+/* Draws values in f32 for any store type; writing rounds them. */
+static KilnStatus draw_floats(KilnParam *param, uint64_t seed, KilnError *err)
+{
+    const size_t bytes = (size_t)param->count * sizeof(float);
+    float *values = malloc(bytes);
+
+    if (values == NULL)
+        return kiln_error_nomem(err, bytes);
+    kiln_param_draw(param, seed, values);
+    kiln_param_write(param, KILN_F32, values);
+    free(values);
     return KILN_OK;
 }
 
-/* Draws values in f32 for any store type, then rounds. */
 static KilnStatus draw(KilnParam *param, uint64_t seed, KilnError *err)
 {
-    const size_t bytes = (size_t)param->count * sizeof(float);
+    const int64_t value = (int64_t)param->init.a;
+    KilnPlace place = kiln_param_place(param);
 
-    if (param->dtype == KILN_I64) {
-        for (int64_t i = 0; i < param->count; i++)
-            ((int64_t *)param->data)[i] = (int64_t)param->init.a;
-        return KILN_OK;
-    }
-    if (param->store->dtype == KILN_F32) {
-        kiln_param_draw(param, seed, param->data);
-        return KILN_OK;
-    }
-    float *f32 = malloc(bytes);
-    if (f32 == NULL)
-        return kiln_error_nomem(err, bytes);
-    kiln_param_draw(param, seed, f32);
-    kiln_bf16_from_f32(param->data, f32, param->count);
-    free(f32);
+    if (param->dtype != KILN_I64)
+        return draw_floats(param, seed, err);
+    for (int64_t i = 0; i < param->count; i++, place.offset += sizeof(value))
+        kiln_buffer_upload(place.buffer, place.offset, &value, sizeof(value));
     return KILN_OK;
 }
 
@@ -289,9 +292,9 @@ KilnStatus kiln_params_draw(KilnParams *params, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_params_seal(KilnParams *params, KilnError *err)
+KilnStatus kiln_params_seal(KilnParams *params, KilnBackend *backend, KilnError *err)
 {
-    KilnStatus status = kiln_params_allocate(params, err);
+    KilnStatus status = kiln_params_allocate(params, backend, err);
 
     return status >= 0 ? kiln_params_draw(params, err) : status;
 }
@@ -321,29 +324,58 @@ int64_t kiln_params_size(const KilnParams *params)
     return params->size;
 }
 
-float *kiln_params_values(KilnParams *params)
+int64_t kiln_params_largest(const KilnParams *params)
 {
-    return params->dtype == KILN_F32 ? params->values : NULL;
-}
+    int64_t most = 0;
 
-float *kiln_params_gradients(KilnParams *params)
-{
-    return params->dtype == KILN_F32 ? params->gradients : NULL;
+    for (size_t i = 0; i < params->count; i++)
+        most = params->items[i]->count > most ? params->items[i]->count : most;
+    return most;
 }
 
 /* ---- One parameter ---------------------------------------------------------------- */
 
+/* Where parameter data is, in bytes from element `at` of a flat buffer. */
+static KilnPlace place_in(KilnBuffer *buffer, int64_t at, KilnDType dtype)
+{
+    return (KilnPlace) { .buffer = buffer,
+                         .offset = buffer != NULL ? (size_t)at * kiln_dtype_size(dtype) : 0 };
+}
+
+KilnPlace kiln_param_place(const KilnParam *param)
+{
+    const KilnParams *params = param->store;
+
+    return place_in(param->trained             ? params->values
+                    : param->dtype == KILN_F32 ? params->statistics
+                                               : params->counters,
+                    param->offset, kiln_param_dtype(param));
+}
+
+KilnPlace kiln_param_gradient_place(const KilnParam *param)
+{
+    return place_in(param->trained ? param->store->gradients : NULL, param->offset,
+                    param->store->dtype);
+}
+
+KilnPlace kiln_param_sparse_rows_place(const KilnParam *param)
+{
+    return place_in(param->sparse_rows >= 0 ? param->store->sparse_rows : NULL, param->sparse_rows,
+                    KILN_I32);
+}
+
 /* The leaf made earlier in this step, or NULL. Steps reuse memory, so an address proves nothing:
  * checks what the graph now has at the noted index. */
-static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph)
+static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph, KilnPlace at,
+                                KilnPlace gradient)
 {
     if (param->leaf == NULL || param->leaf_id < 0 || (size_t)param->leaf_id >= graph->n_tensors)
         return NULL;
     KilnTensor *leaf = graph->tensors[param->leaf_id];
-    const bool wants = param->trained && !param->frozen;
     bool same = leaf == param->leaf && leaf->node == NULL && leaf->variable &&
-                leaf->data == param->data && leaf->grad_dest == (wants ? param->gradient : NULL) &&
-                leaf->dtype == param->dtype && leaf->wants_grad == wants &&
+                kiln_place_equal(&leaf->at, &at) && kiln_place_equal(&leaf->grad_dest, &gradient) &&
+                leaf->dtype == param->dtype &&
+                leaf->wants_grad == (param->trained && !param->frozen) &&
                 kiln_shape_equal(&leaf->shape, &param->shape);
 
     return same ? leaf : NULL;
@@ -351,14 +383,18 @@ static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph)
 
 KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph)
 {
-    if (!param->store->sealed)
+    const bool wants = param->trained && !param->frozen;
+    const KilnPlace at = kiln_param_place(param);
+    const KilnPlace gradient = wants ? kiln_param_gradient_place(param) : (KilnPlace) { 0 };
+
+    if (!param->store->allocated)
         return kiln_graph_poison(graph, "parameter %s is used before its store is sealed",
                                  param->name);
-    KilnTensor *leaf = leaf_of_step(param, graph);
+    KilnTensor *leaf = leaf_of_step(param, graph, at, gradient);
     if (leaf != NULL)
         return leaf;
-    leaf = kiln_graph_variable(graph, kiln_param_dtype(param), param->shape, param->data,
-                               param->trained && !param->frozen, param->gradient);
+    leaf = kiln_graph_variable_at(graph, kiln_param_dtype(param), param->shape, at, wants,
+                                  gradient);
     param->leaf = kiln_tensor_poisoned(leaf) ? NULL : leaf;
     param->leaf_id = leaf->id;
     return leaf;
@@ -384,32 +420,96 @@ bool kiln_param_trained(const KilnParam *param)
     return param->trained;
 }
 
-void *kiln_param_data(KilnParam *param)
-{
-    return param->data;
-}
-
 int64_t kiln_param_offset(const KilnParam *param)
 {
     return param->trained ? param->offset : -1;
 }
 
+/* ---- Values -------------------------------------------------------------------------- */
+
+enum { PART = 4096 }; /* elements that are converted at a time */
+
+static void read_place(KilnPlace from, KilnDType stored, KilnDType dtype, int64_t n, void *ret)
+{
+    uint16_t part[PART];
+
+    if (stored == dtype) {
+        kiln_buffer_download(from.buffer, from.offset, ret, (size_t)n * kiln_dtype_size(dtype));
+        return;
+    }
+    for (int64_t at = 0; at < n; at += PART) {
+        const int64_t count = n - at < PART ? n - at : PART;
+
+        kiln_buffer_download(from.buffer, from.offset + (size_t)at * sizeof(*part), part,
+                             (size_t)count * sizeof(*part));
+        kiln_bf16_to_f32((float *)ret + at, part, count);
+    }
+}
+
+static void write_place(KilnPlace to, KilnDType stored, KilnDType dtype, int64_t n,
+                        const void *data)
+{
+    uint16_t part[PART];
+
+    if (stored == dtype) {
+        kiln_buffer_upload(to.buffer, to.offset, data, (size_t)n * kiln_dtype_size(dtype));
+        return;
+    }
+    for (int64_t at = 0; at < n; at += PART) {
+        const int64_t count = n - at < PART ? n - at : PART;
+
+        kiln_bf16_from_f32(part, (const float *)data + at, count);
+        kiln_buffer_upload(to.buffer, to.offset + (size_t)at * sizeof(*part), part,
+                           (size_t)count * sizeof(*part));
+    }
+}
+
+void kiln_param_read(const KilnParam *param, KilnDType dtype, void *ret)
+{
+    read_place(kiln_param_place(param), kiln_param_dtype(param), dtype, param->count, ret);
+}
+
+void kiln_param_write(KilnParam *param, KilnDType dtype, const void *data)
+{
+    write_place(kiln_param_place(param), kiln_param_dtype(param), dtype, param->count, data);
+}
+
+void kiln_param_read_gradient(const KilnParam *param, KilnDType dtype, void *ret)
+{
+    read_place(kiln_param_gradient_place(param), kiln_param_dtype(param), dtype, param->count, ret);
+}
+
+void kiln_param_gradient_written(KilnParam *param)
+{
+    const int32_t all = KILN_SPARSE_ROWS_ALL;
+    const KilnPlace rows = kiln_param_sparse_rows_place(param);
+
+    if (rows.buffer != NULL)
+        kiln_buffer_upload(rows.buffer, rows.offset, &all, sizeof(all));
+}
+
+/* ---- Flat leaves ----------------------------------------------------------------------- */
+
+static KilnTensor *flat_leaf(const KilnParams *params, KilnGraph *graph, KilnBuffer *buffer,
+                             int64_t n)
+{
+    return kiln_graph_variable_at(graph, params->dtype, KILN_SHAPE(n),
+                                  (KilnPlace) { .buffer = buffer }, false, (KilnPlace) { 0 });
+}
+
 KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph)
 {
-    return kiln_graph_variable(graph, params->dtype, KILN_SHAPE(params->size), params->values,
-                               false, NULL);
+    return flat_leaf(params, graph, params->values, params->size);
 }
 
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph)
 {
-    return kiln_graph_variable(graph, params->dtype, KILN_SHAPE(params->size), params->gradients,
-                               false, NULL);
+    return flat_leaf(params, graph, params->gradients, params->size);
 }
 
 KilnTensor *kiln_params_flat_statistics(KilnParams *params, KilnGraph *graph)
 {
-    if (params->n_statistics == 0)
-        return NULL;
-    return kiln_graph_variable(graph, params->dtype, KILN_SHAPE(params->n_statistics),
-                               params->statistics, false, NULL);
+    return params->n_statistics > 0
+               ? flat_leaf(params, graph, params->statistics, params->n_statistics)
+               : NULL;
 }

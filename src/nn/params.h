@@ -4,10 +4,11 @@
 #define KILN_NN_PARAMS_H
 
 #include "base/arena.h"
+#include "graph/buffer.h"
 #include "kiln/nn.h"
 
 struct KilnParam {
-    const KilnParams *store;
+    KilnParams *store;
     const char *name; /* full name, in the store's arena */
     uint64_t hash;    /* of the name */
     size_t index;     /* in order of declaration */
@@ -18,10 +19,9 @@ struct KilnParam {
     bool frozen; /* no gradient or update now; statistics: used unchanged */
     KilnInit init;
     int64_t zero_first, zero_count; /* elements that start as 0, whatever init says */
-    int64_t offset;   /* index in the flat buffers if trained, else in statistics or counters */
-    void *data;       /* NULL before the store is sealed */
-    void *gradient;   /* trained only */
-    KilnTensor *leaf; /* of the step that last used it; see kiln_param_tensor */
+    int64_t offset;      /* index in the flat buffers if trained, else in statistics or counters */
+    int64_t sparse_rows; /* index in the store's sparse rows; -1: it has none */
+    KilnTensor *leaf;    /* of the step that last used it; see kiln_param_tensor */
     int leaf_id;
 };
 
@@ -32,31 +32,42 @@ struct KilnParams {
     size_t count, capacity;
     int64_t size;                     /* trained elements */
     int64_t n_statistics, n_counters; /* elements of float and i64 buffers, gaps included */
+    int64_t n_sparse_rows;            /* words of all lists of sparse rows */
     KilnDType dtype;                  /* of all floats: f32 or bf16 */
-    void *values, *gradients;         /* [size] */
-    void *statistics;                 /* float buffers */
-    int64_t *counters;                /* i64 buffers */
-    bool sealed;
+    KilnBuffer *values, *gradients;   /* [size] */
+    KilnBuffer *statistics;           /* float buffers */
+    KilnBuffer *counters;             /* i64 buffers */
+    KilnBuffer *sparse_rows;          /* i32, as graph/sparse_rows.h says; zero until a step runs */
+    bool allocated;
     bool scope_too_long; /* a scope's path was too long; the next declaration reports it */
 };
 
 /* Weight of a batch's statistics in the running ones, as in PyTorch. */
 #define KILN_BATCH_NORM_MOMENTUM 0.1
 
+/* Where the parameter or buffer is, where its gradient is (trained only), and its list of sparse
+ * rows; nowhere before the store is allocated. */
+KilnPlace kiln_param_place(const KilnParam *param);
+KilnPlace kiln_param_gradient_place(const KilnParam *param);
+KilnPlace kiln_param_sparse_rows_place(const KilnParam *param);
+/* Reserves a list of sparse rows for a parameter [rows, ...], before the store is allocated. */
+void kiln_param_add_sparse_rows(KilnParam *param, int64_t rows);
+/* To be called when something else than a step wrote the gradient: no row of it is known to be 0.
+ */
+void kiln_param_gradient_written(KilnParam *param);
+
 /* Fills `data` with the initial value of a parameter or float buffer. */
 void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data);
 
 /* The two halves of kiln_params_seal: the flat buffers, zero and not yet backed by memory, so that
  * a step can be recorded and planned; then the initial values. */
-KILN_NODISCARD KilnStatus kiln_params_allocate(KilnParams *params, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_params_allocate(KilnParams *params, KilnBackend *backend,
+                                               KilnError *err);
 KILN_NODISCARD KilnStatus kiln_params_draw(KilnParams *params, KilnError *err);
 /* Resets a parameter to its initial value. */
 KILN_NODISCARD KilnStatus kiln_param_redraw(KilnParam *param, KilnError *err);
 
-/* All trained values, and all gradients, each as one variable leaf [size] without its own gradient:
- * inputs of clipping and of an optimizer's update. Operations recorded before them read and write
- * the same bytes under the parameters' own leaves; execution follows the recorded order. */
-KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph);
+/* All gradients as one variable leaf [size], as kiln_params_flat_values. */
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph);
 /* All float buffers as one variable leaf; NULL if there are none. Each starts at a multiple of 64
  * bytes; the gaps are zero. */

@@ -106,9 +106,9 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_trainer_check_parameters(trainer, err);
     if (status >= 0)
-        status = kiln_params_allocate(trainer->params, err);
-    if (status >= 0)
         status = kiln_backend_cpu_new(trainer->threads, &trainer->backend, err);
+    if (status >= 0)
+        status = kiln_params_allocate(trainer->params, trainer->backend, err);
     if (status >= 0)
         kiln_backend_set_convolution(trainer->backend,
                                      (KilnConvolution)trainer->options.trainer->convolution);
@@ -226,17 +226,17 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_instances_free(trainer->callbacks, trainer->n_callbacks);
     kiln_loggers_release(&trainer->loggers);
     kiln_graph_free(trainer->graph);
-    kiln_backend_free(trainer->backend);
     kiln_params_free(trainer->params);
     kiln_optimizers_release(trainer);
     kiln_averaged_free(trainer->averaged);
+    kiln_batch_stats_release(&trainer->batch_stats);
+    kiln_backend_free(trainer->backend);
     for (size_t i = 0; i < trainer->n_layers; i++)
         free((char *)trainer->layers[i].path);
     free(trainer->layers);
     kiln_instance_free(trainer->module);
     kiln_instance_free(trainer->datamodule);
     kiln_metrics_free(trainer->metrics);
-    kiln_batch_stats_release(&trainer->batch_stats);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
     free(trainer->predict.unread);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "nn/params.h"
+
 void net_adam_update(NetAdam *adam, KilnParams *params, KilnGraph *graph)
 {
     const KilnAdam options = {
@@ -18,9 +20,8 @@ void net_adam_update(NetAdam *adam, KilnParams *params, KilnGraph *graph)
 
     const KilnShape flat = KILN_SHAPE(adam->end);
     const KilnFlat update = {
-        .param = kiln_graph_variable(graph, KILN_F32, flat, kiln_params_values(params), false,
-                                     NULL),
-        .grad = kiln_graph_input(graph, KILN_F32, flat, kiln_params_gradients(params)),
+        .param = kiln_params_flat_values(params, graph),
+        .grad = kiln_params_flat_gradients(params, graph),
         .slots = { kiln_graph_variable(graph, KILN_F32, flat, adam->average, false, NULL),
                    kiln_graph_variable(graph, KILN_F32, flat, adam->square, false, NULL) },
         .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(3), adam->hyper),

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "backend/host_memory.h"
 #include "graph/graph.h"
 
 static int64_t mock_count(const KilnArg *arg)
@@ -230,6 +231,7 @@ static size_t mock_layout_bytes(const KilnBackend *backend, KilnLayout layout, K
 static const KilnKernel mock_reorder_kernel = { .run = mock_reorder };
 
 const KilnBackendOps mock_ops = { .name = "mock",
+                                  .memory = &kiln_host_memory,
                                   .kernel = mock_kernel,
                                   .layout_bytes = mock_layout_bytes,
                                   .reorder = &mock_reorder_kernel };

@@ -8,6 +8,7 @@
 #include "base/parse.h"
 #include "base/system/file.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/param_memory.h"
 
 void record_open(Record *record, const char *name)
 {
@@ -103,7 +104,7 @@ void params_fill(KilnParams *params)
         int64_t n = kiln_shape_count(shape);
         const char *name = kiln_param_name(param);
         double scale = 0.25, offset = 0.0;
-        float *data = kiln_param_data(param);
+        float *data = param_data(param);
 
         if (kiln_param_dtype(param) == KILN_I64)
             continue;

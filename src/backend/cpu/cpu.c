@@ -8,6 +8,7 @@
 
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/onednn/primitives.h"
+#include "backend/host_memory.h"
 #include "base/system/zeros.h"
 
 KilnCpuBackend *kiln_cpu(const KilnCall *call)
@@ -179,6 +180,7 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
 {
     static const KilnBackendOps ops = {
         .name = "cpu",
+        .memory = &kiln_host_memory,
         .kernel = cpu_kernel,
         .layout_bytes = cpu_layout_bytes,
         .reorder = &kiln_cpu_reorder,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/host_memory.h"
 #include "tensor/bf16.h"
 
 int64_t kiln_ref_count(const KilnArg *arg)
@@ -111,6 +112,7 @@ static KilnStatus ref_new(KilnDType float_type, KilnBackend **ret, KilnError *er
     static const KilnKernel reorder = { .run = reorder_run };
     static const KilnBackendOps ops = {
         .name = "reference",
+        .memory = &kiln_host_memory,
         .kernel = ref_kernel,
         .layout_bytes = ref_layout_bytes,
         .reorder = &reorder,

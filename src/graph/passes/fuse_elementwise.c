@@ -224,8 +224,8 @@ static bool dest_is_read(const KilnRewrite *rewrite, const KilnTensor *tensor, i
 {
     KilnTensor bytes = *tensor;
 
-    bytes.data = tensor->dest;
-    for (int i = from + 1; i < to && tensor->dest != NULL; i++) {
+    bytes.at = tensor->dest;
+    for (int i = from + 1; i < to && kiln_tensor_has_dest(tensor); i++) {
         const KilnNode *node = rewrite->nodes[i];
 
         for (int k = 0; k < node->n_inputs; k++)

@@ -67,7 +67,7 @@ static bool gives(const Chain *chain, KilnDType type)
  * before the nodes in between have run. */
 static bool can_move(const Chain *chain, const KilnNode *node)
 {
-    if (node->outputs[0]->dest == NULL)
+    if (!kiln_tensor_has_dest(node->outputs[0]))
         return true;
     for (int i = chain->producer->index + 1; i < node->index; i++)
         if (chain->rewrite->nodes[i] != NULL && chain->rewrite->nodes[i]->op->updates != 0)

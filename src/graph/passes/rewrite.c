@@ -120,12 +120,12 @@ void kiln_rewrite_index(KilnRewrite *rewrite)
 
 bool kiln_rewrite_visible(const KilnRewrite *rewrite, const KilnTensor *tensor)
 {
-    return rewrite->kept[tensor->id] || tensor->dest != NULL;
+    return rewrite->kept[tensor->id] || kiln_tensor_has_dest(tensor);
 }
 
 bool kiln_overlaps(const KilnTensor *updated, const KilnTensor *variable)
 {
-    uintptr_t a = (uintptr_t)updated->data, b = (uintptr_t)variable->data;
+    uintptr_t a = kiln_place_address(&updated->at), b = kiln_place_address(&variable->at);
     size_t a_bytes = (size_t)kiln_shape_count(&updated->shape) * kiln_dtype_size(updated->dtype);
     size_t b_bytes = (size_t)kiln_shape_count(&variable->shape) * kiln_dtype_size(variable->dtype);
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/text.h"
 #include "tensor/bf16.h"
@@ -17,15 +18,37 @@ typedef struct Range {
     double value;     /* that one */
 } Range;
 
-static double element(const KilnArg *arg, int64_t i)
+static bool is_float(KilnDType dtype)
 {
-    switch (arg->dtype) {
+    return dtype == KILN_F32 || dtype == KILN_F64 || dtype == KILN_BF16;
+}
+
+/* The bytes of an argument on the host: in place, or a copy. NULL when out of memory. */
+static const void *read_bytes(const KilnCall *call, const KilnArg *arg)
+{
+    if (kiln_backend_on_host(call->backend))
+        return arg->data;
+    void *copy = malloc(arg->bytes);
+    if (copy != NULL)
+        call->backend->ops->memory->download(call->backend, copy, arg->data, arg->bytes);
+    return copy;
+}
+
+static void free_bytes(const KilnArg *arg, const void *bytes)
+{
+    if (bytes != arg->data)
+        free((void *)bytes);
+}
+
+static double element(const void *data, KilnDType dtype, int64_t i)
+{
+    switch (dtype) {
     case KILN_F32:
-        return (double)((const float *)arg->data)[i];
+        return (double)((const float *)data)[i];
     case KILN_F64:
-        return ((const double *)arg->data)[i];
+        return ((const double *)data)[i];
     case KILN_BF16:
-        return (double)kiln_bf16_to(((const uint16_t *)arg->data)[i]);
+        return (double)kiln_bf16_to(((const uint16_t *)data)[i]);
     case KILN_I32:
     case KILN_I64:
     case KILN_U8:
@@ -34,14 +57,15 @@ static double element(const KilnArg *arg, int64_t i)
     return 0.0;
 }
 
-static Range range_of(const KilnArg *arg)
+static Range range_of(const KilnCall *call, const KilnArg *arg)
 {
     Range range = { .low = INFINITY, .high = -INFINITY, .bad = -1 };
     int64_t n = (int64_t)(arg->bytes / kiln_dtype_size(arg->dtype));
+    const void *data = is_float(arg->dtype) ? read_bytes(call, arg) : NULL;
 
-    range.floats = arg->dtype == KILN_F32 || arg->dtype == KILN_F64 || arg->dtype == KILN_BF16;
+    range.floats = data != NULL;
     for (int64_t i = 0; i < n && range.floats; i++) {
-        double value = element(arg, i);
+        double value = element(data, arg->dtype, i);
 
         if (isfinite(value)) {
             range.low = fmin(range.low, value);
@@ -51,20 +75,25 @@ static Range range_of(const KilnArg *arg)
             range.value = value;
         }
     }
+    if (data != NULL)
+        free_bytes(arg, data);
     return range;
 }
 
 /* The common case is fast: the sum is finite unless a value is not. */
-static bool all_finite(const KilnArg *arg)
+static bool all_finite(const KilnCall *call, const KilnArg *arg)
 {
     int64_t n = (int64_t)(arg->bytes / kiln_dtype_size(arg->dtype));
     double sum = 0.0;
 
     if (arg->dtype != KILN_F32)
-        return range_of(arg).bad < 0;
-    const float *data = arg->data;
+        return range_of(call, arg).bad < 0;
+    const float *data = read_bytes(call, arg);
+    if (data == NULL)
+        return true;
     for (int64_t i = 0; i < n; i++)
         sum += fabs((double)data[i]);
+    free_bytes(arg, data);
     return isfinite(sum);
 }
 
@@ -83,7 +112,7 @@ static void describe_inputs(KilnText *text, const KilnPlanCall *made)
 
         if (arg->absent || arg->data == NULL)
             continue;
-        Range range = range_of(arg);
+        Range range = range_of(&made->call, arg);
         kiln_text_printf(text, "%sinput %d %s %s", text->length > 0 ? "; " : "", i + 1,
                          kiln_dtype_name(arg->dtype),
                          kiln_shape_text(&arg->shape, shape, sizeof(shape)));
@@ -97,7 +126,7 @@ static void describe_inputs(KilnText *text, const KilnPlanCall *made)
 
 static KilnStatus report(const KilnPlanCall *made, const KilnArg *output, KilnError *err)
 {
-    Range range = range_of(output);
+    Range range = range_of(&made->call, output);
     KilnText inputs = { 0 };
     char shape[KILN_SHAPE_TEXT];
 
@@ -131,11 +160,11 @@ KilnStatus kiln_anomaly_check(const KilnPlanCall *made, KilnError *err)
     if (is_intended(made))
         return KILN_OK;
     for (int i = 0; i < call->n_outputs; i++)
-        if (!all_finite(&call->outputs[i]))
+        if (!all_finite(call, &call->outputs[i]))
             return report(made, &call->outputs[i], err);
     for (int i = 0; i < call->n_inputs && call->op != NULL; i++)
         if ((call->op->updates >> i & 1) != 0 && !call->inputs[i].absent &&
-            !all_finite(&call->inputs[i]))
+            !all_finite(call, &call->inputs[i]))
             return report(made, &call->inputs[i], err);
     return KILN_OK;
 }

@@ -1,69 +1,13 @@
-/* Execution: takes the recorded step's plan from the cache, binds every call's arguments to memory,
- * and runs. Allocates only when a plan is new. */
+/* Execution: takes the recorded step's plan from the cache, binds it to memory (binding.c) and runs
+ * it. Allocates only when a plan is new. */
 #include "base/system/file.h"
-#include "base/system/zeros.h"
 #include "graph/plan/anomaly.h"
+#include "graph/plan/binding.h"
 #include "graph/op.h"
 #include "graph/plan/plan.h"
 #include "graph/plan/plan_cache.h"
 #include "graph/plan/profile.h"
 #include "graph/plan/plan_report.h"
-
-/* ---- Memory -------------------------------------------------------------------- */
-
-static KilnStatus ensure_block(KilnGraph *graph, size_t size, KilnError *err)
-{
-    if (size <= graph->block_size)
-        return KILN_OK;
-    /* Free the old block first: both together might not fit. */
-    kiln_zeros_free(graph->block);
-    graph->block_size = 0;
-    graph->block = kiln_zeros(size);
-    if (graph->block == NULL)
-        return kiln_error_set(err, KILN_E_NOMEM,
-                              "out of memory: the step needs %zu MiB for activations; "
-                              "try a smaller batch",
-                              size >> 20);
-    graph->block_size = size;
-    return KILN_OK;
-}
-
-static KilnStatus bind_storages(const KilnGraph *graph, KilnPlan *plan, KilnError *err)
-{
-    for (size_t i = 0; i < plan->n_storages; i++) {
-        const KilnStorage *storage = &plan->storages[kiln_plan_storage(plan, (int)i)];
-        char text[KILN_SHAPE_TEXT];
-
-        if (storage->kind == KILN_STORAGE_BLOCK) {
-            plan->pointers[i] = (char *)graph->block + storage->offset;
-            continue;
-        }
-        const KilnTensor *tensor = graph->tensors[storage->tensor];
-        plan->pointers[i] = storage->kind == KILN_STORAGE_LEAF ? tensor->data : tensor->dest;
-        if (plan->pointers[i] == NULL)
-            return kiln_error_set(err, KILN_E_MISSING,
-                                  "a leaf of shape %s has no data: the step was recorded for its "
-                                  "shapes only and cannot run",
-                                  kiln_shape_text(&tensor->shape, text, sizeof(text)));
-    }
-    return KILN_OK;
-}
-
-static void bind_calls(const KilnPlan *plan)
-{
-    for (size_t c = 0; c < plan->n_calls; c++) {
-        KilnPlanCall *made = plan->calls[c];
-
-        for (int i = 0; i < made->call.n_inputs; i++) {
-            if (made->inputs[i] >= 0)
-                made->call.inputs[i].data = plan->pointers[made->inputs[i]];
-        }
-        for (int i = 0; i < made->call.n_outputs; i++)
-            made->call.outputs[i].data = plan->pointers[made->outputs[i]];
-        if (made->workspace >= 0)
-            made->call.workspace = plan->pointers[made->workspace];
-    }
-}
 
 /* ---- Running ------------------------------------------------------------------- */
 
@@ -138,26 +82,19 @@ KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n
         return status;
     /* Results of an earlier run of this step are now overwritten. */
     for (size_t i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i]->node != NULL)
+        if (graph->tensors[i]->at.host == NULL)
             graph->tensors[i]->data = NULL;
     }
-    status = ensure_block(graph, plan->block_size, err);
-    if (status >= 0)
-        status = bind_storages(graph, plan, err);
+    status = kiln_plan_bind(graph, plan, err);
     if (status < 0)
         return status;
-    bind_calls(plan);
     if (graph->detect_anomaly)
         status = run_checked(plan, err);
     else if (graph->profile)
         run_timed(plan);
     else
         run_calls(plan);
-    for (size_t i = 0; i < n; i++) {
-        if (plan->outputs[i] >= 0)
-            outputs[i]->data = plan->pointers[plan->outputs[i]];
-    }
-    return status;
+    return status >= 0 ? kiln_plan_read_outputs(graph, plan, outputs, n, err) : status;
 }
 
 /* ---- Queries -------------------------------------------------------------------- */
@@ -169,7 +106,7 @@ size_t kiln_graph_plans(const KilnGraph *graph)
 
 size_t kiln_graph_bytes(const KilnGraph *graph)
 {
-    return graph->block_size;
+    return graph->block != NULL ? kiln_buffer_bytes(graph->block) : 0;
 }
 
 bool kiln_graph_profile(const KilnGraph *graph, size_t i, KilnProfileRow *ret)

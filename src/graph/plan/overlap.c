@@ -7,15 +7,13 @@ typedef struct Range {
     int64_t name; /* twice the tensor's id; odd for a destination */
 } Range;
 
-static Range range_of(const KilnTensor *tensor, const void *bytes, bool place)
+static Range range_of(const KilnTensor *tensor, const KilnPlace *place, bool dest)
 {
-    const KilnDType dtype = tensor->stored_bf16 ? KILN_BF16 : tensor->dtype;
-    const uintptr_t begin = (uintptr_t)bytes;
+    const uintptr_t begin = kiln_place_address(place);
 
     return (Range) { .begin = begin,
-                     .end = begin +
-                            (size_t)kiln_shape_count(&tensor->shape) * kiln_dtype_size(dtype),
-                     .name = 2 * (int64_t)tensor->id + (place ? 1 : 0) };
+                     .end = begin + kiln_tensor_bytes(tensor),
+                     .name = 2 * (int64_t)tensor->id + (dest ? 1 : 0) };
 }
 
 static size_t find_ranges(const KilnGraph *graph, Range *ranges)
@@ -25,10 +23,10 @@ static size_t find_ranges(const KilnGraph *graph, Range *ranges)
     for (size_t i = 0; i < graph->n_tensors; i++) {
         const KilnTensor *tensor = graph->tensors[i];
 
-        if (tensor->node == NULL && tensor->data != NULL)
-            ranges[n++] = range_of(tensor, tensor->data, false);
-        if (tensor->dest != NULL)
-            ranges[n++] = range_of(tensor, tensor->dest, true);
+        if (tensor->node == NULL && kiln_place_address(&tensor->at) != 0)
+            ranges[n++] = range_of(tensor, &tensor->at, false);
+        if (kiln_tensor_has_dest(tensor))
+            ranges[n++] = range_of(tensor, &tensor->dest, true);
     }
     return n;
 }
@@ -59,7 +57,7 @@ static size_t count_ranges(const KilnGraph *graph)
     for (size_t i = 0; i < graph->n_tensors; i++) {
         const KilnTensor *tensor = graph->tensors[i];
 
-        n += (tensor->node == NULL ? 1u : 0u) + (tensor->dest != NULL ? 1u : 0u);
+        n += (tensor->node == NULL ? 1u : 0u) + (kiln_tensor_has_dest(tensor) ? 1u : 0u);
     }
     return n;
 }

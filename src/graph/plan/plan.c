@@ -149,7 +149,7 @@ static bool may_alias(const Builder *b, const KilnNode *node, const Value *value
     const KilnStorage *storage = &b->plan->storages[value->storage];
     const KilnTensor *output = node->outputs[0];
 
-    if (output->dest != NULL)
+    if (kiln_tensor_has_dest(output))
         return false;
     if (storage->kind != KILN_STORAGE_LEAF)
         return true;
@@ -173,7 +173,7 @@ static bool may_alias(const Builder *b, const KilnNode *node, const Value *value
 static KilnStatus assign_output(Builder *b, KilnPlanCall *made, const KilnTensor *output, int i)
 {
     const KilnArg *arg = &made->call.outputs[i];
-    KilnStorageKind kind = output->dest != NULL ? KILN_STORAGE_DEST : KILN_STORAGE_BLOCK;
+    KilnStorageKind kind = kiln_tensor_has_dest(output) ? KILN_STORAGE_DEST : KILN_STORAGE_BLOCK;
 
     made->outputs[i] = kiln_plan_storage_new(b->plan, kind, output->id, arg->bytes, b->err);
     if (made->outputs[i] < 0 ||
@@ -220,9 +220,9 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
 
         call->outputs[i] = (KilnArg) { .dtype = output->dtype,
                                        .shape = output->shape,
-                                       .fixed = !b->step.layouts || output->dest != NULL ||
+                                       .fixed = !b->step.layouts || kiln_tensor_has_dest(output) ||
                                                 b->reach[output->id] == INT_MAX,
-                                       .has_dest = output->dest != NULL,
+                                       .has_dest = kiln_tensor_has_dest(output),
                                        .bytes = plain_bytes(output) };
     }
     if (node->epilogue != NULL) {

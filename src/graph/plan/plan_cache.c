@@ -20,7 +20,7 @@ static KilnStatus plan_key(KilnGraph *graph, KilnTensor *const *outputs, size_t 
     kiln_plan_key_add(plan_key, &graph->precision, sizeof(graph->precision));
     kiln_plan_key_add(plan_key, &graph->detect_anomaly, sizeof(graph->detect_anomaly));
     for (size_t i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i]->dest != NULL)
+        if (kiln_tensor_has_dest(graph->tensors[i]))
             kiln_plan_key_add(plan_key, &graph->tensors[i]->id, sizeof(int));
     }
     plan_key->failed |= !kiln_overlap_add_to_key(graph);

@@ -25,9 +25,9 @@ KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err)
 
     if (!needs_norms(trainer))
         return KILN_OK;
-    batch_stats->norms = calloc(n + 1, sizeof(*batch_stats->norms));
+    batch_stats->read_norms = calloc(n + 1, sizeof(*batch_stats->read_norms));
     batch_stats->norm_ends = calloc(n + 1, sizeof(*batch_stats->norm_ends));
-    if (batch_stats->norms == NULL || batch_stats->norm_ends == NULL)
+    if (batch_stats->read_norms == NULL || batch_stats->norm_ends == NULL)
         return kiln_error_nomem(err, n * sizeof(*batch_stats->norm_ends));
     for (size_t i = 0; i < n; i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
@@ -36,12 +36,14 @@ KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err)
             batch_stats->norm_ends[batch_stats->n_norms++] =
                 kiln_param_offset(param) + kiln_shape_count(kiln_param_shape(param));
     }
-    return KILN_OK;
+    return kiln_buffer_new(trainer->backend, batch_stats->n_norms * sizeof(float),
+                           &batch_stats->norms, err);
 }
 
 void kiln_batch_stats_release(KilnBatchStats *batch_stats)
 {
-    free(batch_stats->norms);
+    kiln_buffer_free(batch_stats->norms);
+    free(batch_stats->read_norms);
     free(batch_stats->norm_ends);
     *batch_stats = (KilnBatchStats) { 0 };
 }
@@ -54,8 +56,9 @@ void kiln_batch_stats_prepare(KilnTrainer *trainer, KilnFlat *flat)
     if (batch_stats->norms == NULL)
         return;
     flat->part_ends = kiln_graph_input(trainer->graph, KILN_I64, shape, batch_stats->norm_ends);
-    flat->norms = kiln_graph_variable(trainer->graph, KILN_F32, shape, batch_stats->norms, false,
-                                      NULL);
+    flat->norms = kiln_graph_variable_at(trainer->graph, KILN_F32, shape,
+                                         (KilnPlace) { .buffer = batch_stats->norms }, false,
+                                         (KilnPlace) { 0 });
 }
 
 /* Whether the recorded step writes `variable`. */
@@ -79,8 +82,9 @@ void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat)
     if (flat->norms == NULL || is_updated(trainer->graph, flat->norms))
         return;
     for (size_t i = 0; i < batch_stats->n_norms; begin = batch_stats->norm_ends[i++]) {
-        KilnTensor *norm = kiln_graph_variable(trainer->graph, KILN_F32, KILN_SCALAR,
-                                               batch_stats->norms + i, false, NULL);
+        const KilnPlace at = { .buffer = batch_stats->norms, .offset = i * sizeof(float) };
+        KilnTensor *norm = kiln_graph_variable_at(trainer->graph, KILN_F32, KILN_SCALAR, at, false,
+                                                  (KilnPlace) { 0 });
 
         kiln_store(norm, kiln_l2_norm(
                              kiln_narrow(flat->grad, 0, begin, batch_stats->norm_ends[i] - begin)));
@@ -89,8 +93,13 @@ void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat)
 
 const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret_n)
 {
-    *ret_n = trainer->batch_stats.n_norms;
-    return trainer->batch_stats.norms;
+    const KilnBatchStats *batch_stats = &trainer->batch_stats;
+
+    *ret_n = batch_stats->n_norms;
+    if (batch_stats->norms != NULL)
+        kiln_buffer_download(batch_stats->norms, 0, batch_stats->read_norms,
+                             batch_stats->n_norms * sizeof(float));
+    return batch_stats->read_norms;
 }
 
 /* ---- Batches ----------------------------------------------------------------------------- */

@@ -2,10 +2,12 @@
 #ifndef KILN_TRAIN_ANALYSIS_BATCH_STATS_H
 #define KILN_TRAIN_ANALYSIS_BATCH_STATS_H
 
+#include "graph/buffer.h"
 #include "kiln/trainer.h"
 
 typedef struct KilnBatchStats {
-    float *norms;       /* of each trained parameter's gradient; NULL: no callback needs them */
+    KilnBuffer *norms; /* f32, of each trained parameter's gradient; NULL: no callback needs them */
+    float *read_norms; /* their copy for callbacks */
     int64_t *norm_ends; /* where these parameters end in the flat buffers */
     size_t n_norms;
     double peak_flops; /* 0: not measured yet */

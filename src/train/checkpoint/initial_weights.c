@@ -9,6 +9,7 @@
 #include "schema/bind.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/read_tensor.h"
 #include "train/trainer.h"
 
 enum { MAX_NAMES = 6 }; /* that a message lists */
@@ -141,7 +142,7 @@ static KilnStatus read_param(const KilnSafetensors *file, KilnParam *param, Kiln
 
     if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
         return KILN_OK;
-    return kiln_safetensors_read(file, entry, kiln_param_dtype(param), kiln_param_data(param), err);
+    return kiln_read_tensor(file, entry, kiln_param_dtype(param), kiln_param_place(param), err);
 }
 
 KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)

@@ -9,6 +9,7 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "train/checkpoint/component_state.h"
+#include "train/checkpoint/read_tensor.h"
 #include "train/optim/averaged_weights.h"
 
 /* ---- Weights ---------------------------------------------------------------------------- */
@@ -91,8 +92,8 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
 
-        status = kiln_safetensors_read(file, kiln_safetensors_find(file, kiln_param_name(param)),
-                                       kiln_param_dtype(param), kiln_param_data(param), err);
+        status = kiln_read_tensor(file, kiln_safetensors_find(file, kiln_param_name(param)),
+                                  kiln_param_dtype(param), kiln_param_place(param), err);
     }
     kiln_safetensors_close(file);
     free(path);
@@ -121,8 +122,8 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnOptimizerState *opti
                                   "was saved with another optimizer; resume with that one, or "
                                   "start a new run",
                                   path, name, kiln_instance_name(optimizer->use.optimizer));
-        status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
-                                       kiln_optimizer_slot(optimizer, slot, param), err);
+        status = kiln_read_tensor(file, entry, kiln_param_dtype(param),
+                                  kiln_optimizer_slot(optimizer, slot, param), err);
     }
     return status;
 }
@@ -145,7 +146,9 @@ static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *fi
                                   "%s: has no %s of the right shape, though it was saved between "
                                   "the batches of a step; use another checkpoint",
                                   path, name);
-        status = kiln_safetensors_read(file, entry, kiln_param_dtype(param), param->gradient, err);
+        status = kiln_read_tensor(file, entry, kiln_param_dtype(param),
+                                  kiln_param_gradient_place(param), err);
+        kiln_param_gradient_written(param);
     }
     return status;
 }
@@ -260,11 +263,11 @@ static KilnStatus load_averaged(const KilnCheckpoint *checkpoint, KilnTrainer *t
 
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        float *data = kiln_averaged_data(trainer->averaged, param);
+        const KilnPlace place = kiln_averaged_place(trainer->averaged, param);
 
-        if (data != NULL)
-            status = kiln_safetensors_read(
-                file, kiln_safetensors_find(file, kiln_param_name(param)), KILN_F32, data, err);
+        if (place.buffer != NULL)
+            status = kiln_read_tensor(file, kiln_safetensors_find(file, kiln_param_name(param)),
+                                      KILN_F32, place, err);
     }
     kiln_safetensors_close(file);
     free(path);
@@ -294,8 +297,8 @@ static KilnStatus load_training_weights(const KilnCheckpoint *checkpoint, KilnTr
                                     "another checkpoint",
                                     path, name);
         else
-            status = kiln_safetensors_read(file, entry, kiln_param_dtype(param),
-                                           kiln_param_data(param), err);
+            status = kiln_read_tensor(file, entry, kiln_param_dtype(param), kiln_param_place(param),
+                                      err);
     }
     kiln_safetensors_close(file);
     free(path);

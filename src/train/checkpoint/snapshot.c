@@ -19,13 +19,22 @@ enum {
 /* ---- Listing tensors ---------------------------------------------------------------- */
 
 /* Append to one of the two lists; reserve_views has made room. */
-static KilnStatus add(KilnStView *views, size_t *n, const char *name, KilnDType dtype,
-                      const KilnShape *shape, const void *data, KilnError *err)
+static KilnStatus add(KilnSnapshot *snapshot, KilnStView *views, size_t *n, const char *name,
+                      KilnDType dtype, const KilnShape *shape, KilnPlace from, KilnError *err)
 {
     if (name == NULL)
         return kiln_error_nomem(err, 1);
-    views[(*n)++] = (KilnStView) { .name = name, .dtype = dtype, .shape = *shape, .data = data };
+    KilnStView *view = &views[(*n)++];
+    *view = (KilnStView) { .name = name, .dtype = dtype, .shape = *shape, .data = from.host };
+    snapshot->from[view - snapshot->model] = from;
     return KILN_OK;
+}
+
+static KilnStatus add_to_trainer(KilnSnapshot *snapshot, const char *name, const KilnParam *param,
+                                 KilnPlace from, KilnError *err)
+{
+    return add(snapshot, snapshot->trainer, &snapshot->n_trainer, name, kiln_param_dtype(param),
+               kiln_param_shape(param), from, err);
 }
 
 /* The model's file: averaged weights where they exist, else the weights. */
@@ -34,14 +43,13 @@ static KilnStatus add_model(KilnSnapshot *snapshot, const KilnTrainer *trainer, 
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
-        KilnParam *param = kiln_params_at(trainer->params, i);
-        const float *averaged = trainer->averaged != NULL
-                                    ? kiln_averaged_data(trainer->averaged, param)
-                                    : NULL;
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnPlace averaged = kiln_averaged_place(trainer->averaged, param);
+        const bool has_average = averaged.buffer != NULL;
 
-        status = add(snapshot->model, &snapshot->n_model, kiln_param_name(param),
-                     averaged != NULL ? KILN_F32 : kiln_param_dtype(param), kiln_param_shape(param),
-                     averaged != NULL ? averaged : kiln_param_data(param), err);
+        status = add(snapshot, snapshot->model, &snapshot->n_model, kiln_param_name(param),
+                     has_average ? KILN_F32 : kiln_param_dtype(param), kiln_param_shape(param),
+                     has_average ? averaged : kiln_param_place(param), err);
     }
     return status;
 }
@@ -51,15 +59,15 @@ static KilnStatus add_weights(KilnSnapshot *snapshot, const KilnTrainer *trainer
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; trainer->averaged != NULL && i < kiln_params_count(trainer->params); i++) {
-        KilnParam *param = kiln_params_at(trainer->params, i);
+    for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
 
-        if (status >= 0 && kiln_averaged_data(trainer->averaged, param) != NULL)
-            status = add(snapshot->trainer, &snapshot->n_trainer,
-                         kiln_arena_printf(&snapshot->names, KILN_CHECKPOINT_WEIGHTS "%s",
-                                           kiln_param_name(param)),
-                         kiln_param_dtype(param), kiln_param_shape(param), kiln_param_data(param),
-                         err);
+        if (kiln_averaged_place(trainer->averaged, param).buffer != NULL)
+            status = add_to_trainer(snapshot,
+                                    kiln_arena_printf(&snapshot->names,
+                                                      KILN_CHECKPOINT_WEIGHTS "%s",
+                                                      kiln_param_name(param)),
+                                    param, kiln_param_place(param), err);
     }
     return status;
 }
@@ -71,15 +79,14 @@ static KilnStatus add_slots(KilnSnapshot *snapshot, const KilnTrainer *trainer,
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
-        KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnParam *param = kiln_params_at(trainer->params, i);
         char name[512];
 
         if (optimizer->slots[slot] == NULL || !kiln_optimizer_has(optimizer, param))
             continue;
         kiln_optimizer_slot_name(optimizer, slot, param, name, sizeof(name));
-        status = add(snapshot->trainer, &snapshot->n_trainer,
-                     kiln_arena_strdup(&snapshot->names, name), kiln_param_dtype(param),
-                     kiln_param_shape(param), kiln_optimizer_slot(optimizer, slot, param), err);
+        status = add_to_trainer(snapshot, kiln_arena_strdup(&snapshot->names, name), param,
+                                kiln_optimizer_slot(optimizer, slot, param), err);
     }
     return status;
 }
@@ -90,13 +97,14 @@ static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *train
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; trainer->at.in_group > 0 && i < kiln_params_count(trainer->params); i++) {
-        KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnParam *param = kiln_params_at(trainer->params, i);
 
         if (status >= 0 && kiln_param_trained(param))
-            status = add(snapshot->trainer, &snapshot->n_trainer,
-                         kiln_arena_printf(&snapshot->names, KILN_CHECKPOINT_GRADIENTS "%s",
-                                           kiln_param_name(param)),
-                         kiln_param_dtype(param), kiln_param_shape(param), param->gradient, err);
+            status = add_to_trainer(snapshot,
+                                    kiln_arena_printf(&snapshot->names,
+                                                      KILN_CHECKPOINT_GRADIENTS "%s",
+                                                      kiln_param_name(param)),
+                                    param, kiln_param_gradient_place(param), err);
     }
     return status;
 }
@@ -105,18 +113,21 @@ static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *train
 static KilnStatus reserve_views(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     const size_t n_params = kiln_params_count(trainer->params);
-    const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 2) + snapshot->n_tensors +
-                     trainer->metrics->collection.n * KILN_METRIC_STATE_ARRAYS;
+    const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 3) + snapshot->n_tensors +
+                     trainer->metrics->collection.n * KILN_METRIC_STATE_ARRAYS + 1;
 
     snapshot->n_model = snapshot->n_trainer = 0;
-    if (snapshot->views_capacity >= n_params + n && snapshot->model != NULL)
-        return KILN_OK;
-    free(snapshot->model);
-    snapshot->model = calloc(n_params + n + 1, sizeof(*snapshot->model));
-    if (snapshot->model == NULL)
-        return kiln_error_nomem(err, (n_params + n) * sizeof(*snapshot->model));
+    if (n > snapshot->views_capacity) {
+        free(snapshot->model);
+        free(snapshot->from);
+        snapshot->model = calloc(n, sizeof(*snapshot->model));
+        snapshot->from = calloc(n, sizeof(*snapshot->from));
+        snapshot->views_capacity = snapshot->model != NULL && snapshot->from != NULL ? n : 0;
+    }
+    if (n > snapshot->views_capacity)
+        return kiln_error_nomem(err, n * sizeof(*snapshot->model));
     snapshot->trainer = snapshot->model + n_params;
-    snapshot->views_capacity = n_params + n;
+    memset(snapshot->from, 0, n * sizeof(*snapshot->from));
     return KILN_OK;
 }
 
@@ -144,8 +155,8 @@ static KilnStatus add_tensors(KilnSnapshot *snapshot, KilnError *err)
     for (size_t i = 0; i < snapshot->n_tensors && status >= 0; i++) {
         const KilnStateTensor *tensor = &snapshot->tensors[i];
 
-        status = add(snapshot->trainer, &snapshot->n_trainer, tensor->name, tensor->dtype,
-                     &tensor->shape, tensor->data, err);
+        status = add(snapshot, snapshot->trainer, &snapshot->n_trainer, tensor->name, tensor->dtype,
+                     &tensor->shape, (KilnPlace) { .host = tensor->data }, err);
     }
     return status;
 }
@@ -170,16 +181,20 @@ static bool is_finite(const void *data, KilnDType dtype, size_t bytes)
 
 /* Copy a tensor part by part; `check`: each part is checked while it is in cache, and a value that
  * is not finite returns false. */
-static bool copy(KilnStView *view, char *to, bool check)
+static bool copy(const KilnSnapshot *snapshot, KilnStView *view, char *to, bool check)
 {
     enum { PART = 1 << 15 };
     const size_t bytes = bytes_of(view);
+    const KilnPlace *from = &snapshot->from[view - snapshot->model];
     bool finite = true;
 
     for (size_t at = 0; at < bytes; at += PART) {
         const size_t n = bytes - at < PART ? bytes - at : PART;
 
-        memcpy(to + at, (const char *)view->data + at, n);
+        if (from->buffer != NULL)
+            kiln_buffer_download(from->buffer, from->offset + at, to + at, n);
+        else
+            memcpy(to + at, (const char *)view->data + at, n);
         if (check)
             finite = is_finite(to + at, view->dtype, n) && finite;
     }
@@ -224,17 +239,17 @@ static KilnStatus copy_all(KilnSnapshot *snapshot, const KilnTrainer *trainer, s
     char *to = snapshot->bytes;
 
     for (size_t i = 0; i < snapshot->n_model; i++) {
-        if (!copy(&snapshot->model[i], to, true))
+        if (!copy(snapshot, &snapshot->model[i], to, true))
             return not_finite(trainer, snapshot->model[i].name, err);
         to += size_of(&snapshot->model[i], 1);
     }
     for (size_t i = 0; i < snapshot->n_trainer; i++) {
-        if (!copy(&snapshot->trainer[i], to, i < n_weights))
+        if (!copy(snapshot, &snapshot->trainer[i], to, i < n_weights))
             return not_finite(trainer, snapshot->trainer[i].name + strlen(KILN_CHECKPOINT_WEIGHTS),
                               err);
         to += size_of(&snapshot->trainer[i], 1);
     }
-    return KILN_OK;
+    return kiln_backend_synchronize(trainer->backend, err);
 }
 
 /* ---- Snapshots ----------------------------------------------------------------------- */
@@ -303,6 +318,7 @@ void kiln_snapshot_release(KilnSnapshot *snapshot)
 {
     clear(snapshot);
     free(snapshot->model);
+    free(snapshot->from);
     kiln_zeros_free(snapshot->bytes);
     kiln_arena_release(&snapshot->names);
     *snapshot = (KilnSnapshot) { 0 };

@@ -4,23 +4,28 @@
 #include "train/optim/averaged_weights.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/system/zeros.h"
+#include "graph/graph.h"
 #include "tensor/bf16.h"
 #include "train/trainer.h"
 
 /* The average of a flat store of parameters or buffers. */
 typedef struct Average {
-    float *values;
-    uint16_t *saved; /* the store's own values while the average is swapped in; NULL: it is f32,
-                      * and the two are exchanged */
+    KilnBuffer *values; /* f32 [n] */
+    KilnBuffer *saved;  /* bf16 [n]: the store's own values while the average is swapped in; NULL:
+                         * the store is f32, and the two are exchanged */
     int64_t n;
 } Average;
+
+/* Values that are exchanged or converted at a time. */
+enum { PART = 1 << 16 };
 
 struct KilnAveragedWeights {
     KilnParams *params;
     Average weights, statistics;
+    KilnBuffer *part;  /* f32 [PART], for exchanges */
+    float *f32, *mean; /* [PART] */
+    uint16_t *bf16;    /* [PART] */
     bool unused;
 };
 
@@ -38,32 +43,52 @@ int64_t kiln_averaged_bytes(const KilnParams *params)
     return each * (params->size + params->n_statistics);
 }
 
-static bool average_new(Average *average, int64_t n, bool bf16)
+static KilnStatus average_new(Average *average, KilnBackend *backend, int64_t n, bool bf16,
+                              KilnError *err)
 {
+    KilnStatus status = kiln_buffer_new(backend, (size_t)n * sizeof(float), &average->values, err);
+
     average->n = n;
-    average->values = kiln_zeros((size_t)n * sizeof(float));
-    average->saved = bf16 ? kiln_zeros((size_t)n * sizeof(uint16_t)) : NULL;
-    return average->values != NULL && (average->saved != NULL || !bf16);
+    return status >= 0 && bf16
+               ? kiln_buffer_new(backend, (size_t)n * sizeof(uint16_t), &average->saved, err)
+               : status;
+}
+
+static KilnStatus parts_new(KilnAveragedWeights *averaged, KilnBackend *backend, KilnError *err)
+{
+    averaged->f32 = malloc(PART * sizeof(*averaged->f32));
+    averaged->mean = malloc(PART * sizeof(*averaged->mean));
+    averaged->bf16 = malloc(PART * sizeof(*averaged->bf16));
+    if (averaged->f32 == NULL || averaged->mean == NULL || averaged->bf16 == NULL)
+        return kiln_error_nomem(err, PART * sizeof(float));
+    return kiln_buffer_new(backend, PART * sizeof(float), &averaged->part, err);
 }
 
 KilnStatus kiln_trainer_averaged_new(KilnTrainer *trainer, KilnAveragedWeights **ret,
                                      KilnError *err)
 {
     KilnParams *params = trainer->params;
+    KilnBackend *backend = trainer->backend;
+    const bool bf16 = is_bf16(params);
 
     if (trainer->averaged != NULL)
         return kiln_error_set(err, KILN_E_RANGE,
                               "another callback averages the weights already; one is possible");
     KilnAveragedWeights *averaged = calloc(1, sizeof(*averaged));
-    if (averaged == NULL || !average_new(&averaged->weights, params->size, is_bf16(params)) ||
-        !average_new(&averaged->statistics, params->n_statistics, is_bf16(params))) {
-        kiln_averaged_free(averaged);
-        return kiln_error_nomem(err, (size_t)kiln_averaged_bytes(params));
-    }
+    if (averaged == NULL)
+        return kiln_error_nomem(err, sizeof(*averaged));
     averaged->params = params;
+    KilnStatus status = parts_new(averaged, backend, err);
+    if (status >= 0)
+        status = average_new(&averaged->weights, backend, params->size, bf16, err);
+    if (status >= 0)
+        status = average_new(&averaged->statistics, backend, params->n_statistics, bf16, err);
+    if (status < 0) {
+        kiln_averaged_free(averaged);
+        return status;
+    }
     kiln_averaged_copy(averaged);
-    trainer->averaged = averaged;
-    *ret = averaged;
+    *ret = trainer->averaged = averaged;
     return KILN_OK;
 }
 
@@ -71,55 +96,109 @@ void kiln_averaged_free(KilnAveragedWeights *averaged)
 {
     if (averaged == NULL)
         return;
-    kiln_zeros_free(averaged->weights.values);
-    kiln_zeros_free(averaged->weights.saved);
-    kiln_zeros_free(averaged->statistics.values);
-    kiln_zeros_free(averaged->statistics.saved);
+    kiln_buffer_free(averaged->weights.values);
+    kiln_buffer_free(averaged->weights.saved);
+    kiln_buffer_free(averaged->statistics.values);
+    kiln_buffer_free(averaged->statistics.saved);
+    kiln_buffer_free(averaged->part);
+    free(averaged->f32);
+    free(averaged->mean);
+    free(averaged->bf16);
     free(averaged);
 }
 
 /* ---- Values ------------------------------------------------------------------------- */
 
-static void copy(const Average *average, const void *store)
+/* Values of one of the averages and of the store that it averages. */
+typedef struct Part {
+    const KilnAveragedWeights *averaged;
+    const Average *average;
+    KilnBuffer *store;
+    size_t at; /* index of the first value */
+    int64_t n;
+    float weight; /* of an update */
+} Part;
+
+typedef void Each(const Part *part);
+
+static void for_parts(const KilnAveragedWeights *averaged, Each *each, float weight)
 {
-    if (average->saved != NULL)
-        kiln_bf16_to_f32(average->values, store, average->n);
-    else
-        memcpy(average->values, store, (size_t)average->n * sizeof(float));
+    const Part both[] = {
+        { .average = &averaged->weights, .store = averaged->params->values },
+        { .average = &averaged->statistics, .store = averaged->params->statistics },
+    };
+
+    for (size_t i = 0; i < KILN_COUNT(both); i++)
+        for (int64_t at = 0; at < both[i].average->n; at += PART) {
+            Part part = both[i];
+
+            part.averaged = averaged;
+            part.at = (size_t)at;
+            part.n = part.average->n - at < PART ? part.average->n - at : PART;
+            part.weight = weight;
+            each(&part);
+        }
+}
+
+static size_t bytes_of(const Part *part)
+{
+    return (size_t)part->n * sizeof(float);
+}
+
+/* The store's values as f32, in averaged->f32. */
+static void read_store(const Part *part)
+{
+    const KilnAveragedWeights *averaged = part->averaged;
+
+    if (part->average->saved == NULL) {
+        kiln_buffer_download(part->store, part->at * sizeof(float), averaged->f32, bytes_of(part));
+        return;
+    }
+    kiln_buffer_download(part->store, part->at * sizeof(uint16_t), averaged->bf16,
+                         (size_t)part->n * sizeof(uint16_t));
+    kiln_bf16_to_f32(averaged->f32, averaged->bf16, part->n);
+}
+
+static void copy_part(const Part *part)
+{
+    read_store(part);
+    kiln_buffer_upload(part->average->values, part->at * sizeof(float), part->averaged->f32,
+                       bytes_of(part));
 }
 
 void kiln_averaged_copy(KilnAveragedWeights *averaged)
 {
-    copy(&averaged->weights, averaged->params->values);
-    copy(&averaged->statistics, averaged->params->statistics);
+    for_parts(averaged, copy_part, 0.0f);
 }
 
-static void exchange(float *a, float *b, int64_t n)
+static void exchange_part(const Part *part)
 {
-    for (int64_t i = 0; i < n; i++) {
-        float x = a[i];
+    const size_t offset = part->at * sizeof(float), bytes = bytes_of(part);
 
-        a[i] = b[i];
-        b[i] = x;
-    }
+    kiln_buffer_copy(part->averaged->part, 0, part->store, offset, bytes);
+    kiln_buffer_copy(part->store, offset, part->average->values, offset, bytes);
+    kiln_buffer_copy(part->average->values, offset, part->averaged->part, 0, bytes);
 }
 
-static void swap_in(const Average *average, void *store)
+/* bf16: saves the store, and rounds the average into it. */
+static void round_part(const Part *part)
 {
-    if (average->saved != NULL) {
-        memcpy(average->saved, store, (size_t)average->n * sizeof(*average->saved));
-        kiln_bf16_from_f32(store, average->values, average->n);
-    } else {
-        exchange(average->values, store, average->n);
-    }
+    const KilnAveragedWeights *averaged = part->averaged;
+    const size_t offset = part->at * sizeof(uint16_t), bytes = (size_t)part->n * sizeof(uint16_t);
+
+    kiln_buffer_copy(part->average->saved, offset, part->store, offset, bytes);
+    kiln_buffer_download(part->average->values, part->at * sizeof(float), averaged->f32,
+                         bytes_of(part));
+    kiln_bf16_from_f32(averaged->bf16, averaged->f32, part->n);
+    kiln_buffer_upload(part->store, offset, averaged->bf16, bytes);
 }
 
-static void swap_out(const Average *average, void *store)
+static void restore_part(const Part *part)
 {
-    if (average->saved != NULL)
-        memcpy(store, average->saved, (size_t)average->n * sizeof(*average->saved));
-    else
-        exchange(average->values, store, average->n);
+    const size_t offset = part->at * sizeof(uint16_t);
+
+    kiln_buffer_copy(part->store, offset, part->average->saved, offset,
+                     (size_t)part->n * sizeof(uint16_t));
 }
 
 void kiln_averaged_use(KilnAveragedWeights *averaged, bool used)
@@ -129,56 +208,54 @@ void kiln_averaged_use(KilnAveragedWeights *averaged, bool used)
 
 void kiln_averaged_swap_in(KilnAveragedWeights *averaged)
 {
-    if (averaged == NULL || averaged->unused)
-        return;
-    swap_in(&averaged->weights, averaged->params->values);
-    swap_in(&averaged->statistics, averaged->params->statistics);
+    if (averaged != NULL && !averaged->unused)
+        for_parts(averaged, is_bf16(averaged->params) ? round_part : exchange_part, 0.0f);
 }
 
 void kiln_averaged_swap_out(KilnAveragedWeights *averaged)
 {
-    if (averaged == NULL || averaged->unused)
-        return;
-    swap_out(&averaged->weights, averaged->params->values);
-    swap_out(&averaged->statistics, averaged->params->statistics);
+    if (averaged != NULL && !averaged->unused)
+        for_parts(averaged, is_bf16(averaged->params) ? restore_part : exchange_part, 0.0f);
 }
 
-float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *param)
+KilnPlace kiln_averaged_place(const KilnAveragedWeights *averaged, const KilnParam *param)
 {
-    if (param->dtype != KILN_F32 || averaged->unused)
-        return NULL;
-    return (param->trained ? averaged->weights.values : averaged->statistics.values) +
-           param->offset;
+    if (averaged == NULL || param->dtype != KILN_F32 || averaged->unused)
+        return (KilnPlace) { 0 };
+    return (KilnPlace) {
+        .buffer = param->trained ? averaged->weights.values : averaged->statistics.values,
+        .offset = (size_t)param->offset * sizeof(float),
+    };
 }
 
 /* ---- Averages ----------------------------------------------------------------------------- */
 
-static void update(const Average *average, const void *store, float weight)
+static void update_part(const Part *part)
 {
-    const uint16_t *bf16 = average->saved != NULL ? store : NULL;
-    const float *f32 = store;
+    const KilnAveragedWeights *averaged = part->averaged;
+    const size_t offset = part->at * sizeof(float);
+    float *mean = averaged->mean;
 
-    for (int64_t i = 0; i < average->n; i++) {
-        const float value = bf16 != NULL ? kiln_bf16_to(bf16[i]) : f32[i];
-
-        average->values[i] += weight * (value - average->values[i]);
-    }
+    read_store(part);
+    kiln_buffer_download(part->average->values, offset, mean, bytes_of(part));
+    for (int64_t i = 0; i < part->n; i++)
+        mean[i] += part->weight * (averaged->f32[i] - mean[i]);
+    kiln_buffer_upload(part->average->values, offset, mean, bytes_of(part));
 }
 
 void kiln_averaged_average(KilnAveragedWeights *averaged, double weight)
 {
-    if (weight >= 1.0) {
+    if (weight >= 1.0)
         kiln_averaged_copy(averaged);
-        return;
-    }
-    update(&averaged->weights, averaged->params->values, (float)weight);
-    update(&averaged->statistics, averaged->params->statistics, (float)weight);
+    else
+        for_parts(averaged, update_part, (float)weight);
 }
 
 static void lerp(const Average *average, KilnTensor *store, KilnTensor *weight)
 {
-    KilnTensor *values = kiln_graph_variable(kiln_tensor_graph(weight), KILN_F32,
-                                             KILN_SHAPE(average->n), average->values, false, NULL);
+    KilnTensor *values =
+        kiln_graph_variable_at(kiln_tensor_graph(weight), KILN_F32, KILN_SHAPE(average->n),
+                               (KilnPlace) { .buffer = average->values }, false, (KilnPlace) { 0 });
 
     kiln_lerp_update(values, store, weight);
 }

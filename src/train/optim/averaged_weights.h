@@ -3,6 +3,7 @@
 #ifndef KILN_TRAIN_OPTIM_AVERAGED_WEIGHTS_H
 #define KILN_TRAIN_OPTIM_AVERAGED_WEIGHTS_H
 
+#include "graph/buffer.h"
 #include "kiln/trainer.h"
 
 /* Copy the weights into the average. */
@@ -10,9 +11,9 @@ void kiln_averaged_copy(KilnAveragedWeights *averaged);
 /* Replace the weights by the average, to evaluate with it; and restore them. Both accept NULL. */
 void kiln_averaged_swap_in(KilnAveragedWeights *averaged);
 void kiln_averaged_swap_out(KilnAveragedWeights *averaged);
-/* The average of a parameter or buffer, f32; NULL when it has none (i64), and when the average is
- * not in use. */
-float *kiln_averaged_data(const KilnAveragedWeights *averaged, const KilnParam *param);
+/* Where the average of a parameter or buffer is, f32; nowhere when it has none (i64), and when the
+ * average is not in use. Accepts NULL. */
+KilnPlace kiln_averaged_place(const KilnAveragedWeights *averaged, const KilnParam *param);
 /* Accepts NULL. */
 void kiln_averaged_free(KilnAveragedWeights *averaged);
 /* Bytes that the average of a store takes. */

@@ -6,7 +6,6 @@
 #include "base/call.h"
 #include "base/text.h"
 #include "nn/params.h"
-#include "tensor/bf16.h"
 #include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
 
@@ -15,8 +14,8 @@ typedef struct Statistics {
     KilnParams *params;
     bool *is_running; /* by parameter: a running statistic */
     double *sums;     /* [n_statistics] over the batches */
-    void *before;     /* the float buffers before the pass */
-    int64_t *counters_before;
+    float *values;    /* [n_statistics] a copy of one buffer at a time, at its offset */
+    KilnBuffer *before, *counters_before; /* the buffers before the pass */
     int64_t batches;
     bool any; /* there is a running statistic */
 } Statistics;
@@ -43,27 +42,35 @@ static bool is_running(const KilnParams *params, const KilnParam *param)
     return running;
 }
 
-static size_t float_bytes(const KilnParams *params)
+/* A copy of a buffer. */
+static KilnStatus save(KilnBackend *backend, const KilnBuffer *buffer, KilnBuffer **ret,
+                       KilnError *err)
 {
-    return (size_t)params->n_statistics * kiln_dtype_size(params->dtype);
+    const size_t bytes = kiln_buffer_bytes(buffer);
+    KilnStatus status = kiln_buffer_new(backend, bytes, ret, err);
+
+    if (status >= 0)
+        kiln_buffer_copy(*ret, 0, buffer, 0, bytes);
+    return status;
 }
 
-static KilnStatus open_statistics(KilnParams *params, Statistics *ret, KilnError *err)
+static KilnStatus open_statistics(const KilnTrainer *trainer, Statistics *ret, KilnError *err)
 {
-    const size_t counters = (size_t)params->n_counters * sizeof(int64_t);
+    KilnParams *params = trainer->params;
 
     *ret = (Statistics) {
         .params = params,
         .is_running = calloc(params->count + 1, sizeof(bool)),
         .sums = calloc((size_t)params->n_statistics + 1, sizeof(double)),
-        .before = malloc(float_bytes(params) + 1),
-        .counters_before = malloc(counters + 1),
+        .values = calloc((size_t)params->n_statistics + 1, sizeof(float)),
     };
-    if (ret->is_running == NULL || ret->sums == NULL || ret->before == NULL ||
-        ret->counters_before == NULL)
+    if (ret->is_running == NULL || ret->sums == NULL || ret->values == NULL)
         return kiln_error_nomem(err, (size_t)params->n_statistics * sizeof(double));
-    memcpy(ret->before, params->statistics, float_bytes(params));
-    memcpy(ret->counters_before, params->counters, counters);
+    KilnStatus status = save(trainer->backend, params->statistics, &ret->before, err);
+    if (status >= 0)
+        status = save(trainer->backend, params->counters, &ret->counters_before, err);
+    if (status < 0)
+        return status;
     for (size_t i = 0; i < params->count; i++) {
         ret->is_running[i] = is_running(params, params->items[i]) && !params->items[i]->frozen;
         ret->any = ret->any || ret->is_running[i];
@@ -75,8 +82,9 @@ static void close_statistics(Statistics *statistics)
 {
     free(statistics->is_running);
     free(statistics->sums);
-    free(statistics->before);
-    free(statistics->counters_before);
+    free(statistics->values);
+    kiln_buffer_free(statistics->before);
+    kiln_buffer_free(statistics->counters_before);
 }
 
 /* ---- The pass ----------------------------------------------------------------------- */
@@ -86,27 +94,30 @@ static void clear(const Statistics *statistics)
 {
     const KilnParams *params = statistics->params;
 
-    for (size_t i = 0; i < params->count; i++)
+    for (size_t i = 0; i < params->count; i++) {
+        const KilnParam *param = params->items[i];
+        const KilnPlace place = kiln_param_place(param);
+
         if (statistics->is_running[i])
-            memset(params->items[i]->data, 0,
-                   (size_t)params->items[i]->count * kiln_dtype_size(params->dtype));
+            kiln_buffer_clear(place.buffer, place.offset,
+                              (size_t)param->count * kiln_dtype_size(params->dtype));
+    }
 }
 
 static void add_batch(Statistics *statistics)
 {
     const KilnParams *params = statistics->params;
-    const bool bf16 = params->dtype == KILN_BF16;
 
     statistics->batches++;
     for (size_t i = 0; i < params->count; i++) {
         const KilnParam *param = params->items[i];
+        float *values = statistics->values + param->offset;
 
-        for (int64_t k = 0; statistics->is_running[i] && k < param->count; k++) {
-            const float value = bf16 ? kiln_bf16_to(((const uint16_t *)param->data)[k])
-                                     : ((const float *)param->data)[k];
-
-            statistics->sums[param->offset + k] += (double)value / KILN_BATCH_NORM_MOMENTUM;
-        }
+        if (!statistics->is_running[i])
+            continue;
+        kiln_param_read(param, KILN_F32, values);
+        for (int64_t k = 0; k < param->count; k++)
+            statistics->sums[param->offset + k] += (double)values[k] / KILN_BATCH_NORM_MOMENTUM;
     }
 }
 
@@ -115,9 +126,10 @@ static void restore(const Statistics *statistics)
 {
     const KilnParams *params = statistics->params;
 
-    memcpy(params->statistics, statistics->before, float_bytes(params));
-    memcpy(params->counters, statistics->counters_before,
-           (size_t)params->n_counters * sizeof(int64_t));
+    kiln_buffer_copy(params->statistics, 0, statistics->before, 0,
+                     kiln_buffer_bytes(params->statistics));
+    kiln_buffer_copy(params->counters, 0, statistics->counters_before, 0,
+                     kiln_buffer_bytes(params->counters));
 }
 
 /* Write the means over the batches, to the averaged weights if those are in use. */
@@ -125,20 +137,20 @@ static void write_means(const Statistics *statistics, const KilnAveragedWeights 
 {
     const KilnParams *params = statistics->params;
 
-    for (size_t i = 0; i < params->count && statistics->batches > 0; i++) {
-        const KilnParam *param = params->items[i];
-        float *values = averaged != NULL ? kiln_averaged_data(averaged, param) : NULL;
-        const bool bf16 = values == NULL && params->dtype == KILN_BF16;
+    for (size_t i = 0; i < params->count; i++) {
+        KilnParam *param = params->items[i];
+        const KilnPlace average = kiln_averaged_place(averaged, param);
+        float *values = statistics->values + param->offset;
 
-        for (int64_t k = 0; statistics->is_running[i] && k < param->count; k++) {
-            const float mean =
-                (float)(statistics->sums[param->offset + k] / (double)statistics->batches);
-
-            if (bf16)
-                kiln_bf16_from_f32((uint16_t *)param->data + k, &mean, 1);
-            else
-                (values != NULL ? values : (float *)param->data)[k] = mean;
-        }
+        if (!statistics->is_running[i])
+            continue;
+        for (int64_t k = 0; k < param->count; k++)
+            values[k] = (float)(statistics->sums[param->offset + k] / (double)statistics->batches);
+        if (average.buffer != NULL)
+            kiln_buffer_upload(average.buffer, average.offset, values,
+                               (size_t)param->count * sizeof(float));
+        else
+            kiln_param_write(param, KILN_F32, values);
     }
 }
 
@@ -183,7 +195,7 @@ static KilnStatus run_batches(KilnTrainer *trainer, Statistics *statistics, Kiln
 /* Measure with the current values of the weights. */
 static KilnStatus measure(KilnTrainer *trainer, Statistics *statistics, KilnError *err)
 {
-    KilnStatus status = open_statistics(trainer->params, statistics, err);
+    KilnStatus status = open_statistics(trainer, statistics, err);
 
     if (status < 0 || !statistics->any)
         return status;

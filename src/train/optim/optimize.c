@@ -32,9 +32,10 @@ static KilnTensor *next_gradients(KilnTrainer *trainer, size_t *next)
     }
     if (begin < 0)
         return NULL;
-    const size_t at = (size_t)begin * kiln_dtype_size(params->dtype);
-    return kiln_graph_variable(trainer->graph, params->dtype, KILN_SHAPE(end - begin),
-                               (char *)params->gradients + at, false, NULL);
+    const KilnPlace at = { .buffer = params->gradients,
+                           .offset = (size_t)begin * kiln_dtype_size(params->dtype) };
+    return kiln_graph_variable_at(trainer->graph, params->dtype, KILN_SHAPE(end - begin), at, false,
+                                  (KilnPlace) { 0 });
 }
 
 /* The norm of all gradients that this step computes. */
@@ -112,9 +113,10 @@ static KilnFlat flat_leaves(KilnTrainer *trainer, KilnOptimizerState *optimizer,
 
     for (size_t i = 0; i < optimizer->n_slots; i++)
         if (optimizer->slot_names[i] != NULL)
-            flat.slots[i] = kiln_graph_variable(graph, kiln_params_dtype(trainer->params),
-                                                KILN_SHAPE(kiln_params_size(trainer->params)),
-                                                optimizer->slots[i], false, NULL);
+            flat.slots[i] = kiln_graph_variable_at(graph, kiln_params_dtype(trainer->params),
+                                                   KILN_SHAPE(kiln_params_size(trainer->params)),
+                                                   (KilnPlace) { .buffer = optimizer->slots[i] },
+                                                   false, (KilnPlace) { 0 });
     return flat;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/call.h"
-#include "base/system/zeros.h"
 #include "train/optim/lr_scales.h"
 #include "train/optim/lr_schedules.h"
 #include "train/trainer.h"
@@ -126,26 +125,25 @@ KilnStatus kiln_optimizers_allocate(KilnTrainer *trainer, KilnError *err)
 {
     const size_t bytes = (size_t)kiln_params_size(trainer->params) *
                          kiln_dtype_size(kiln_params_dtype(trainer->params));
+    KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         KilnOptimizerState *optimizer = &trainer->optimizers[i];
 
-        for (size_t s = 0; s < optimizer->n_slots; s++) {
+        for (size_t s = 0; s < optimizer->n_slots && status >= 0; s++) {
             if (optimizer->slot_names[s] == NULL)
                 continue;
-            optimizer->slots[s] = kiln_zeros(bytes);
-            if (optimizer->slots[s] == NULL)
-                return kiln_error_nomem(err, bytes);
+            status = kiln_buffer_new(trainer->backend, bytes, &optimizer->slots[s], err);
         }
     }
-    return KILN_OK;
+    return status;
 }
 
 void kiln_optimizers_release(KilnTrainer *trainer)
 {
     for (size_t i = 0; i < trainer->n_optimizers; i++) {
         for (size_t s = 0; s < trainer->optimizers[i].n_slots; s++)
-            kiln_zeros_free(trainer->optimizers[i].slots[s]);
+            kiln_buffer_free(trainer->optimizers[i].slots[s]);
         kiln_segments_release(&trainer->optimizers[i].segments);
         free(trainer->optimizers[i].scales);
     }
@@ -173,11 +171,13 @@ int64_t kiln_optimizers_slots(const KilnTrainer *trainer, const KilnParam *param
     return used;
 }
 
-void *kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot, const KilnParam *param)
+KilnPlace kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot,
+                              const KilnParam *param)
 {
     const size_t size = kiln_dtype_size(kiln_param_dtype(param));
 
-    return (char *)optimizer->slots[slot] + (size_t)kiln_param_offset(param) * size;
+    return (KilnPlace) { .buffer = optimizer->slots[slot],
+                         .offset = (size_t)kiln_param_offset(param) * size };
 }
 
 const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,

@@ -2,6 +2,7 @@
 #ifndef KILN_TRAIN_OPTIM_OPTIMIZERS_H
 #define KILN_TRAIN_OPTIM_OPTIMIZERS_H
 
+#include "graph/buffer.h"
 #include "kiln/trainer.h"
 #include "nn/parameter_groups.h"
 
@@ -11,7 +12,7 @@ typedef struct KilnOptimizerState {
     const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer does not use */
     /* Each as large as all parameters, and of their type. Pages of parameters that belong to
      * another optimizer are never written, and so take no memory. */
-    void *slots[KILN_MAX_SLOTS];
+    KilnBuffer *slots[KILN_MAX_SLOTS];
     size_t n_slots;
     float hyper[KILN_MAX_HYPER];
     KilnSegments segments;
@@ -38,7 +39,8 @@ bool kiln_optimizer_has(const KilnOptimizerState *optimizer, const KilnParam *pa
 /* State tensors that all optimizers hold of a parameter. */
 int64_t kiln_optimizers_slots(const KilnTrainer *trainer, const KilnParam *param);
 /* State `slot`, which is in use, of a parameter that the optimizer trains. */
-void *kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot, const KilnParam *param);
+KilnPlace kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot,
+                              const KilnParam *param);
 /* Its name in a checkpoint: "optimizer.exp_avg.fc.weight", with the optimizer's name before the
  * slot's if it has one. Returns buf. */
 const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,

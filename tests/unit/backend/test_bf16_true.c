@@ -12,6 +12,7 @@
 #include "tests/support/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
+#include "tests/support/param_memory.h"
 
 enum { STEPS = 50, BATCH = 64, SIDE = 8, CHANNELS = 3, INPUTS = 32, CLASSES = 10 };
 
@@ -94,9 +95,9 @@ static void fill(KilnParams *params)
                                                           : 0.25 * p);
 
             if (kiln_param_dtype(param) == KILN_BF16)
-                ((uint16_t *)kiln_param_data(param))[i] = kiln_bf16_of(value);
+                ((uint16_t *)param_data(param))[i] = kiln_bf16_of(value);
             else /* from the same weights */
-                ((float *)kiln_param_data(param))[i] = kiln_bf16_to(kiln_bf16_of(value));
+                ((float *)param_data(param))[i] = kiln_bf16_to(kiln_bf16_of(value));
         }
     }
 }
@@ -120,7 +121,7 @@ static Net *net_new(const char *name, const char *optimizer, const char *lr, Kil
     if (dtype == KILN_BF16)
         kiln_graph_set_precision(net->graph, KILN_BF16_TRUE);
     declare(net);
-    must(kiln_params_seal(net->params, &err), &err);
+    must(kiln_params_seal(net->params, backend, &err), &err);
     fill(net->params);
     snprintf(option, sizeof(option), "lr=%s", lr);
     must(build_words(&net->built, KILN_KIND_OPTIMIZER, optimizer, options, 2, &err), &err);
@@ -277,36 +278,36 @@ static void test_store(void **unused)
         const KilnInit init = { .kind = KILN_INIT_NORMAL, .a = 1.0 };
         must(kiln_param_new(&root, "a", KILN_SHAPE(9, 5), init, &param, &err), &err);
         must(kiln_param_new(&root, "b", KILN_SHAPE(7), init, &param, &err), &err);
-        must(kiln_buffer_new(&root, "mean", KILN_F32, KILN_SHAPE(3), 0.3, &param, &err), &err);
-        must(kiln_buffer_new(&root, "var", KILN_F32, KILN_SHAPE(3), 0.7, &param, &err), &err);
-        must(kiln_buffer_new(&root, "count", KILN_I64, KILN_SCALAR, 5.0, &param, &err), &err);
-        must(kiln_params_seal(*params, &err), &err);
+        must(kiln_register_buffer(&root, "mean", KILN_F32, KILN_SHAPE(3), 0.3, &param, &err), &err);
+        must(kiln_register_buffer(&root, "var", KILN_F32, KILN_SHAPE(3), 0.7, &param, &err), &err);
+        must(kiln_register_buffer(&root, "count", KILN_I64, KILN_SCALAR, 5.0, &param, &err), &err);
+        must(kiln_params_seal(*params, store_backend(), &err), &err);
     }
-    assert_null(kiln_params_values(narrow));
-    assert_null(kiln_params_gradients(narrow));
+    assert_null(params_values(narrow));
+    assert_null(params_gradients(narrow));
     for (size_t k = 0; k < kiln_params_count(narrow); k++) {
         KilnParam *a = kiln_params_at(wide, k), *b = kiln_params_at(narrow, k);
 
         if (kiln_param_dtype(a) == KILN_I64) {
-            assert_int_equal(*(int64_t *)kiln_param_data(b), 5);
+            assert_int_equal(*(int64_t *)param_data(b), 5);
             continue;
         }
         assert_int_equal(kiln_param_dtype(b), KILN_BF16);
         for (int64_t i = 0; i < kiln_shape_count(kiln_param_shape(a)); i++)
-            assert_int_equal(((uint16_t *)kiln_param_data(b))[i],
-                             kiln_bf16_of(((float *)kiln_param_data(a))[i]));
+            assert_int_equal(((uint16_t *)param_data(b))[i],
+                             kiln_bf16_of(((float *)param_data(a))[i]));
     }
     /* The second follows the 45 elements of the first, of 2 bytes each. */
-    assert_int_equal((char *)kiln_param_data(kiln_params_at(wide, 1)) -
-                         (char *)kiln_param_data(kiln_params_at(wide, 0)),
+    assert_int_equal((char *)param_data(kiln_params_at(wide, 1)) -
+                         (char *)param_data(kiln_params_at(wide, 0)),
                      45 * 4);
-    assert_int_equal((char *)kiln_param_data(kiln_params_at(narrow, 1)) -
-                         (char *)kiln_param_data(kiln_params_at(narrow, 0)),
+    assert_int_equal((char *)param_data(kiln_params_at(narrow, 1)) -
+                         (char *)param_data(kiln_params_at(narrow, 0)),
                      45 * 2);
-    assert_int_equal((uintptr_t)kiln_param_data(kiln_params_find(narrow, "var")) % 64, 0);
+    assert_int_equal((uintptr_t)param_data(kiln_params_find(narrow, "var")) % 64, 0);
     must(kiln_params_new(7, &wrong, &err), &err);
     kiln_params_set_dtype(wrong, KILN_U8);
-    assert_int_equal(kiln_params_seal(wrong, &err), KILN_E_TYPE);
+    assert_int_equal(kiln_params_seal(wrong, store_backend(), &err), KILN_E_TYPE);
     assert_string_equal(err.text, "parameters can be stored as f32 or bf16, not as u8");
     kiln_params_free(wrong);
     kiln_params_free(narrow);

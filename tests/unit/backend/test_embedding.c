@@ -12,6 +12,7 @@
 #include "graph/backend.h"
 #include "graph/graph.h"
 #include "kiln/nn.h"
+#include "tests/support/param_memory.h"
 
 enum { ROWS = 101, WIDTH = 7, PADDING = 3 };
 
@@ -33,7 +34,7 @@ static void net_init(Net *net, int64_t padding)
     root = kiln_params_root(net->params);
     assert_int_equal(
         kiln_nn_embedding_init(&net->layer, &root, "words", ROWS, WIDTH, padding, &err), KILN_OK);
-    assert_int_equal(kiln_params_seal(net->params, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(net->params, net->backend, &err), KILN_OK);
 }
 
 static void net_release(Net *net)
@@ -63,7 +64,7 @@ static void step(Net *net, const int32_t *index, int64_t n, bool bags, bool twic
 
 static float *row_of(const Net *net, int64_t row)
 {
-    return kiln_params_gradients(net->params) + kiln_param_offset(net->layer.weight) + row * WIDTH;
+    return params_gradients(net->params) + kiln_param_offset(net->layer.weight) + row * WIDTH;
 }
 
 static void expect_row(const Net *net, int64_t row, double value)
@@ -149,7 +150,7 @@ static void weighted_step(Net *net, const int32_t index[5], float factors[5], fl
 
 static float weight_at(const Net *net, int64_t row, int64_t d)
 {
-    return ((const float *)kiln_param_data(net->layer.weight))[row * WIDTH + d];
+    return ((const float *)param_data(net->layer.weight))[row * WIDTH + d];
 }
 
 static void test_weighted_bags(void **unused)
@@ -197,7 +198,7 @@ static void test_padding_and_init(void **unused)
 
     (void)unused;
     net_init(&net, PADDING);
-    const float *weight = kiln_param_data(net.layer.weight);
+    const float *weight = param_data(net.layer.weight);
     assert_string_equal(kiln_param_name(net.layer.weight), "words.weight");
     for (int i = 0; i < ROWS * WIDTH; i++) {
         if (i / WIDTH == PADDING)

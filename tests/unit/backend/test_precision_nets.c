@@ -132,7 +132,7 @@ static Net *net_new(Setup *setup, double lr, KilnPrecision precision)
     kiln_graph_set_precision(net->graph, precision);
     const KilnScope root = kiln_params_root(net->params);
     setup(net, &root);
-    must(kiln_params_seal(net->params, &err), &err);
+    must(kiln_params_seal(net->params, net->backend, &err), &err);
     net->adam.lr = lr;
     net->adam.average = calloc((size_t)kiln_params_size(net->params), sizeof(float));
     net->adam.square = calloc((size_t)kiln_params_size(net->params), sizeof(float));

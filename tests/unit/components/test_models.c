@@ -10,6 +10,7 @@
 #include "tests/support/recorded_file.h"
 #include "train/step/module_data.h"
 #include "train/step/module_step.h"
+#include "tests/support/param_memory.h"
 
 /* A model with its parameters, ready for a step. */
 typedef struct Network {
@@ -35,8 +36,8 @@ static KilnStatus network_setup(Network *net, const char *model, char *const *op
 static void network_free(Network *net)
 {
     kiln_graph_free(net->graph);
-    kiln_backend_free(net->backend);
     kiln_params_free(net->params);
+    kiln_backend_free(net->backend);
     built_free(&net->built);
 }
 
@@ -89,23 +90,21 @@ static void test_resnet_initial_values(void **unused)
     (void)unused;
     if (network_setup(&net, "resnet", options, 2, KILN_SHAPE(32, 32, 3), 10, &err) < 0)
         fail_msg("%s", err.text);
-    assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(net.params, store_backend(), &err), KILN_OK);
     KilnParam *conv = kiln_params_find(net.params, "layer3.0.conv2.weight");
-    const float *weights = kiln_param_data(conv);
+    const float *weights = param_data(conv);
     int64_t n = kiln_shape_count(kiln_param_shape(conv));
     double square = 0.0;
     for (int64_t i = 0; i < n; i++)
         square += (double)weights[i] * (double)weights[i];
     double want = 2.0 / (256 * 9);
     assert_true(fabs(square / (double)n / want - 1.0) < 5 * sqrt(2.0 / (double)n));
-    const float *fc = kiln_param_data(kiln_params_find(net.params, "fc.weight"));
+    const float *fc = param_data(kiln_params_find(net.params, "fc.weight"));
     for (int64_t i = 0; i < 5120; i++)
         assert_true(fabs((double)fc[i]) <= 1.0 / sqrt(512.0));
-    assert_true(*(float *)kiln_param_data(kiln_params_find(net.params, "bn1.weight")) == 1.0f);
-    assert_true(*(float *)kiln_param_data(kiln_params_find(net.params, "layer2.1.bn1.weight")) ==
-                1.0f);
-    assert_true(*(float *)kiln_param_data(kiln_params_find(net.params, "layer2.1.bn2.weight")) ==
-                0.0f);
+    assert_true(*(float *)param_data(kiln_params_find(net.params, "bn1.weight")) == 1.0f);
+    assert_true(*(float *)param_data(kiln_params_find(net.params, "layer2.1.bn1.weight")) == 1.0f);
+    assert_true(*(float *)param_data(kiln_params_find(net.params, "layer2.1.bn2.weight")) == 0.0f);
     network_free(&net);
 }
 
@@ -196,8 +195,8 @@ static void check_training(Network *net, Record *record, KilnShape shape, const 
         assert_true(record_is(record, trained ? "grad" : "buffer"));
         assert_string_equal(record->word[1], kiln_param_name(param));
         check_summary(record, k, param,
-                      trained ? kiln_params_gradients(net->params) + kiln_param_offset(param)
-                              : kiln_param_data(param));
+                      trained ? params_gradients(net->params) + kiln_param_offset(param)
+                              : param_data(param));
     }
 }
 
@@ -217,8 +216,8 @@ static void check_net(Record *record)
     if (network_setup(&net, record->word[1], record->word + 8, record->words - 8, sample,
                       record_i64(record, 6), &err) < 0)
         fail_msg("%s", err.text);
-    assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
     assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(net.params, net.backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
     params_fill(net.params);
     assert_true(record_line(record) && record_is(record, "eval"));
@@ -267,8 +266,8 @@ static void test_dropout_only_in_training(void **unused)
         images[i] = (float)pattern(1000, i);
     if (network_setup(&net, "mlp", options, 2, KILN_SHAPE(3, 3, 1), 10, &err) < 0)
         fail_msg("%s", err.text);
-    assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
     assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(net.params, net.backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
     for (int training = 0; training < 2; training++) {
         KilnTensor *logits = forward(&net, training != 0, shape, images);
@@ -374,8 +373,8 @@ static void test_batch_norm_needs_values(void **unused)
     (void)unused;
     assert_int_equal(network_setup(&net, "resnet", options, 1, KILN_SHAPE(8, 8, 3), 4, &err),
                      KILN_OK);
-    assert_int_equal(kiln_params_seal(net.params, &err), KILN_OK);
     assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(net.params, net.backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
     (void)forward(&net, false, shape, images);
     assert_int_equal(kiln_graph_check(net.graph, &err), KILN_OK);

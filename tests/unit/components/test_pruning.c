@@ -14,6 +14,7 @@
 #include "callbacks/pruning.c"
 
 #include "tests/data/pruning.h"
+#include "tests/support/param_memory.h"
 
 static char *all_patterns[] = { "*weight" };
 
@@ -38,8 +39,8 @@ static void net_init(Net *net)
         kiln_param_new(&root, "conv.weight", KILN_SHAPE(4, 3, 2, 2), zero, &param, &err), KILN_OK);
     assert_int_equal(kiln_param_new(&root, "fc.weight", KILN_SHAPE(5, 6), zero, &param, &err),
                      KILN_OK);
-    assert_int_equal(kiln_params_seal(net->trainer.params, &err), KILN_OK);
-    memcpy(kiln_params_values(net->trainer.params), prune_weights, sizeof(prune_weights));
+    assert_int_equal(kiln_params_seal(net->trainer.params, store_backend(), &err), KILN_OK);
+    memcpy(params_values(net->trainer.params), prune_weights, sizeof(prune_weights));
     assert_true(make_mask(&net->state, &net->trainer));
 }
 
@@ -47,6 +48,7 @@ static void net_release(Net *net)
 {
     kiln_params_free(net->trainer.params);
     free(net->state.pruned);
+    free(net->state.values);
 }
 
 static void prune_once(Net *net, const Opts *opts)
@@ -91,8 +93,8 @@ static void test_masks(void **unused)
         }
         for (int64_t i = 0; i < net.state.size; i++)
             assert_true(net.state.pruned[i] != 0
-                            ? !(fabsf(kiln_params_values(net.trainer.params)[i]) > 0.0f)
-                            : !(kiln_params_values(net.trainer.params)[i] < prune_weights[i]));
+                            ? !(fabsf(params_values(net.trainer.params)[i]) > 0.0f)
+                            : !(params_values(net.trainer.params)[i] < prune_weights[i]));
         net_release(&net);
     }
 }

@@ -16,6 +16,7 @@
 
 #include "tests/data/swa.h"
 #include "train/optim/averaged_weights.h"
+#include "tests/support/param_memory.h"
 
 static void assert_near(double got, double want, double tolerance, const char *what, int64_t i)
 {
@@ -50,12 +51,12 @@ static void make_params(KilnParams **ret, KilnDType dtype)
     const KilnInit zero = { .kind = KILN_INIT_CONSTANT };
     assert_int_equal(kiln_param_new(&root, "weight", KILN_SHAPE(2, 3), zero, &param, &err),
                      KILN_OK);
-    assert_int_equal(kiln_params_seal(*ret, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(*ret, store_backend(), &err), KILN_OK);
 }
 
 static void test_average(void **unused)
 {
-    KilnTrainer trainer = { 0 };
+    KilnTrainer trainer = { .backend = store_backend() };
     KilnAveragedWeights *averaged;
     KilnError err = { 0 };
 
@@ -63,25 +64,26 @@ static void test_average(void **unused)
     make_params(&trainer.params, KILN_F32);
     assert_int_equal(kiln_trainer_averaged_new(&trainer, &averaged, &err), KILN_OK);
     KilnParam *param = kiln_params_at(trainer.params, 0);
+    const float *average = place_data(kiln_averaged_place(averaged, param));
     for (int row = 0; row < 4; row++) {
-        memcpy(kiln_param_data(param), swa_weights + 6 * row, 6 * sizeof(float));
+        memcpy(param_data(param), swa_weights + 6 * row, 6 * sizeof(float));
         kiln_averaged_average(averaged, 1.0 / (row + 1));
         for (int i = 0; i < 6; i++)
-            assert_near((double)kiln_averaged_data(averaged, param)[i],
-                        (double)swa_averages[6 * row + i], 1e-6, "average", 6 * row + i);
+            assert_near((double)average[i], (double)swa_averages[6 * row + i], 1e-6, "average",
+                        6 * row + i);
     }
     /* While it is not used, nobody sees it. */
     kiln_averaged_use(averaged, false);
-    assert_null(kiln_averaged_data(averaged, param));
+    assert_null(place_data(kiln_averaged_place(averaged, param)));
     kiln_averaged_swap_in(averaged);
-    assert_memory_equal(kiln_param_data(param), swa_weights + 18, 6 * sizeof(float));
+    assert_memory_equal(param_data(param), swa_weights + 18, 6 * sizeof(float));
     kiln_averaged_swap_out(averaged);
     kiln_averaged_use(averaged, true);
     kiln_averaged_swap_in(averaged);
-    assert_near((double)((float *)kiln_param_data(param))[0], (double)swa_averages[18], 1e-6,
+    assert_near((double)((float *)param_data(param))[0], (double)swa_averages[18], 1e-6,
                 "swapped in", 0);
     kiln_averaged_swap_out(averaged);
-    assert_memory_equal(kiln_param_data(param), swa_weights + 18, 6 * sizeof(float));
+    assert_memory_equal(param_data(param), swa_weights + 18, 6 * sizeof(float));
     kiln_averaged_free(averaged);
     kiln_params_free(trainer.params);
 }

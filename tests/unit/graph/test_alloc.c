@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kiln/nn.h"
+#include "tests/support/param_memory.h"
 
 /* ---- Counting -------------------------------------------------------------------- */
 
@@ -202,7 +203,7 @@ static KilnStatus net_open(Net *net, const Kind *kind, NewBackend *backend, Kiln
         status = kind->init(net, &root, err);
     }
     if (status == KILN_OK)
-        status = kiln_params_seal(net->params, err);
+        status = kiln_params_seal(net->params, net->backend, err);
     if (status == KILN_OK)
         status = kiln_graph_new(net->backend, &net->graph, err);
     return status;
@@ -221,9 +222,9 @@ static void update(Net *net)
 
     assert_in_range(shape.dim[0], 1, MOST_PARAMS);
     KilnFlat flat = {
-        .param = kiln_graph_variable(net->graph, KILN_F32, shape, kiln_params_values(net->params),
-                                     false, NULL),
-        .grad = kiln_graph_input(net->graph, KILN_F32, shape, kiln_params_gradients(net->params)),
+        .param = kiln_graph_variable(net->graph, KILN_F32, shape, params_values(net->params), false,
+                                     NULL),
+        .grad = kiln_graph_input(net->graph, KILN_F32, shape, params_gradients(net->params)),
         .slots = { kiln_graph_variable(net->graph, KILN_F32, shape, net->momentum, false, NULL) },
         .hyper = kiln_graph_input(net->graph, KILN_F32, KILN_SHAPE(2), net->hyper),
     };

@@ -120,7 +120,7 @@ static void place_some(Step *step)
     for (size_t i = VARIABLES + 1; i < step->n && step->n_placed < 4; i++) {
         if (kiln_rng_below(&step->rng, 8) != 0)
             continue;
-        step->tensors[i]->dest = step->places[step->n_placed];
+        step->tensors[i]->dest.host = step->places[step->n_placed];
         step->placed[step->n_placed++] = i;
     }
 }

@@ -39,8 +39,8 @@ static KilnTensor *record_resnet(Network *net, const char *depth, int64_t batch_
     assert_int_equal(kiln_params_new(1, &net->params, &err), KILN_OK);
     KilnScope root = kiln_params_root(net->params);
     assert_int_equal(setup_model(net->built.instance, &root, KILN_IMAGE, in, 1000, &err), KILN_OK);
-    assert_int_equal(kiln_params_allocate(net->params, &err), KILN_OK);
     assert_int_equal(kiln_backend_ref_new(&net->backend, &err), KILN_OK);
+    assert_int_equal(kiln_params_allocate(net->params, net->backend, &err), KILN_OK);
     assert_int_equal(kiln_graph_new(net->backend, &net->graph, &err), KILN_OK);
     step.graph = net->graph;
     kiln_step_begin(&step, KILN_PHASE_FIT, true, &batch, 1, 0);
@@ -56,8 +56,8 @@ static KilnTensor *record_resnet(Network *net, const char *depth, int64_t batch_
 static void network_free(Network *net)
 {
     kiln_graph_free(net->graph);
-    kiln_backend_free(net->backend);
     kiln_params_free(net->params);
+    kiln_backend_free(net->backend);
     built_free(&net->built);
 }
 

@@ -15,6 +15,7 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_step.h"
+#include "tests/support/param_memory.h"
 
 enum { STEPS = 50, BATCHES = 4 };
 static const double tolerance_32 = 1e-4, tolerance_bf16 = 2e-2;
@@ -171,7 +172,7 @@ static void calm(KilnParams *params)
 {
     for (size_t i = 0; i < kiln_params_count(params); i++) {
         KilnParam *param = kiln_params_at(params, i);
-        float *value = kiln_param_data(param);
+        float *value = param_data(param);
 
         for (int64_t k = 0; strstr(kiln_param_name(param), ".bn2.weight") != NULL &&
                             k < kiln_shape_count(kiln_param_shape(param));
@@ -194,7 +195,7 @@ static Net *net_new(const Curve *curve, KilnBackend *backend, KilnPrecision prec
     kiln_graph_set_precision(net->graph, precision);
     const KilnScope root = kiln_params_root(net->params);
     must(curve->init(net, &root, &err), &err);
-    must(kiln_params_seal(net->params, &err), &err);
+    must(kiln_params_seal(net->params, backend, &err), &err);
     params_fill(net->params);
     calm(net->params);
     const size_t n = (size_t)kiln_params_size(net->params);

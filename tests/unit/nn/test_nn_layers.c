@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kiln.h"
+#include "tests/support/param_memory.h"
 
 typedef struct Bench {
     KilnParams *params;
@@ -31,14 +32,14 @@ static void bench_open(Bench *bench)
 static void bench_close(Bench *bench)
 {
     kiln_graph_free(bench->graph);
-    kiln_backend_free(bench->backend);
     kiln_params_free(bench->params);
+    kiln_backend_free(bench->backend);
 }
 
 /* Every value within ±bound, and the largest close to it. */
 static void check_uniform(KilnParam *param, double bound)
 {
-    const float *v = kiln_param_data(param);
+    const float *v = param_data(param);
     int64_t n = kiln_shape_count(kiln_param_shape(param));
     double most = 0.0;
 
@@ -61,7 +62,7 @@ static void test_initial_bounds(void **unused)
     assert_int_equal(kiln_nn_linear_init(&linear, &bench.root, "fc", 100, 64, true, &err), KILN_OK);
     assert_int_equal(kiln_nn_linear_init(&plain, &bench.root, "fc2", 4, 2, false, &err), KILN_OK);
     assert_int_equal(kiln_nn_conv2d_init(&conv, &bench.root, "conv", spec, &err), KILN_OK);
-    assert_int_equal(kiln_params_seal(bench.params, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(bench.params, bench.backend, &err), KILN_OK);
     assert_null(plain.bias);
     assert_string_equal(kiln_param_name(linear.weight), "fc.weight");
     assert_true(kiln_shape_equal(kiln_param_shape(linear.weight), &KILN_SHAPE(64, 100)));
@@ -84,7 +85,7 @@ static void test_errors_name_the_layer(void **unused)
     bench_open(&bench);
     KilnScope head = kiln_scope(&bench.root, "head");
     assert_int_equal(kiln_nn_linear_init(&linear, &head, "fc", 4, 2, true, &err), KILN_OK);
-    assert_int_equal(kiln_params_seal(bench.params, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(bench.params, bench.backend, &err), KILN_OK);
     kiln_graph_begin(bench.graph);
     KilnTensor *x = kiln_graph_input(bench.graph, KILN_F32, KILN_SHAPE(2, 3), data);
     KilnTensor *y = kiln_nn_linear(&linear, x);
@@ -117,9 +118,9 @@ static void test_running_statistics(void **unused)
     (void)unused;
     bench_open(&bench);
     assert_int_equal(kiln_nn_batch_norm2d_init(&bn, &bench.root, "bn", 1, &err), KILN_OK);
-    assert_int_equal(kiln_params_seal(bench.params, &err), KILN_OK);
-    const float *mean = kiln_param_data(bn.running_mean), *var = kiln_param_data(bn.running_var);
-    const int64_t *count = kiln_param_data(bn.num_batches_tracked);
+    assert_int_equal(kiln_params_seal(bench.params, bench.backend, &err), KILN_OK);
+    const float *mean = param_data(bn.running_mean), *var = param_data(bn.running_var);
+    const int64_t *count = param_data(bn.num_batches_tracked);
     for (int training = 1; training >= 0; training--) {
         kiln_graph_begin(bench.graph);
         KilnTensor *x = kiln_graph_input(bench.graph, KILN_F32, KILN_SHAPE(1, 2, 2, 1), data);
@@ -149,7 +150,7 @@ static void check_block(KilnResidualSpec spec, const KilnShape want, const char 
     bench_open(&bench);
     const KilnScope scope = kiln_scope(&bench.root, "layer1");
     assert_int_equal(kiln_nn_residual_block_init(&block, &scope, "0", spec, &err), KILN_OK);
-    assert_int_equal(kiln_params_seal(bench.params, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(bench.params, bench.backend, &err), KILN_OK);
     assert_non_null(kiln_params_find(bench.params, last));
     assert_true((kiln_params_find(bench.params, "layer1.0.downsample.0.weight") != NULL) ==
                 block.downsample);

@@ -10,6 +10,7 @@
 
 #include "kiln.h"
 #include "nn/params.h"
+#include "tests/support/param_memory.h"
 
 static const KilnInit zero = { .kind = KILN_INIT_CONSTANT, .a = 0.0 };
 
@@ -36,7 +37,7 @@ static void seal(KilnParams *params)
 {
     KilnError err = { 0 };
 
-    assert_int_equal(kiln_params_seal(params, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(params, store_backend(), &err), KILN_OK);
 }
 
 static void test_names_and_places(void **unused)
@@ -50,12 +51,12 @@ static void test_names_and_places(void **unused)
 
     (void)unused;
     KilnParam *weight = add(&conv, "weight", KILN_SHAPE(4, 3), zero);
-    assert_int_equal(kiln_buffer_new(&layer, "mean", KILN_F32, KILN_SHAPE(4), 0.5, &mean, &err),
-                     KILN_OK);
-    assert_int_equal(kiln_buffer_new(&layer, "count", KILN_I64, KILN_SCALAR, 7.0, &count, &err),
-                     KILN_OK);
+    assert_int_equal(
+        kiln_register_buffer(&layer, "mean", KILN_F32, KILN_SHAPE(4), 0.5, &mean, &err), KILN_OK);
+    assert_int_equal(
+        kiln_register_buffer(&layer, "count", KILN_I64, KILN_SCALAR, 7.0, &count, &err), KILN_OK);
     KilnParam *bias = add(&root, "bias", KILN_SHAPE(5), zero);
-    assert_null(kiln_param_data(weight));
+    assert_null(param_data(weight));
     seal(params);
     assert_string_equal(kiln_param_name(weight), "layer1.0.conv1.weight");
     assert_string_equal(kiln_param_name(bias), "bias");
@@ -67,13 +68,13 @@ static void test_names_and_places(void **unused)
     assert_null(kiln_params_find(params, "mean"));
     assert_true(kiln_param_trained(weight) && !kiln_param_trained(mean));
     assert_int_equal(kiln_param_offset(bias), 12);
-    assert_ptr_equal(kiln_param_data(bias), kiln_params_values(params) + 12);
-    assert_int_equal((uintptr_t)kiln_params_values(params) % 64, 0);
-    assert_true(((const float *)kiln_param_data(mean))[3] == 0.5f);
-    assert_int_equal(*(const int64_t *)kiln_param_data(count), 7);
+    assert_ptr_equal(param_data(bias), params_values(params) + 12);
+    assert_int_equal((uintptr_t)params_values(params) % 64, 0);
+    assert_true(((const float *)param_data(mean))[3] == 0.5f);
+    assert_int_equal(*(const int64_t *)param_data(count), 7);
     assert_int_equal(kiln_param_dtype(count), KILN_I64);
     for (int64_t i = 0; i < 17; i++)
-        assert_true(kiln_params_gradients(params)[i] == 0.0f);
+        assert_true(params_gradients(params)[i] == 0.0f);
     kiln_params_free(params);
 }
 
@@ -96,14 +97,14 @@ static void test_refused(void **unused)
     add(&root, "w", KILN_SHAPE(2), zero);
     expect(kiln_param_new(&root, "w", KILN_SHAPE(3), zero, &param, &err), KILN_E_KEY, &err,
            "parameter w is declared twice");
-    expect(kiln_buffer_new(&root, "w", KILN_F32, KILN_SHAPE(3), 0, &param, &err), KILN_E_KEY, &err,
-           "declared twice");
+    expect(kiln_register_buffer(&root, "w", KILN_F32, KILN_SHAPE(3), 0, &param, &err), KILN_E_KEY,
+           &err, "declared twice");
     expect(kiln_param_new(&root, "none", KILN_SHAPE(3, 0), zero, &param, &err), KILN_E_SHAPE, &err,
            "[3, 0]");
     expect(kiln_param_new(&root, "huge", KILN_SHAPE(INT64_MAX / 2), zero, &param, &err),
            KILN_E_RANGE, &err, "too large");
-    expect(kiln_buffer_new(&root, "b", KILN_U8, KILN_SHAPE(3), 0, &param, &err), KILN_E_TYPE, &err,
-           "u8");
+    expect(kiln_register_buffer(&root, "b", KILN_U8, KILN_SHAPE(3), 0, &param, &err), KILN_E_TYPE,
+           &err, "u8");
     assert_null(param);
     for (int i = 0; i < 40; i++)
         deep = kiln_scope(&deep, "block%d", i);
@@ -116,7 +117,8 @@ static void test_refused(void **unused)
     seal(params);
     expect(kiln_param_new(&root, "late", KILN_SHAPE(3), zero, &param, &err), KILN_E_INTERNAL, &err,
            "after the store was sealed");
-    expect(kiln_params_seal(params, &err), KILN_E_INTERNAL, &err, "already sealed");
+    expect(kiln_params_seal(params, store_backend(), &err), KILN_E_INTERNAL, &err,
+           "already sealed");
     kiln_params_free(params);
     kiln_params_free(NULL);
 }
@@ -138,8 +140,8 @@ static void test_distributions(void **unused)
     kiln_param_set_init(one, (KilnInit) { .kind = KILN_INIT_CONSTANT, .a = -4.0 });
     seal(params);
     for (int i = 0; i < N; i++) {
-        double u = (double)((const float *)kiln_param_data(uniform))[i];
-        double v = (double)((const float *)kiln_param_data(normal))[i];
+        double u = (double)((const float *)param_data(uniform))[i];
+        double v = (double)((const float *)param_data(normal))[i];
 
         assert_true(u >= -0.25 && u < 0.25);
         most = fmax(most, fabs(u));
@@ -154,7 +156,7 @@ static void test_distributions(void **unused)
     assert_true(fabs(square[0] / N - 0.25 * 0.25 / 3) < 5 * 0.3 * 0.25 * 0.25 / sqrt(N));
     assert_true(fabs(sum[1] / N) < 5 * 2.0 / sqrt(N));
     assert_true(fabs(square[1] / N - 4.0) < 5 * 4.0 * sqrt(2.0 / N));
-    assert_true(((const float *)kiln_param_data(one))[2] == -4.0f);
+    assert_true(((const float *)param_data(one))[2] == -4.0f);
     kiln_params_free(params);
 }
 
@@ -175,11 +177,11 @@ static void test_order_and_seed(void **unused)
         if (i == 0)
             add(&root, "w", KILN_SHAPE(6), init);
         seal(all[i]);
-        value[i] = kiln_param_data(w);
+        value[i] = param_data(w);
     }
     assert_memory_equal(value[0], value[1], 6 * sizeof(float));
     assert_memory_not_equal(value[0], value[2], 6 * sizeof(float));
-    const float *other = kiln_param_data(kiln_params_find(all[0], "w"));
+    const float *other = param_data(kiln_params_find(all[0], "w"));
     assert_memory_not_equal(value[0], other, 6 * sizeof(float));
     for (int i = 0; i < 3; i++)
         kiln_params_free(all[i]);
@@ -247,9 +249,9 @@ static void test_gradient_place(void **unused)
     if (kiln_graph_run(graph, &loss, 1, &err) < 0)
         fail_msg("%s", err.text);
     for (int i = 0; i < 3; i++)
-        assert_true(kiln_params_gradients(params)[i] == 3.0f);
+        assert_true(params_gradients(params)[i] == 3.0f);
     for (int i = 3; i < 5; i++)
-        assert_true(kiln_params_gradients(params)[i] == -4.0f);
+        assert_true(params_gradients(params)[i] == -4.0f);
     kiln_graph_free(graph);
     kiln_backend_free(backend);
     kiln_params_free(params);
@@ -270,7 +272,7 @@ static void test_compare(void **unused)
     (void)unused;
     add(&root, "a", KILN_SHAPE(3, 4), zero);
     add(&root, "b", KILN_SHAPE(2), zero);
-    assert_int_equal(kiln_buffer_new(&root, "count", KILN_I64, KILN_SCALAR, 0, &count, &err),
+    assert_int_equal(kiln_register_buffer(&root, "count", KILN_I64, KILN_SCALAR, 0, &count, &err),
                      KILN_OK);
     seal(params);
     assert_int_equal(kiln_params_compare(params, forms, 3, "x/model.safetensors", &err), KILN_OK);

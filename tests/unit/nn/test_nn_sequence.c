@@ -6,6 +6,7 @@
 
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
+#include "tests/support/param_memory.h"
 
 enum { MOST_OUTPUTS = 3 };
 
@@ -35,8 +36,8 @@ static void net_close(Net *net)
     for (size_t i = 0; i < net->n_leaves; i++)
         free(net->leaves[i]);
     kiln_graph_free(net->graph);
-    kiln_backend_free(net->backend);
     kiln_params_free(net->params);
+    kiln_backend_free(net->backend);
 }
 
 static float *patterned(uint32_t key, int64_t n)
@@ -240,7 +241,7 @@ static void check_gradient(const char *name, const Record *record, size_t k, Net
 {
     const KilnParam *param = kiln_params_at(net->params, k);
     const int64_t n = kiln_shape_count(kiln_param_shape(param));
-    const float *v = kiln_params_gradients(net->params) + kiln_param_offset(param);
+    const float *v = params_gradients(net->params) + kiln_param_offset(param);
     double got[5] = { 0.0, 0.0, (double)v[0], (double)v[n / 2], (double)v[n - 1] };
 
     if (strcmp(kiln_param_name(param), record->word[1]) != 0)
@@ -269,7 +270,7 @@ static void check_layer(const LayerCase *c)
 
     net_open(&net);
     const KilnScope root = kiln_params_root(net.params);
-    if (c->init(&layer, &root, &err) < 0 || kiln_params_seal(net.params, &err) < 0)
+    if (c->init(&layer, &root, &err) < 0 || kiln_params_seal(net.params, net.backend, &err) < 0)
         fail_msg("%s: %s", c->name, err.text);
     params_fill(net.params);
     kiln_graph_begin(net.graph);
@@ -346,8 +347,8 @@ static const float *draw(KilnParams **params, KilnShape shape, KilnInit init)
     assert_int_equal(kiln_params_new(3, params, &err), KILN_OK);
     const KilnScope root = kiln_params_root(*params);
     assert_int_equal(kiln_param_new(&root, "weight", shape, init, &param, &err), KILN_OK);
-    assert_int_equal(kiln_params_seal(*params, &err), KILN_OK);
-    return kiln_param_data(param);
+    assert_int_equal(kiln_params_seal(*params, store_backend(), &err), KILN_OK);
+    return param_data(param);
 }
 
 static void test_distributions(void **unused)

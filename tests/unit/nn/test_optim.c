@@ -8,6 +8,7 @@
 #include "tests/support/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
+#include "tests/support/param_memory.h"
 
 /* ---- Optimizers ---------------------------------------------------------------- */
 
@@ -156,7 +157,7 @@ static void fill_params(KilnParams *params)
 {
     for (size_t k = 0; k < kiln_params_count(params); k++) {
         const KilnShape *shape = kiln_param_shape(kiln_params_at(params, k));
-        float *value = kiln_param_data(kiln_params_at(params, k));
+        float *value = param_data(kiln_params_at(params, k));
         double scale = shape->rank > 1 ? sqrt(3.0 / (double)shape->dim[1]) : 0.25;
 
         for (uint32_t i = 0; i < (uint32_t)kiln_shape_count(shape); i++)
@@ -173,7 +174,7 @@ static void net_open(Net *net, const Record *record, bool cpu)
     KilnScope scope = kiln_params_root(net->params);
     assert_int_equal(kiln_nn_linear_init(&net->first, &scope, "fc1", 6, 5, true, &err), KILN_OK);
     assert_int_equal(kiln_nn_linear_init(&net->second, &scope, "fc2", 5, 3, true, &err), KILN_OK);
-    assert_int_equal(kiln_params_seal(net->params, &err), KILN_OK);
+    assert_int_equal(kiln_params_seal(net->params, store_backend(), &err), KILN_OK);
     fill_params(net->params);
     descent_open(&net->d, record->word[1], kiln_params_size(net->params), record->word + 4,
                  record->words - 4, cpu);
@@ -209,8 +210,8 @@ static double net_step(Net *net, int64_t step)
         kiln_cross_entropy(x, kiln_graph_input(graph, KILN_I32, KILN_SHAPE(12), net->labels),
                            (KilnCrossEntropy) { 0 });
     kiln_graph_backward(graph, loss);
-    KilnFlat flat = descent_flat(&net->d, kiln_params_values(net->params),
-                                 kiln_params_gradients(net->params), step);
+    KilnFlat flat = descent_flat(&net->d, params_values(net->params), params_gradients(net->params),
+                                 step);
     flat.segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(count), net->segments.ends);
     flat.rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(count, 2), net->segments.rates);
     if (strcmp(net->clip, "norm") == 0)
@@ -239,7 +240,7 @@ static void check_net(Record *record, bool cpu, size_t number)
     for (size_t k = 0; record_line(record) && record_is(record, "param"); k++)
         for (size_t i = 0; i + 1 < record->words; i++) {
             KilnParam *param = kiln_params_at(net.params, k);
-            double got = (double)((const float *)kiln_param_data(param))[i];
+            double got = (double)((const float *)param_data(param))[i];
 
             if (fabs(got - record_f64(record, i + 1)) > 2e-4)
                 fail_msg("case %zu (%s), %s[%zu]: %.9g, want %s", number,
@@ -278,13 +279,13 @@ static void test_frozen(void **unused)
     (void)unused;
     memcpy(record.word, words, sizeof(words));
     net_open(&net, &record, true);
-    memcpy(before, kiln_params_values(net.params), sizeof(before));
+    memcpy(before, params_values(net.params), sizeof(before));
     for (int64_t step = 0; step < 3; step++)
         (void)net_step(&net, step);
-    assert_memory_equal(before, kiln_params_values(net.params), sizeof(before));
+    assert_memory_equal(before, params_values(net.params), sizeof(before));
     for (int i = 0; i < 35; i++)
-        assert_true(kiln_params_gradients(net.params)[i] == 0.0f);
-    assert_true(kiln_params_gradients(net.params)[35] != 0.0f);
+        assert_true(params_gradients(net.params)[i] == 0.0f);
+    assert_true(params_gradients(net.params)[35] != 0.0f);
     net_close(&net);
 }
 
@@ -307,7 +308,7 @@ static KilnStatus segments_text(const char *optimizer, char *const *options, siz
     assert_int_equal(
         kiln_param_new(&scope, "scale", KILN_SCALAR, (KilnInit) { .a = 1.0 }, &scalar, err),
         KILN_OK);
-    assert_int_equal(kiln_params_seal(params, err), KILN_OK);
+    assert_int_equal(kiln_params_seal(params, store_backend(), err), KILN_OK);
     if (build_words(&built, KILN_KIND_OPTIMIZER, optimizer, options, n, err) < 0)
         fail_msg("%s", err->text);
     const KilnOptimizerOps *ops = kiln_instance_component(built.instance)->ops.optimizer;

@@ -14,6 +14,7 @@
 #include "tests/support/run_fixture.h"
 #include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
+#include "tests/support/param_memory.h"
 
 /* ---- The script: metrics as recorded, and what is there at the ends of epochs ----------- */
 
@@ -109,7 +110,7 @@ static void add_weights(KilnTrainer *trainer)
     const double share = json_real_value(json_array_get(script.shares, (size_t)step - 1));
     for (size_t i = 0; i < kiln_params_count(params); i++) {
         KilnParam *param = kiln_params_at(params, i);
-        const float *values = kiln_param_data(param);
+        const float *values = param_data(param);
 
         for (int64_t j = 0; j < kiln_shape_count(kiln_param_shape(param)); j++) {
             assert_true(n < sizeof(script.sum) / sizeof(script.sum[0]));
@@ -126,7 +127,7 @@ static void compare_average(const KilnTrainer *trainer)
         return;
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        const float *values = kiln_averaged_data(trainer->averaged, param);
+        const float *values = place_data(kiln_averaged_place(trainer->averaged, param));
 
         for (int64_t j = 0; j < kiln_shape_count(kiln_param_shape(param)); j++)
             script.off = fmax(script.off, fabs((double)values[j] - script.sum[n++]));

@@ -10,6 +10,7 @@
 #include "tests/support/run_fixture.h"
 
 #include "tests/data/accumulation.h"
+#include "tests/support/param_memory.h"
 
 static void assert_same_end(const char *a, const char *b)
 {
@@ -134,7 +135,7 @@ static KilnStatus net_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnEr
         KilnParam *param = kiln_params_at(params, k);
 
         for (int64_t i = 0; i < kiln_shape_count(kiln_param_shape(param)); i++)
-            ((float *)kiln_param_data(param))[i] = pattern((int64_t)k, i);
+            ((float *)param_data(param))[i] = pattern((int64_t)k, i);
     }
     return KILN_OK;
 }
@@ -145,8 +146,8 @@ static KilnStatus net_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnEr
 
     (void)self, (void)err;
     if (kiln_trainer_samples(trainer) == BATCH)
-        memcpy(seen_gradient, kiln_params_gradients(params), sizeof(seen_gradient));
-    memcpy(seen_weights, kiln_params_values(params), sizeof(seen_weights));
+        memcpy(seen_gradient, params_gradients(params), sizeof(seen_gradient));
+    memcpy(seen_weights, params_values(params), sizeof(seen_weights));
     return KILN_OK;
 }
 

@@ -1,0 +1,96 @@
+/* Buffers: handles of a backend's memory, and places in them. */
+#include "graph/buffer.h"
+
+#include <stdlib.h>
+
+#include "graph/backend.h"
+
+struct KilnBuffer {
+    KilnBackend *backend;
+    size_t bytes;
+    char *address; /* of the backend; not to be dereferenced */
+};
+
+static const KilnMemoryOps *memory_of(const KilnBuffer *buffer)
+{
+    return buffer->backend->ops->memory;
+}
+
+KilnStatus kiln_buffer_new(KilnBackend *backend, size_t bytes, KilnBuffer **ret, KilnError *err)
+{
+    KilnBuffer *buffer = malloc(sizeof(*buffer));
+
+    if (buffer == NULL)
+        return kiln_error_nomem(err, sizeof(*buffer));
+    *buffer = (KilnBuffer) {
+        .backend = backend,
+        .bytes = bytes,
+        .address = backend->ops->memory->allocate(backend, bytes),
+    };
+    if (buffer->address == NULL) {
+        free(buffer);
+        return kiln_error_nomem(err, bytes);
+    }
+    *ret = buffer;
+    return KILN_OK;
+}
+
+void kiln_buffer_free(KilnBuffer *buffer)
+{
+    if (buffer == NULL)
+        return;
+    memory_of(buffer)->free(buffer->backend, buffer->address);
+    free(buffer);
+}
+
+size_t kiln_buffer_bytes(const KilnBuffer *buffer)
+{
+    return buffer->bytes;
+}
+
+void kiln_buffer_upload(KilnBuffer *buffer, size_t offset, const void *host, size_t bytes)
+{
+    memory_of(buffer)->upload(buffer->backend, buffer->address + offset, host, bytes);
+}
+
+void kiln_buffer_download(const KilnBuffer *buffer, size_t offset, void *host, size_t bytes)
+{
+    memory_of(buffer)->download(buffer->backend, host, buffer->address + offset, bytes);
+}
+
+void kiln_buffer_copy(KilnBuffer *to, size_t to_offset, const KilnBuffer *from, size_t from_offset,
+                      size_t bytes)
+{
+    memory_of(to)->copy(to->backend, to->address + to_offset, from->address + from_offset, bytes);
+}
+
+void kiln_buffer_clear(KilnBuffer *buffer, size_t offset, size_t bytes)
+{
+    memory_of(buffer)->clear(buffer->backend, buffer->address + offset, bytes);
+}
+
+void *kiln_buffer_address(const KilnBuffer *buffer, size_t offset)
+{
+    return buffer->address + offset;
+}
+
+bool kiln_backend_on_host(const KilnBackend *backend)
+{
+    return backend->ops->memory->on_host;
+}
+
+KilnStatus kiln_backend_synchronize(KilnBackend *backend, KilnError *err)
+{
+    return backend->ops->memory->synchronize(backend, err);
+}
+
+uintptr_t kiln_place_address(const KilnPlace *place)
+{
+    return place->buffer != NULL ? (uintptr_t)(place->buffer->address + place->offset)
+                                 : (uintptr_t)place->host;
+}
+
+bool kiln_place_equal(const KilnPlace *a, const KilnPlace *b)
+{
+    return a->buffer == b->buffer && a->offset == b->offset && a->host == b->host;
+}
