@@ -34,6 +34,8 @@ void kiln_check_report(KilnCheck *check, const char *key, const KilnConfigNode *
 /* Where the errors of a mapping of options go while it is read (schema/document.h): they become
  * complete messages. An error that another node of the tree has too is reported only there. */
 KilnReport kiln_check_reports(KilnCheck *check);
+/* Report tasks and models that do not fit the datamodule or each other (registry/signature). */
+void kiln_check_models(KilnCheck *check);
 /* The key of the only option `name` in the config ("optimizer.momentum"), for suggestions, in the
  * config's arena; NULL: there is none, or several. */
 const char *kiln_check_elsewhere(const KilnCheck *check, const char *name);

@@ -333,6 +333,7 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
 
     check_all(&check);
     kiln_unread_keys_check(&check);
+    kiln_check_models(&check);
     kiln_config_warnings(config, errors);
     kiln_errors_sort(errors, config);
     free(check.visits);

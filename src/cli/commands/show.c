@@ -137,6 +137,7 @@ static void append_heading(const Show *show, const KilnComponent *c)
 static KilnStatus show_component(Show *show, KilnError *err)
 {
     append_heading(show, show->component);
+    kiln_selection_signature(show->page, show->component);
     kiln_page_heading(show->page, "options");
     kiln_selection_options(show->page, show->component->fields, "", NULL);
     append_use(show);
@@ -161,6 +162,7 @@ static KilnStatus show_group(const Show *show, const KilnGroupType *type, KilnEr
         if (c->kind != type->kind)
             continue;
         append_heading(show, c);
+        kiln_selection_signature(show->page, c);
         kiln_selection_options(show->page, c->fields, "", NULL);
     }
     kiln_page_heading(show->page, "files");

@@ -235,6 +235,7 @@ static void append_component_options(void *ctx, const KilnConfigNode *node, cons
         return;
     kiln_page_heading(help->page, "%s: %s/%s, %s", path, kiln_kind_name(component->kind),
                       component->name, component->summary);
+    kiln_selection_signature(help->page, component);
     kiln_selection_options(help->page, component->fields, path, help->config);
 }
 

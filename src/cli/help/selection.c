@@ -7,6 +7,7 @@
 #include "config/yaml/output.h"
 #include "config/yaml/yaml_writer.h"
 #include "registry/registry.h"
+#include "registry/signature/model_match.h"
 #include "schema/options_help.h"
 #include "schema/table.h"
 
@@ -129,4 +130,18 @@ void kiln_selection_options(KilnPage *page, const KilnField *fields, const char 
         kiln_page_line(page, 2, "no options");
     kiln_help_table(page, &table);
     kiln_text_release(&prefix);
+}
+
+void kiln_selection_signature(KilnPage *page, const KilnComponent *component)
+{
+    KilnText text = { 0 };
+
+    kiln_signature_text(&text, component);
+    if (text.length > 0) {
+        kiln_text_append(&page->text, "  ");
+        kiln_page_words(page, 2, text.data);
+        kiln_page_end(page);
+    }
+    page->text.failed |= text.failed;
+    kiln_text_release(&text);
 }

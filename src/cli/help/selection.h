@@ -18,6 +18,8 @@ const KilnSelection *kiln_selection_find(const KilnConfig *config, const char *g
                                          size_t length);
 /* Append a value on one line as people write it: 0.05, [32, 64], {a: 1}. */
 void kiln_selection_value(KilnText *text, const KilnConfig *config, const KilnConfigNode *node);
+/* Append what a component takes and gives, of datamodules, tasks and models. */
+void kiln_selection_signature(KilnPage *page, const KilnComponent *component);
 /* Append a table of options, or "no options". With a config each option is named by its key (`path`
  * is its parent's) and a value that is not the default is noted: "now 0.05, from ...". */
 void kiln_selection_options(KilnPage *page, const KilnField *fields, const char *path,

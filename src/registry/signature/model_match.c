@@ -240,10 +240,10 @@ static void put_spec(KilnText *text, const KilnTensorSpec *spec, bool given)
         kiln_text_append(text, " with several values");
     if ((spec->content & (KILN_ROW | KILN_MAP | KILN_LABEL)) != 0 && content != NULL)
         kiln_text_printf(text, " of %s", kiln_dtype_name(spec->dtype));
-    if (given && spec->varies)
-        kiln_text_append(text, " of varying length");
     if (content != NULL && strcmp(content, spec->name) != 0)
         kiln_text_printf(text, " \"%s\"", spec->name);
+    if (given && spec->varies)
+        kiln_text_append(text, " of varying length");
 }
 
 static void put_specs(KilnText *text, const KilnTensorSpec *specs, size_t n, bool given)
@@ -333,10 +333,51 @@ static void put_help(KilnText *text, const KilnTensorSpec *spec)
         kiln_text_append(text, ", optional");
 }
 
-void kiln_specs_help(KilnText *text, const KilnTensorSpec *specs, size_t n)
+static void put_list(KilnText *text, const char *what, const KilnTensorSpec *specs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        kiln_text_append(text, i > 0 ? ", " : "");
+        kiln_text_append(text, i == 0 ? what : ", ");
         put_help(text, &specs[i]);
     }
+}
+
+/* Start another part of the line. */
+static void put_end(KilnText *text)
+{
+    if (text->length > 0)
+        kiln_text_append(text, "; ");
+}
+
+static void put_uses(KilnText *text, const KilnComponent *component)
+{
+    size_t n = 0;
+    const KilnModelUse *uses = kiln_component_models(component, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        put_end(text);
+        kiln_text_append(text, uses[i].option);
+        put_list(text, " is fed ", uses[i].feeds, uses[i].n_feeds);
+        put_list(text, uses[i].n_feeds > 0 ? " and must give " : " must give ", uses[i].needs,
+                 uses[i].n_needs);
+    }
+}
+
+void kiln_signature_text(KilnText *text, const KilnComponent *component)
+{
+    if (component->kind == KILN_KIND_DATAMODULE) {
+        put_list(text, "gives ", component->ops.datamodule->features,
+                 component->ops.datamodule->n_features);
+    } else if (component->kind == KILN_KIND_MODEL) {
+        const KilnSignature *signature = component->ops.model->signature;
+
+        if (signature->inputs_of != NULL)
+            kiln_text_printf(text, "takes what %s takes", signature->inputs_of);
+        put_list(text, "takes ", signature->inputs, signature->n_inputs);
+        put_end(text);
+        put_list(text, "gives ", signature->outputs, signature->n_outputs);
+    } else if (component->kind == KILN_KIND_MODULE) {
+        put_list(text, "reads ", component->ops.module->features,
+                 component->ops.module->n_features);
+    }
+    put_uses(text, component);
 }

@@ -1,6 +1,6 @@
 /* Whether a model fits under the module or model that uses it: matching of what is fed with the
  * model's inputs, and of what is needed with its outputs. Of declarations alone, so that the same
- * rules hold for a config and for data (train/step/child_model.c). */
+ * rules hold for a config (check_models.c) and for data (train/step/child_model.c). */
 #ifndef KILN_REGISTRY_SIGNATURE_MODEL_MATCH_H
 #define KILN_REGISTRY_SIGNATURE_MODEL_MATCH_H
 
@@ -51,8 +51,9 @@ void kiln_misfit_text(KilnText *text, const KilnModelPair *pair, const KilnModel
  * contents, and whether what is given varies. */
 void kiln_wanted_text(KilnText *text, const KilnTensorSpec *specs, size_t n);
 void kiln_given_text(KilnText *text, const KilnTensorSpec *specs, size_t n);
-/* Append "image f32 [height, width, channels], label i32", for help. */
-void kiln_specs_help(KilnText *text, const KilnTensorSpec *specs, size_t n);
+/* Append what a component declares, for help: "takes image f32 [height, width, channels]; gives
+ * logits f32 [classes]"; nothing of kinds that have no part in it. */
+void kiln_signature_text(KilnText *text, const KilnComponent *component);
 /* The declaration of a feature of the data. */
 KilnTensorSpec kiln_feature_spec(const KilnFeature *feature);
 /* The models that a component has in its options; of modules and models, else none. */
