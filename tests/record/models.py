@@ -184,6 +184,12 @@ def resnet(depth, stem, channels, classes):
     return model
 
 
+def vit(size, patch, layers, heads, width, mlp_dim, channels, classes):
+    model = torchvision.models.VisionTransformer(size, patch, layers, heads, width, mlp_dim, num_classes=classes)
+    model.conv_proj = nn.Conv2d(channels, width, patch, patch)
+    return model
+
+
 def record_nets():
     with open(os.path.join(HERE, "nets.txt"), "w") as out:
         record_net(out, "linear", "", Linear(5 * 4 * 3, 4), (3, 5, 4, 3), 4)
@@ -202,6 +208,8 @@ def record_nets():
                    (1, 17, 19, 3), 3, train=False)
         record_net(out, "resnet", "depth=50 stem=large", resnet(50, "large", 3, 7),
                    (2, 64, 64, 3), 7, train=False)
+        record_net(out, "transformer", "embed.patch_size=4 width=8 layers=2 heads=2 mlp_dim=12",
+                   vit(12, 4, 2, 2, 8, 12, 3, 5), (3, 12, 12, 3), 5)
 
 
 def record_names():

@@ -245,7 +245,7 @@ static void test_nets_against_pytorch(void **unused)
         assert_true(record_is(&record, "net"));
         check_net(&record);
     }
-    assert_int_equal(nets, 10);
+    assert_int_equal(nets, 11);
     record_close(&record);
 }
 
