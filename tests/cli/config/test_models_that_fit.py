@@ -47,6 +47,16 @@ class Fit(Case):
                      says='task.generator: encoder takes tokens "words", but task gan feeds it a vector "noise"; models '
                           "that fit: linear, mlp")
 
+    def test_models_in_models(self):
+        self.run_kiln("model=vit", "trainer.fast_dev_run=true")
+        self.misfit("model=vit", "model.embed._target_=token_embedding",
+                    says="conf/model/vit.yaml:2:11: model: transformer takes tokens, but datamodule digits gives an image "
+                         "and a label of i32; models that fit: cnn, linear, lstm, mlp, resnet, transformer with "
+                         "embed=patch_embedding")
+        self.misfit("model=transformer", "model.embed=mlp",
+                    says="model.embed: transformer needs a sequence, but mlp gives a vector \"logits\"; models that fit: "
+                         "column_embedding, encoder, patch_embedding, token_embedding")
+
     def test_all_errors_at_once(self):
         _, err = self.run_kiln("--plugin", self.plugin, "model._target_=two_towers", "optimizer.lr=-1", status=1)
         self.assertIn("two_towers takes tokens", err)
