@@ -72,8 +72,9 @@ typedef struct State {
     const Opts *opts;
     uint64_t seed;
     int64_t height, width;
-    const char **class_names;
     int64_t n_classes;
+    const char **class_names;
+    KilnFeature features[2]; /* of a sample */
     Samples samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
@@ -344,15 +345,18 @@ static void release(KilnInstance *self)
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
-    const State *state = kiln_state(self);
+    State *state = kiln_state(self);
 
     (void)err;
-    *ret = (KilnDataSpec){
-        .n_features = 2,
-        .features = {
-            { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = KILN_SHAPE(state->height, state->width, 1) },
-            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .shape = KILN_SCALAR },
-        },
+    state->features[0] = (KilnFeature) { .name = "image",
+                                         .content = KILN_IMAGE,
+                                         .dtype = KILN_F32,
+                                         .shape = KILN_SHAPE(state->height, state->width, 1) };
+    state->features[1] =
+        (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
+    *ret = (KilnDataSpec) {
+        .features = state->features,
+        .n_features = KILN_COUNT(state->features),
         .n_classes = state->n_classes,
         .class_names = state->class_names,
     };

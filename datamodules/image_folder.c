@@ -78,6 +78,7 @@ typedef struct State {
     int64_t decoded[3]; /* of an image before the transforms; -1: differs by file */
     int64_t n_classes;
     const char **class_names;
+    KilnFeature features[2]; /* of a sample */
     /* What the datasets point to. */
     struct Samples {
         struct State *state;
@@ -435,15 +436,19 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
-    const State *state = kiln_state(self);
+    State *state = kiln_state(self);
 
     (void)err;
-    *ret = (KilnDataSpec){
-        .n_features = 2,
-        .features = {
-            { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = KILN_SHAPE(state->shape[0], state->shape[1], state->shape[2]) },
-            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .shape = KILN_SCALAR },
-        },
+    state->features[0] =
+        (KilnFeature) { .name = "image",
+                        .content = KILN_IMAGE,
+                        .dtype = KILN_F32,
+                        .shape = KILN_SHAPE(state->shape[0], state->shape[1], state->shape[2]) };
+    state->features[1] =
+        (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
+    *ret = (KilnDataSpec) {
+        .features = state->features,
+        .n_features = KILN_COUNT(state->features),
         .n_classes = state->n_classes,
         .class_names = state->class_names,
     };

@@ -59,7 +59,8 @@ typedef struct State {
     bool augments; /* the samples of training */
     int64_t height, width, n_classes;
     const char **class_names;
-    float value[256]; /* of each grey level, normalized */
+    KilnFeature features[2]; /* of a sample */
+    float value[256];        /* of each grey level, normalized */
     /* What the datasets point to. */
     struct Samples {
         const struct State *state;
@@ -349,15 +350,18 @@ static void release(KilnInstance *self)
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
-    const State *state = kiln_state(self);
+    State *state = kiln_state(self);
 
     (void)err;
-    *ret = (KilnDataSpec){
-        .n_features = 2,
-        .features = {
-            { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = KILN_SHAPE(state->height, state->width, 1) },
-            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .shape = KILN_SCALAR },
-        },
+    state->features[0] = (KilnFeature) { .name = "image",
+                                         .content = KILN_IMAGE,
+                                         .dtype = KILN_F32,
+                                         .shape = KILN_SHAPE(state->height, state->width, 1) };
+    state->features[1] =
+        (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
+    *ret = (KilnDataSpec) {
+        .features = state->features,
+        .n_features = KILN_COUNT(state->features),
         .n_classes = state->n_classes,
         .class_names = state->class_names,
     };

@@ -24,7 +24,7 @@ static const KilnField fields[] = {
 enum { SPARE = 65536 }; /* floats beyond one image: the number of different images */
 
 typedef struct State {
-    KilnFeature image;
+    KilnFeature features[2]; /* the image and its label */
     int64_t n_classes;
     const char **class_names;
     float *noise;
@@ -54,8 +54,10 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     if (size < 0 || size >= INT64_C(1) << 31)
         return kiln_error_set(err, KILN_E_RANGE,
                               "shape: an image of 2^31 numbers or more is too large");
-    state->image =
+    state->features[0] =
         (KilnFeature) { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .shape = shape };
+    state->features[1] =
+        (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
     state->n_classes = opts->classes;
     state->class_names = kiln_class_names_copy(NULL, opts->classes);
     state->noise = malloc((size_t)(size + SPARE) * sizeof(float));
@@ -73,8 +75,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 
     (void)err;
     *ret = (KilnDataSpec) {
-        .n_features = 2,
-        .features = { state->image, { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 } },
+        .features = state->features,
+        .n_features = KILN_COUNT(state->features),
         .n_classes = state->n_classes,
         .class_names = state->class_names,
     };
@@ -91,7 +93,7 @@ static int64_t label(void *ctx, int64_t index)
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {
     const State *state = ctx;
-    size_t bytes = (size_t)kiln_shape_count(&state->image.shape) * sizeof(float);
+    size_t bytes = (size_t)kiln_shape_count(&state->features[0].shape) * sizeof(float);
 
     (void)rng;
     (void)err;

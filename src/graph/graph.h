@@ -120,5 +120,7 @@ bool kiln_tensor_has_dest(const KilnTensor *tensor);
 size_t kiln_tensor_bytes(const KilnTensor *tensor);
 /* Keeps the first error and returns the poisoned tensor. */
 KilnTensor *kiln_graph_poison(KilnGraph *graph, const char *format, ...) KILN_PRINTF(2, 3);
+/* The same when memory is out. */
+KilnTensor *kiln_graph_poison_nomem(KilnGraph *graph, size_t bytes);
 
 #endif

@@ -98,7 +98,7 @@ static KilnTensor *poison_with(KilnGraph *graph, const KilnError *err)
     return graph->poison;
 }
 
-static KilnTensor *poison_nomem(KilnGraph *graph, size_t bytes)
+KilnTensor *kiln_graph_poison_nomem(KilnGraph *graph, size_t bytes)
 {
     KilnError err;
 
@@ -236,7 +236,7 @@ static KilnTensor *leaf_new(KilnGraph *graph, const char *kind, KilnDType dtype,
     }
     KilnTensor *tensor = reserve_tensors(graph, 1) ? tensor_new(graph, NULL, 0) : NULL;
     if (tensor == NULL)
-        return poison_nomem(graph, sizeof(*tensor));
+        return kiln_graph_poison_nomem(graph, sizeof(*tensor));
     tensor->dtype = dtype;
     tensor->shape = shape_normal(shape);
     tensor_keep(graph, tensor);

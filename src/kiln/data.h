@@ -7,8 +7,6 @@
 #include "kiln/rng.h"
 #include "kiln/tensor.h"
 
-#define KILN_MAX_FEATURES 8
-
 /* What a value is, and so what may read it; with the types and axes of one sample. Bits, since what
  * a model takes may be of several kinds; a feature has exactly one. */
 typedef enum KilnContent {
@@ -44,8 +42,8 @@ typedef struct KilnFeature {
     unsigned content; /* one KilnContent */
     KilnDType dtype;
     KilnShape shape; /* of one sample; batches add the batch axis first */
-    /* The first axis varies with the sample (KilnDataset.length); shape has the longest. In a batch
-     * all samples are padded with `pad` to one length. */
+    /* The first axis varies with the sample (KilnDataset.lengths); shape has the longest. In a
+     * batch all samples are padded with `pad` to one length, of this feature alone. */
     bool varies;
     double pad;
     int64_t n_ids; /* KILN_TOKENS: ids are from 0 to n_ids - 1, also those of `pad` */
@@ -54,8 +52,8 @@ typedef struct KilnFeature {
 /* What a sample is. Pointers belong to the datamodule's state, or to the checkpoint that it was
  * read from. */
 typedef struct KilnDataSpec {
+    const KilnFeature *features;
     size_t n_features;
-    KilnFeature features[KILN_MAX_FEATURES];
     int64_t n_classes;              /* 0: no classes */
     const char *const *class_names; /* n_classes entries */
 } KilnDataSpec;
@@ -82,10 +80,10 @@ KILN_API const char **kiln_class_names_copy(const char *const *names, int64_t n)
 KILN_API KILN_NODISCARD KilnStatus kiln_hold_out(int64_t n, int64_t held, uint64_t seed,
                                                  int32_t *ret, KilnError *err);
 
-/* Where to write a sample: data[i] has room for feature i. */
+/* Where to write a sample. Both arrays have an entry for each feature of the spec. */
 typedef struct KilnSample {
-    void *data[KILN_MAX_FEATURES];
-    int64_t length; /* of varying features: the result of KilnDataset.length */
+    void *const *data;      /* room for feature i; of a varying one, for lengths[i] */
+    const int64_t *lengths; /* of varying features: what KilnDataset.lengths said */
 } KilnSample;
 
 /* A finite, indexable set of samples. `get` runs in several threads at once and must only read
@@ -99,8 +97,9 @@ typedef struct KilnDataset {
     const char *(*name)(void *ctx, int64_t index);
     /* Optional: the class of sample `index` without reading it; -1: it has none. */
     int64_t (*label)(void *ctx, int64_t index);
-    /* With a varying feature: the length of sample `index`, without reading it. */
-    int64_t (*length)(void *ctx, int64_t index);
+    /* With varying features: their lengths in sample `index`, without reading it. `ret` has an
+     * entry for each feature of the spec, all 0; those of other features stay 0. */
+    void (*lengths)(void *ctx, int64_t index, int64_t *ret);
 } KilnDataset;
 
 /* The maximum number of sets in a split. */

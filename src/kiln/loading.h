@@ -24,7 +24,7 @@
         KILN_FIELD_COMPONENT_LIST(T, batch_transforms, KILN_KIND_BATCH_TRANSFORM, "[]",            \
                                   "applied to each training batch in this order")
 
-/* The same for datamodules with a varying feature. */
+/* The same for datamodules with varying features. */
 #define KILN_LENGTH_OPTIONS                                                                        \
     int64_t *buckets;                                                                              \
     size_t buckets_count
@@ -95,10 +95,12 @@ KILN_API KILN_NODISCARD KilnStatus kiln_sampling_labels(const KilnSampling *samp
 
 /* A complete batch of the training split. */
 typedef struct KilnBatchView {
-    KilnDataSpec spec;             /* in which a soft label is f32 [n_classes] */
-    size_t label;                  /* number of the feature "label"; n_features: none */
-    int64_t size;                  /* samples */
-    void *data[KILN_MAX_FEATURES]; /* each [size, ...] */
+    /* In which a soft label is f32 [n_classes], and varying features have the length that they are
+     * padded to. */
+    KilnDataSpec spec;
+    size_t label;      /* number of the feature "label"; n_features: none */
+    int64_t size;      /* samples */
+    void *const *data; /* of each feature, [size, ...] */
 } KilnBatchView;
 
 struct KilnBatchTransformOps {

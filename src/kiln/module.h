@@ -17,8 +17,9 @@ KILN_API int64_t kiln_step_batch_size(const KilnStep *step);
  * f32 [batch, classes] in training. If there is no such feature, a poisoned tensor whose error
  * lists the features. */
 KILN_API KilnTensor *kiln_step_input(KilnStep *step, const char *name);
-/* i32 [batch]: the length of each sample, in a batch with features of varying length. */
-KILN_API KilnTensor *kiln_step_lengths(KilnStep *step);
+/* i32 [batch]: the length of each sample's feature `name`, which varies. If there is no such
+ * feature, or it does not vary, a poisoned tensor. */
+KILN_API KilnTensor *kiln_step_lengths(KilnStep *step, const char *name);
 /* i32 [2], different in every step: the key for kiln_dropout. */
 KILN_API KilnTensor *kiln_step_dropout_key(KilnStep *step);
 /* The next number for kiln_dropout's `stream` in this step. */

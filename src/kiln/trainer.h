@@ -70,8 +70,8 @@ KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
 /* The loss of the newest training batch, which may be NaN or infinite; false if no batch has run or
  * it has no loss. */
 KILN_API bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret);
-/* Tokens of the batch that just ran: the lengths of features of varying length, or the elements of
- * the first feature that is a row of i32; 0: none. */
+/* Tokens of the batch that just ran: the sum of the lengths of all varying features, or without any
+ * the elements of the first feature that is a row of i32; 0: none. */
 KILN_API int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer);
 /* In on_train_batch_end: whether the loggers get a row of this step (log_every_n_steps). Make
  * expensive measurements only then. */

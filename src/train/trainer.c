@@ -35,10 +35,12 @@ const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name, i
 {
     const KilnFeature *feature = kiln_spec_feature(&trainer->data.spec, name);
 
-    if (feature == NULL)
+    const KilnBatch *batch = &trainer->step.batch;
+
+    if (feature == NULL || batch->features == NULL)
         return NULL;
-    *ret_n = trainer->step.batch.size;
-    return trainer->step.batch.data[feature - trainer->data.spec.features];
+    *ret_n = batch->size;
+    return batch->features[feature - trainer->data.spec.features].data;
 }
 
 int64_t kiln_trainer_samples(const KilnTrainer *trainer)

@@ -38,17 +38,20 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
+    static const KilnFeature features[] = {
+        { .name = "image",
+          .content = KILN_IMAGE,
+          .dtype = KILN_F32,
+          .shape = { .rank = 3, .dim = { 4, 4, 1 } } },
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 }
+    };
     static const char *const names[] = { "dark", "bright" };
 
     (void)self;
     (void)err;
     *ret = (KilnDataSpec) {
-        .n_features = 2,
-        .features = { { .name = "image",
-                        .content = KILN_IMAGE,
-                        .dtype = KILN_F32,
-                        .shape = KILN_SHAPE(4, 4, 1) },
-                      { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 } },
+        .features = features,
+        .n_features = KILN_COUNT(features),
         .n_classes = 2,
         .class_names = names,
     };

@@ -141,17 +141,20 @@ static KilnStatus data_setup(KilnInstance *self, const KilnDataContext *context,
 
 static KilnStatus data_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
+    static const KilnFeature features[] = {
+        { .name = "image",
+          .content = KILN_IMAGE,
+          .dtype = KILN_F32,
+          .shape = { .rank = 3, .dim = { 4, 4, 1 } } },
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 }
+    };
     static const char *const names[] = { "cat", "dog", "owl" };
 
     (void)self;
     (void)err;
     *ret = (KilnDataSpec) {
-        .n_features = 2,
-        .features = { { .name = "image",
-                        .content = KILN_IMAGE,
-                        .dtype = KILN_F32,
-                        .shape = KILN_SHAPE(4, 4, 1) },
-                      { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 } },
+        .features = features,
+        .n_features = KILN_COUNT(features),
         .n_classes = 3,
         .class_names = names,
     };

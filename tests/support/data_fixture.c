@@ -87,7 +87,8 @@ KilnDataset open_split(const Built *built, KilnSplit split)
 KilnStatus get_sample(const KilnDataset *dataset, int64_t index, uint32_t epoch, float *image,
                       int32_t *label, KilnError *err)
 {
-    KilnSample sample = { .data = { image, label } };
+    void *data[] = { image, label };
+    KilnSample sample = { .data = data };
     KilnRng rng;
 
     kiln_rng_init(&rng, 1, KILN_RNG_AUGMENT, epoch, (uint64_t)index);

@@ -33,10 +33,14 @@ static const char *numbers_name(void *ctx, int64_t index)
 
 static const KilnDataSpec numbers_spec = {
     .n_features = 2,
-    .features = {
-        { .name = "x", .content = KILN_VECTOR, .dtype = KILN_F32, .shape = { .rank = 1, .dim = { 3 } } },
-        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
-    },
+    .features =
+        (const KilnFeature[]) {
+            { .name = "x",
+              .content = KILN_VECTOR,
+              .dtype = KILN_F32,
+              .shape = { .rank = 1, .dim = { 3 } } },
+            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
+        },
     .n_classes = 5,
 };
 

@@ -62,16 +62,20 @@ KilnStatus points_setup(KilnInstance *self, const KilnDataContext *context, Kiln
 
 KilnStatus points_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
+    static const KilnFeature features[] = {
+        { .name = "x",
+          .content = KILN_VECTOR,
+          .dtype = KILN_F32,
+          .shape = { .rank = 1, .dim = { 2 } } },
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 }
+    };
     static const char *const names[] = { "below", "above" };
 
     (void)self;
     (void)err;
     *ret = (KilnDataSpec) {
-        .n_features = 2,
-        .features = {
-            { .name = "x", .content = KILN_VECTOR, .dtype = KILN_F32, .shape = { .rank = 1, .dim = { 2 } } },
-            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
-        },
+        .features = features,
+        .n_features = KILN_COUNT(features),
         .n_classes = 2,
         .class_names = names,
     };

@@ -124,8 +124,16 @@ int64_t kiln_trainer_batch_tokens(const KilnTrainer *trainer)
 {
     const KilnBatch *batch = &trainer->step.batch;
 
-    if (batch->lengths != NULL)
-        return sum_of(batch->lengths, batch->size);
+    int64_t sum = 0;
+    bool varies = false;
+
+    for (size_t i = 0; i < trainer->data.spec.n_features && batch->features != NULL; i++)
+        if (batch->features[i].lengths != NULL) {
+            sum += sum_of(batch->features[i].lengths, batch->size);
+            varies = true;
+        }
+    if (varies)
+        return sum;
     for (size_t i = 0; i < trainer->data.spec.n_features; i++) {
         const KilnFeature *feature = &trainer->data.spec.features[i];
 

@@ -76,7 +76,8 @@ bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_s
 typedef struct KilnCheckpoint {
     char *path; /* absolute */
     json_t *state;
-    KilnDataSpec spec; /* of the data it was trained on; points into `state` */
+    KilnDataSpec spec; /* of the data it was trained on; points into `state` and the next two */
+    KilnFeature *features;
     const char **class_names;
     KilnPosition at;
 } KilnCheckpoint;

@@ -233,11 +233,13 @@ static bool read_spec(KilnCheckpoint *checkpoint)
     spec->n_features = json_array_size(features);
     spec->n_classes = (int64_t)json_array_size(classes);
     checkpoint->class_names = calloc((size_t)spec->n_classes + 1, sizeof(const char *));
-    if (spec->n_features > KILN_MAX_FEATURES || checkpoint->class_names == NULL)
+    checkpoint->features = calloc(spec->n_features + 1, sizeof(*checkpoint->features));
+    if (checkpoint->features == NULL || checkpoint->class_names == NULL)
         return false;
     spec->class_names = checkpoint->class_names;
+    spec->features = checkpoint->features;
     for (size_t i = 0; i < spec->n_features; i++)
-        if (!read_feature(json_array_get(features, i), &spec->features[i]))
+        if (!read_feature(json_array_get(features, i), &checkpoint->features[i]))
             return false;
     for (size_t i = 0; i < (size_t)spec->n_classes; i++) {
         checkpoint->class_names[i] = json_string_value(json_array_get(classes, i));
@@ -400,6 +402,7 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
 void kiln_checkpoint_close(KilnCheckpoint *checkpoint)
 {
     json_decref(checkpoint->state);
+    free(checkpoint->features);
     free(checkpoint->class_names);
     free(checkpoint->path);
     *checkpoint = (KilnCheckpoint) { 0 };

@@ -32,26 +32,25 @@ static KilnStatus check_sizes(const KilnLoaderSpec *spec, KilnError *err)
     return KILN_OK;
 }
 
-/* Find the length of the longest sample, the same for all varying features. */
-static KilnStatus find_longest(KilnBatchSource *source, KilnError *err)
+/* Varying features need lengths: the longest possible, and those of samples. */
+static KilnStatus check_lengths(KilnBatchSource *source, KilnError *err)
 {
     for (size_t f = 0; f < source->spec.n_features; f++) {
         const KilnFeature *feature = &source->spec.features[f];
 
         if (!feature->varies)
             continue;
-        if (feature->shape.rank < 1 || feature->shape.dim[0] < 1 ||
-            (source->longest > 0 && feature->shape.dim[0] != source->longest))
+        source->varies = true;
+        if (feature->shape.rank < 1 || feature->shape.dim[0] < 1)
             return kiln_error_set(err, KILN_E_SHAPE,
-                                  "varying features need a first axis of the same maximum length; "
-                                  "feature %s differs",
+                                  "feature %s varies: its first axis needs the length of the "
+                                  "longest sample",
                                   feature->name);
-        source->longest = feature->shape.dim[0];
     }
-    if (source->longest > 0 && source->dataset.length == NULL)
+    if (source->varies && source->dataset.lengths == NULL)
         return kiln_error_set(err, KILN_E_MISSING,
                               "the datamodule has varying features but reports no lengths "
-                              "(KilnDataset.length)");
+                              "(KilnDataset.lengths)");
     return KILN_OK;
 }
 
@@ -70,9 +69,34 @@ static KilnStatus find_bytes(KilnBatchSource *source, KilnError *err)
     return KILN_OK;
 }
 
+void kiln_batch_source_release(KilnBatchSource *source)
+{
+    free(source->features);
+    free(source->bytes);
+    source->features = NULL;
+    source->bytes = NULL;
+}
+
+/* Set the features of batches, and which of them is the label. */
+static KilnStatus set_features(KilnBatchSource *source, const KilnLoaderSpec *spec, KilnError *err)
+{
+    const KilnFeature *label = kiln_spec_label(spec->data);
+    const size_t n = spec->data->n_features;
+    KilnStatus status = kiln_loader_spec_features(spec, source->features, &source->spec, err);
+
+    source->label = label != NULL ? (size_t)(label - spec->data->features) : n;
+    source->soft = n;
+    for (size_t f = 0; f < n && status >= 0; f++)
+        if (source->spec.features[f].dtype != spec->data->features[f].dtype)
+            source->soft = f;
+    return status;
+}
+
 KilnStatus kiln_batch_source_init(KilnBatchSource *source, const KilnLoaderSpec *spec,
                                   KilnError *err)
 {
+    const size_t n = spec->data->n_features;
+
     *source = (KilnBatchSource) {
         .dataset = spec->dataset,
         .datamodule = spec->datamodule,
@@ -82,54 +106,71 @@ KilnStatus kiln_batch_source_init(KilnBatchSource *source, const KilnLoaderSpec 
         .n_transforms = spec->n_batch_transforms,
         .seed = spec->seed,
         .tolerant = spec->tolerant,
+        .features = calloc(n + 1, sizeof(*source->features)),
+        .bytes = calloc(n + 1, sizeof(*source->bytes)),
     };
-    KilnStatus status = check_sizes(spec, err);
+    KilnStatus status = source->features != NULL && source->bytes != NULL
+                            ? check_sizes(spec, err)
+                            : kiln_error_nomem(err, n * sizeof(*source->features));
     if (status >= 0)
-        status = kiln_loader_spec_features(spec, &source->spec, err);
+        status = set_features(source, spec, err);
+    if (status >= 0) {
+        source->batch_size = kiln_loader_spec_batch_size(spec);
+        status = check_lengths(source, err);
+    }
+    if (status >= 0)
+        status = find_bytes(source, err);
     if (status < 0)
-        return status;
-    const KilnFeature *label = kiln_spec_label(spec->data);
-    source->label = label != NULL ? (size_t)(label - spec->data->features)
-                                  : source->spec.n_features;
-    source->soft = source->spec.n_features;
-    for (size_t f = 0; f < source->spec.n_features; f++)
-        if (source->spec.features[f].dtype != spec->data->features[f].dtype)
-            source->soft = f;
-    source->batch_size = kiln_loader_spec_batch_size(spec);
-    status = find_longest(source, err);
-    return status >= 0 ? find_bytes(source, err) : status;
+        kiln_batch_source_release(source);
+    return status;
 }
 
 int64_t kiln_batch_source_sample_bytes(const KilnBatchSource *source)
 {
-    size_t bytes = sizeof(KilnSkip) + sizeof(int64_t) + 2 * sizeof(int32_t);
+    size_t bytes = sizeof(KilnSkip) + sizeof(int64_t) + sizeof(int32_t);
 
     for (size_t f = 0; f < source->spec.n_features; f++)
-        bytes += source->bytes[f];
+        bytes += source->bytes[f] + (source->spec.features[f].varies ? sizeof(int32_t) : 0);
     return (int64_t)bytes;
+}
+
+static KilnStatus allocate_feature(KilnBatchFeature *feature, const KilnBatchSource *source,
+                                   size_t f, KilnError *err)
+{
+    const size_t size = (size_t)source->batch_size;
+    const size_t rounded = (source->bytes[f] * size + 64) / 64 * 64;
+
+    feature->data = aligned_alloc(64, rounded);
+    if (feature->data == NULL)
+        return kiln_error_nomem(err, rounded);
+    memset(feature->data, 0, rounded);
+    if (!source->spec.features[f].varies)
+        return KILN_OK;
+    feature->lengths = calloc(size, sizeof(*feature->lengths));
+    return feature->lengths != NULL ? KILN_OK
+                                    : kiln_error_nomem(err, size * sizeof(*feature->lengths));
 }
 
 KilnStatus kiln_batch_slot_init(KilnBatchSlot *slot, const KilnBatchSource *source, KilnError *err)
 {
-    const size_t size = (size_t)source->batch_size;
+    const size_t size = (size_t)source->batch_size, n = source->spec.n_features;
+    KilnStatus status = KILN_OK;
 
     slot->reading = -1;
     slot->samples = calloc(size, sizeof(*slot->samples));
     slot->skips = calloc(size, sizeof(*slot->skips));
     slot->labels = calloc(size, sizeof(*slot->labels));
-    slot->lengths = source->longest > 0 ? calloc(size, sizeof(*slot->lengths)) : NULL;
+    slot->features = calloc(n + 1, sizeof(*slot->features));
+    slot->data = calloc(n + 1, sizeof(*slot->data));
+    slot->lengths_of_sample = calloc(n + 1, sizeof(*slot->lengths_of_sample));
+    slot->shapes = calloc(n + 1, sizeof(*slot->shapes));
     if (slot->samples == NULL || slot->skips == NULL || slot->labels == NULL ||
-        (source->longest > 0 && slot->lengths == NULL))
-        return kiln_error_nomem(err, size * sizeof(*slot->skips));
-    for (size_t f = 0; f < source->spec.n_features; f++) {
-        size_t rounded = (source->bytes[f] * size + 64) / 64 * 64;
-
-        slot->data[f] = aligned_alloc(64, rounded);
-        if (slot->data[f] == NULL)
-            return kiln_error_nomem(err, rounded);
-        memset(slot->data[f], 0, rounded);
-    }
-    return KILN_OK;
+        slot->features == NULL || slot->data == NULL || slot->lengths_of_sample == NULL ||
+        slot->shapes == NULL)
+        return kiln_error_nomem(err, size * sizeof(*slot->skips) + n * sizeof(*slot->shapes));
+    for (size_t f = 0; f < n && status >= 0; f++)
+        status = allocate_feature(&slot->features[f], source, f, err);
+    return status;
 }
 
 void kiln_batch_slot_clear_skips(KilnBatchSlot *slot)
@@ -139,15 +180,20 @@ void kiln_batch_slot_clear_skips(KilnBatchSlot *slot)
     slot->n_skips = 0;
 }
 
-void kiln_batch_slot_release(KilnBatchSlot *slot)
+void kiln_batch_slot_release(KilnBatchSlot *slot, const KilnBatchSource *source)
 {
     kiln_batch_slot_clear_skips(slot);
+    for (size_t f = 0; slot->features != NULL && f < source->spec.n_features; f++) {
+        free(slot->features[f].data);
+        free(slot->features[f].lengths);
+    }
+    free(slot->features);
+    free(slot->data);
+    free(slot->lengths_of_sample);
+    free(slot->shapes);
     free(slot->samples);
     free(slot->skips);
     free(slot->labels);
-    free(slot->lengths);
-    for (size_t f = 0; f < KILN_MAX_FEATURES; f++)
-        free(slot->data[f]);
 }
 
 /* ---- Filling ------------------------------------------------------------------------ */
@@ -176,12 +222,17 @@ static void skip_sample(KilnBatchSlot *slot, const KilnDataset *dataset, int64_t
         (KilnSkip) { .sample = sample, .status = status, .message = kiln_text_take(&text) };
 }
 
+/* Bytes of `length` elements of a varying feature's first axis. */
+static size_t bytes_of(const KilnBatchSource *source, size_t f, int64_t length)
+{
+    return source->bytes[f] / (size_t)source->spec.features[f].shape.dim[0] * (size_t)length;
+}
+
 /* Bytes of a feature per sample in this batch. */
 static size_t row_bytes(const KilnBatchSlot *slot, const KilnBatchSource *source, size_t f)
 {
-    return source->spec.features[f].varies
-               ? source->bytes[f] / (size_t)source->longest * (size_t)slot->length
-               : source->bytes[f];
+    return source->spec.features[f].varies ? bytes_of(source, f, slot->features[f].padded)
+                                           : source->bytes[f];
 }
 
 /* Fill n elements with a value. */
@@ -197,19 +248,19 @@ static void put_value(void *to, KilnDType dtype, double value, size_t n)
     }
 }
 
-/* Pad the varying features of a sample that has `length`. */
-static void pad(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t row, int64_t length)
+/* Pad the varying features of the sample in `row`, and note their lengths. */
+static void pad(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t row)
 {
     for (size_t f = 0; f < source->spec.n_features; f++) {
         const KilnFeature *feature = &source->spec.features[f];
-        const size_t size = kiln_dtype_size(feature->dtype);
+        const int64_t length = slot->lengths_of_sample[f];
 
         if (!feature->varies)
             continue;
-        size_t whole = row_bytes(slot, source, f);
-        size_t used = source->bytes[f] / (size_t)source->longest * (size_t)length;
-        put_value((char *)slot->data[f] + (size_t)row * whole + used, feature->dtype, feature->pad,
-                  (whole - used) / size);
+        const size_t whole = row_bytes(slot, source, f), used = bytes_of(source, f, length);
+        put_value((char *)slot->features[f].data + (size_t)row * whole + used, feature->dtype,
+                  feature->pad, (whole - used) / kiln_dtype_size(feature->dtype));
+        slot->features[f].lengths[row] = (int32_t)length;
     }
 }
 
@@ -230,20 +281,27 @@ static KilnStatus check_label(const KilnBatchSource *source, int64_t index,
                           (long long)source->spec.n_classes, (long long)source->spec.n_classes - 1);
 }
 
+/* Ask for the lengths of a sample's varying features. */
+static void read_lengths(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t index)
+{
+    memset(slot->lengths_of_sample, 0, source->spec.n_features * sizeof(int64_t));
+    source->dataset.lengths(source->dataset.ctx, index, slot->lengths_of_sample);
+}
+
 /* Read a sample into the slot's next row. */
 static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t epoch,
                              int64_t index)
 {
     const KilnDataset *dataset = &source->dataset;
-    KilnSample sample = { .data = { NULL } };
+    KilnSample sample = { .data = slot->data, .lengths = slot->lengths_of_sample };
     KilnRng rng;
 
     for (size_t f = 0; f < source->spec.n_features; f++)
-        sample.data[f] = f == source->soft ? (void *)&slot->labels[slot->size]
-                                           : (char *)slot->data[f] +
-                                                 (size_t)slot->size * row_bytes(slot, source, f);
-    if (source->longest > 0)
-        sample.length = dataset->length(dataset->ctx, index);
+        slot->data[f] = f == source->soft ? (void *)&slot->labels[slot->size]
+                                          : (char *)slot->features[f].data +
+                                                (size_t)slot->size * row_bytes(slot, source, f);
+    if (source->varies)
+        read_lengths(slot, source, index);
     kiln_rng_init(&rng, source->seed, KILN_RNG_AUGMENT, (uint32_t)epoch, (uint64_t)index);
     slot->error.text[0] = '\0';
     KilnStatus status = KILN_CALLED(source->datamodule, "dataset.get",
@@ -253,41 +311,60 @@ static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source,
         status = check_label(source, index, &sample, &slot->error);
     if (status < 0)
         return status;
-    if (source->longest > 0) {
-        pad(slot, source, slot->size, sample.length);
-        slot->lengths[slot->size] = (int32_t)sample.length;
-    }
+    pad(slot, source, slot->size);
     slot->samples[slot->size++] = index;
     return status;
 }
 
-/* Set the length that n samples from `first` on are padded to: their bucket's. */
-static KilnStatus find_length(KilnBatchSlot *slot, const KilnBatchSource *source,
-                              const KilnBatchOrder *order, int64_t first, int64_t n)
+/* Make room in the batch for the lengths of sample `index`. */
+static KilnStatus fit_sample(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t index)
 {
-    const KilnDataset *dataset = &source->dataset;
-    int64_t most = 0;
+    char sample[256];
 
-    slot->length = 0;
-    for (int64_t i = first; source->longest > 0 && i < first + n; i++) {
-        int64_t index = kiln_batch_order_sample(order, i);
-        int64_t length = dataset->length(dataset->ctx, index);
-        char sample[256];
+    read_lengths(slot, source, index);
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        const KilnFeature *feature = &source->spec.features[f];
+        const int64_t length = slot->lengths_of_sample[f];
+        KilnBatchFeature *in_batch = &slot->features[f];
 
-        most = length > most ? length : most;
-        if (length >= 0 && length <= source->longest)
+        if (!feature->varies)
             continue;
-        kiln_sample_text(dataset, index, sample, sizeof(sample));
+        if (length > in_batch->padded)
+            in_batch->padded = length;
+        if (length >= 0 && length <= feature->shape.dim[0])
+            continue;
+        kiln_sample_text(&source->dataset, index, sample, sizeof(sample));
         return kiln_error_set(&slot->error, KILN_E_RANGE,
-                              "%s has length %lld; the datamodule declares 0 to %lld", sample,
-                              (long long)length, (long long)source->longest);
+                              "%s: feature %s has length %lld; the datamodule declares 0 to %lld",
+                              sample, feature->name, (long long)length,
+                              (long long)feature->shape.dim[0]);
     }
-    size_t bucket = kiln_bucket_of(source->buckets, source->n_buckets, most);
-    if (source->longest > 0)
-        slot->length = bucket < source->n_buckets && source->buckets[bucket] < source->longest
-                           ? source->buckets[bucket]
-                           : source->longest;
     return KILN_OK;
+}
+
+/* Set the lengths that n samples from `first` on are padded to: for each varying feature the
+ * smallest bucket that fits all of them. */
+static KilnStatus find_lengths(KilnBatchSlot *slot, const KilnBatchSource *source,
+                               const KilnBatchOrder *order, int64_t first, int64_t n)
+{
+    const size_t n_features = source->spec.n_features;
+    KilnStatus status = KILN_OK;
+
+    for (size_t f = 0; f < n_features; f++)
+        slot->features[f].padded = 0;
+    for (int64_t i = first; source->varies && i < first + n && status >= 0; i++)
+        status = fit_sample(slot, source, kiln_batch_order_sample(order, i));
+    for (size_t f = 0; f < n_features; f++) {
+        const KilnFeature *feature = &source->spec.features[f];
+        int64_t *padded = &slot->features[f].padded;
+        const size_t bucket = kiln_bucket_of(source->buckets, source->n_buckets, *padded);
+
+        if (feature->varies)
+            *padded = bucket < source->n_buckets && source->buckets[bucket] < feature->shape.dim[0]
+                          ? source->buckets[bucket]
+                          : feature->shape.dim[0];
+    }
+    return status;
 }
 
 void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
@@ -297,7 +374,7 @@ void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
 
     slot->size = 0;
     kiln_batch_order_batch(order, slot->batch, &first, &size);
-    slot->status = find_length(slot, source, order, first, size);
+    slot->status = find_lengths(slot, source, order, first, size);
     for (int64_t i = first; i < first + size && slot->status >= 0; i++) {
         int64_t index = kiln_batch_order_sample(order, i);
 

@@ -13,14 +13,16 @@ typedef struct KilnSkip {
 
 /* The memory of a batch. */
 typedef struct KilnBatchSlot {
-    void *data[KILN_MAX_FEATURES];
-    int64_t batch;    /* index of the batch that it holds or is being filled with */
-    int64_t size;     /* samples in it */
-    int64_t *samples; /* [batch_size], their indices in the dataset */
-    int32_t *labels;  /* [batch_size], classes before they become soft labels */
-    int32_t *lengths; /* [batch_size]; NULL: no feature varies in length */
-    int64_t length;   /* the length that varying features are padded to; 0: none varies */
-    KilnSkip *skips;  /* [batch_size] */
+    KilnBatchFeature *features; /* in the order of the source's spec */
+    /* As long as `features`, for the sample that is being read or the batch being transformed: */
+    void **data;
+    int64_t *lengths_of_sample;
+    KilnFeature *shapes; /* varying features as long as they are padded */
+    int64_t batch;       /* index of the batch that it holds or is being filled with */
+    int64_t size;        /* samples in it */
+    int64_t *samples;    /* [batch_size], their indices in the dataset */
+    int32_t *labels;     /* [batch_size], classes before they become soft labels */
+    KilnSkip *skips;     /* [batch_size] */
     size_t n_skips;
     KilnStatus status;
     KilnError error;
@@ -31,12 +33,13 @@ typedef struct KilnBatchSlot {
 /* Where the samples of batches come from, and how they are read and transformed. */
 typedef struct KilnBatchSource {
     KilnDataset dataset;
-    const KilnInstance *datamodule;  /* owner of the dataset; NULL: none */
-    KilnDataSpec spec;               /* of batches, after batch transforms */
-    size_t bytes[KILN_MAX_FEATURES]; /* of the longest possible sample */
-    size_t label;                    /* index of the label feature; n_features: none */
-    size_t soft;                     /* index of the soft labels; n_features: none */
-    int64_t longest;                 /* length of varying features; 0: none varies */
+    const KilnInstance *datamodule; /* owner of the dataset; NULL: none */
+    KilnDataSpec spec;              /* of batches, after batch transforms */
+    KilnFeature *features;          /* of the spec */
+    size_t *bytes;                  /* of each feature in the longest possible sample */
+    size_t label;                   /* index of the label feature; n_features: none */
+    size_t soft;                    /* index of the soft labels; n_features: none */
+    bool varies;                    /* a feature does */
     const int64_t *buckets;
     size_t n_buckets;
     KilnInstance *const *transforms;
@@ -48,15 +51,16 @@ typedef struct KilnBatchSource {
     const void *ctx;
 } KilnBatchSource;
 
-/* KILN_E_RANGE when batches would be too large. */
+/* KILN_E_RANGE when batches would be too large. Release it after success. */
 KILN_NODISCARD KilnStatus kiln_batch_source_init(KilnBatchSource *source,
                                                  const KilnLoaderSpec *spec, KilnError *err);
+void kiln_batch_source_release(KilnBatchSource *source);
 /* Bytes of a slot per sample. */
 int64_t kiln_batch_source_sample_bytes(const KilnBatchSource *source);
 /* Allocate a slot. Release it also after a failure. */
 KILN_NODISCARD KilnStatus kiln_batch_slot_init(KilnBatchSlot *slot, const KilnBatchSource *source,
                                                KilnError *err);
-void kiln_batch_slot_release(KilnBatchSlot *slot);
+void kiln_batch_slot_release(KilnBatchSlot *slot, const KilnBatchSource *source);
 void kiln_batch_slot_clear_skips(KilnBatchSlot *slot);
 /* Fill the slot with batch slot->batch of `epoch`; sets slot->status and slot->error.
  * KILN_E_INTERRUPTED: cancelled, must be filled again. */

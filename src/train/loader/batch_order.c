@@ -101,6 +101,19 @@ size_t kiln_bucket_of(const int64_t *buckets, size_t n, int64_t length)
     return i;
 }
 
+/* The length of sample `index`: that of its longest varying feature. `lengths` has room for those
+ * of all n features. */
+static int64_t length_of(const KilnDataset *dataset, int64_t index, int64_t *lengths, size_t n)
+{
+    int64_t most = 0;
+
+    memset(lengths, 0, n * sizeof(*lengths));
+    dataset->lengths(dataset->ctx, index, lengths);
+    for (size_t f = 0; f < n; f++)
+        most = lengths[f] > most ? lengths[f] : most;
+    return most;
+}
+
 static int64_t batches_of(const KilnLoaderSpec *spec, int64_t samples)
 {
     int64_t size = kiln_loader_spec_batch_size(spec);
@@ -113,26 +126,30 @@ static int64_t batches_of(const KilnLoaderSpec *spec, int64_t samples)
 static int64_t batches_by_length(const KilnLoaderSpec *spec)
 {
     const KilnDataset *dataset = &spec->dataset;
+    const size_t n = spec->data->n_features;
     int64_t count = samples_of(spec), batches = 0;
     int64_t *counts = calloc(spec->n_buckets + 1, sizeof(*counts));
+    int64_t *lengths = calloc(n + 1, sizeof(*lengths));
     KilnBatchOrder order = {
         .sampler = spec->sampler,
         .sampling = sampling_of(spec, dataset),
         .count = count,
         .samples = spec->sampler != NULL ? malloc((size_t)count * sizeof(uint32_t) + 1) : NULL,
     };
-    bool good = counts != NULL && (spec->sampler == NULL || order.samples != NULL) &&
+    bool good = counts != NULL && lengths != NULL &&
+                (spec->sampler == NULL || order.samples != NULL) &&
                 kiln_batch_order_begin(&order, 0, NULL) >= 0;
 
     for (int64_t i = 0; i < count && good; i++) {
         good = i % POLL_EVERY != 0 || !kiln_poll(spec->poll, "reading lengths", i, count);
-        int64_t length = dataset->length(dataset->ctx, kiln_batch_order_sample(&order, i));
+        const int64_t length = length_of(dataset, kiln_batch_order_sample(&order, i), lengths, n);
 
         counts[kiln_bucket_of(spec->buckets, spec->n_buckets, length)]++;
     }
     for (size_t b = 0; b <= spec->n_buckets && good; b++)
         batches += batches_of(spec, counts[b]);
     free(counts);
+    free(lengths);
     free(order.samples);
     return good ? batches : -1;
 }
@@ -168,7 +185,10 @@ static KilnStatus init_buckets(KilnBatchOrder *order, const KilnLoaderSpec *spec
     order->drawn = malloc((size_t)order->count * sizeof(*order->drawn) + 1);
     order->starts = calloc((size_t)order->n_batches + 1, sizeof(*order->starts));
     order->open = malloc(open * sizeof(*order->open));
-    return order->drawn != NULL && order->starts != NULL && order->open != NULL
+    order->n_features = spec->data->n_features;
+    order->lengths = calloc(order->n_features + 1, sizeof(*order->lengths));
+    return order->drawn != NULL && order->starts != NULL && order->open != NULL &&
+                   order->lengths != NULL
                ? KILN_OK
                : kiln_error_nomem(err, open * sizeof(*order->open));
 }
@@ -196,6 +216,7 @@ void kiln_batch_order_release(KilnBatchOrder *order)
     free(order->drawn);
     free(order->starts);
     free(order->open);
+    free(order->lengths);
     free(order->samples);
     *order = (KilnBatchOrder) { 0 };
 }
@@ -221,7 +242,8 @@ static void group_by_length(KilnBatchOrder *order, int64_t *sizes)
     for (int64_t i = 0; i < order->count; i++) {
         if (i % POLL_EVERY == 0 && kiln_poll(order->sampling.poll, ordering, i, order->count))
             return;
-        const int64_t length = dataset->length(dataset->ctx, order->drawn[i]);
+        const int64_t length = length_of(dataset, order->drawn[i], order->lengths,
+                                         order->n_features);
         const size_t b = kiln_bucket_of(order->buckets, order->n_buckets, length);
         uint32_t *open = order->open + b * (size_t)order->batch_size;
 

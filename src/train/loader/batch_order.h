@@ -15,7 +15,9 @@ typedef struct KilnBatchOrder {
     /* For batches by length only: */
     const int64_t *buckets;
     size_t n_buckets;
-    uint32_t *drawn; /* [count], the sampler's order */
+    uint32_t *drawn;  /* [count], the sampler's order */
+    int64_t *lengths; /* of the features of one sample */
+    size_t n_features;
     int64_t *starts; /* [n_batches + 1] indices in `samples` */
     uint32_t *open;  /* [n_buckets + 1][batch_size]: batches that are not full yet */
 } KilnBatchOrder;

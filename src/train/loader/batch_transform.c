@@ -10,39 +10,45 @@ static const KilnBatchTransformOps *ops_of(const KilnInstance *transform)
     return kiln_instance_component(transform)->ops.batch_transform;
 }
 
-static KilnStatus soften_label(const KilnInstance *transform, KilnDataSpec *spec, KilnError *err)
+static KilnStatus soften_label(const KilnInstance *transform, KilnFeature *features,
+                               const KilnDataSpec *spec, KilnError *err)
 {
-    KilnFeature *label = (KilnFeature *)kiln_spec_label(spec);
+    const KilnFeature *found = kiln_spec_label(spec);
 
-    if (label == NULL || spec->n_classes < 2)
+    if (found == NULL || spec->n_classes < 2)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "batch_transform %s blends labels: it needs a feature \"label\" with "
                               "one i32 class per sample and at least 2 classes",
                               kiln_instance_name(transform));
+    KilnFeature *label = &features[found - spec->features];
     label->dtype = KILN_F32;
     label->shape = KILN_SHAPE(spec->n_classes);
     return KILN_OK;
 }
 
-KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *ret, KilnError *err)
+KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnFeature *features,
+                                     KilnDataSpec *ret, KilnError *err)
 {
-    KilnDataSpec features = *spec->data;
+    KilnDataSpec changed = *spec->data;
     bool soft = false;
 
+    for (size_t f = 0; f < changed.n_features; f++)
+        features[f] = spec->data->features[f];
+    changed.features = features;
     for (size_t i = 0; i < spec->n_batch_transforms; i++) {
         KilnInstance *transform = spec->batch_transforms[i];
         KilnStatus status = KILN_OK;
 
         if (ops_of(transform)->soft_labels && !soft)
-            status = soften_label(transform, &features, err);
+            status = soften_label(transform, features, &changed, err);
         soft |= ops_of(transform)->soft_labels;
         if (status >= 0 && ops_of(transform)->setup != NULL)
             status = KILN_CALLED(transform, "setup",
-                                 ops_of(transform)->setup(transform, &features, err), err);
+                                 ops_of(transform)->setup(transform, &changed, err), err);
         if (status < 0)
             return status;
     }
-    *ret = features;
+    *ret = changed;
     return KILN_OK;
 }
 
@@ -51,7 +57,7 @@ static KilnStatus write_one_hot(const KilnBatchSlot *slot, const KilnBatchSource
                                 KilnError *err)
 {
     const int64_t n = source->spec.n_classes;
-    float *rows = slot->data[source->soft];
+    float *rows = slot->features[source->soft].data;
 
     memset(rows, 0, (size_t)(slot->size * n) * sizeof(*rows));
     for (int64_t i = 0; i < slot->size; i++) {
@@ -70,16 +76,19 @@ static KilnStatus write_one_hot(const KilnBatchSlot *slot, const KilnBatchSource
     return KILN_OK;
 }
 
-static KilnBatchView view_of(const KilnBatchSlot *slot, const KilnBatchSource *source)
+static KilnBatchView view_of(KilnBatchSlot *slot, const KilnBatchSource *source)
 {
-    KilnBatchView view = { .spec = source->spec, .size = slot->size };
+    KilnBatchView view = { .spec = source->spec, .size = slot->size, .data = slot->data };
     const KilnFeature *label = kiln_spec_feature(&source->spec, "label");
 
     view.label = label != NULL ? (size_t)(label - source->spec.features) : source->spec.n_features;
-    for (size_t f = 0; f < view.spec.n_features; f++)
-        if (view.spec.features[f].varies)
-            view.spec.features[f].shape.dim[0] = slot->length;
-    memcpy(view.data, slot->data, sizeof(view.data));
+    for (size_t f = 0; f < view.spec.n_features; f++) {
+        slot->data[f] = slot->features[f].data;
+        slot->shapes[f] = source->spec.features[f];
+        if (slot->shapes[f].varies)
+            slot->shapes[f].shape.dim[0] = slot->features[f].padded;
+    }
+    view.spec.features = slot->shapes;
     return view;
 }
 

@@ -198,9 +198,10 @@ int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec)
 
     if (kiln_batch_source_init(&source, spec, NULL) < 0)
         return 0;
-    return slots_of(&source, spec->workers) * source.batch_size *
-               kiln_batch_source_sample_bytes(&source) +
-           kiln_loader_spec_order_bytes(spec);
+    const int64_t bytes = slots_of(&source, spec->workers) * source.batch_size *
+                          kiln_batch_source_sample_bytes(&source);
+    kiln_batch_source_release(&source);
+    return bytes + kiln_loader_spec_order_bytes(spec);
 }
 
 static void init_locks(KilnLoader *loader)
@@ -261,10 +262,11 @@ void kiln_loader_free(KilnLoader *loader)
     pthread_cond_destroy(&loader->room);
     pthread_mutex_destroy(&loader->mutex);
     for (int64_t i = 0; loader->slots != NULL && i < loader->n_slots; i++)
-        kiln_batch_slot_release(&loader->slots[i]);
+        kiln_batch_slot_release(&loader->slots[i], &loader->source);
     free(loader->slots);
     free(loader->threads);
     kiln_batch_order_release(&loader->order);
+    kiln_batch_source_release(&loader->source);
     free(loader->reported);
     free(loader);
 }
@@ -443,9 +445,7 @@ KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
         batch.index = slot->batch;
         batch.size = slot->size;
         batch.samples = slot->samples;
-        batch.length = slot->length;
-        batch.lengths = slot->lengths;
-        memcpy(batch.data, slot->data, sizeof(batch.data));
+        batch.features = slot->features;
     }
     *ret = batch;
     return KILN_OK;

@@ -13,7 +13,7 @@ typedef struct KilnLoader KilnLoader;
 typedef void KilnOnSkip(void *ctx, int64_t sample, KilnStatus status, const char *message);
 
 typedef struct KilnLoaderSpec {
-    const KilnDataSpec *data;       /* borrowed for the call */
+    const KilnDataSpec *data;       /* must outlive the loader */
     KilnDataset dataset;            /* must outlive the loader */
     const KilnInstance *datamodule; /* its owner, for error messages; NULL: none */
     int64_t batch_size;
@@ -38,22 +38,30 @@ typedef struct KilnLoaderSpec {
     const KilnPoll *poll;      /* for samplers and for reading lengths. May be NULL */
 } KilnLoaderSpec;
 
+/* One feature of a batch. */
+typedef struct KilnBatchFeature {
+    void *data;       /* [size, ...] */
+    int64_t padded;   /* length of the first axis, if it varies; else 0 */
+    int32_t *lengths; /* [size], of the samples; NULL: it does not vary */
+} KilnBatchFeature;
+
 /* A filled batch, valid until the next call on the loader. */
 typedef struct KilnBatch {
-    int64_t index;          /* in the epoch, counting batches whose samples were all skipped */
-    int64_t size;           /* samples; 0: the epoch is over */
-    const int64_t *samples; /* [size] indices in the dataset */
-    void *data[KILN_MAX_FEATURES];
-    int64_t length;         /* of the first axis of varying features; 0: as the feature says */
-    const int32_t *lengths; /* [size], of the samples; NULL: no feature varies */
+    int64_t index;                    /* in the epoch, counting batches whose samples were all
+                                       * skipped */
+    int64_t size;                     /* samples; 0: the epoch is over */
+    const int64_t *samples;           /* [size] indices in the dataset */
+    const KilnBatchFeature *features; /* in the order of the spec; NULL: a batch without data */
 } KilnBatch;
 
 /* Set up spec->sampler, if any. KILN_E_NOMEM, before it allocates, when there is too little memory
  * for it. (batch_order.c) */
 KILN_NODISCARD KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err);
-/* Set up the batch transforms; *ret becomes the features of batches: the data's features as the
- * transforms change them. (batch_transform.c) */
-KILN_NODISCARD KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec, KilnDataSpec *ret,
+/* Set up the batch transforms; *ret becomes what batches hold: the data's features as the
+ * transforms change them. They are written to `features`, which has room for all of them and
+ * belongs to the caller. (batch_transform.c) */
+KILN_NODISCARD KilnStatus kiln_loader_spec_features(const KilnLoaderSpec *spec,
+                                                    KilnFeature *features, KilnDataSpec *ret,
                                                     KilnError *err);
 /* Of a loader with this spec: batches per epoch, samples in the largest batch, and the bytes that
  * it allocates. */

@@ -1,6 +1,7 @@
 /* The data of a run: the sets of samples of its splits, their limits and their loaders. */
 #include "train/loader/splits.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/call.h"
@@ -274,6 +275,19 @@ static KilnStatus set_schedule(KilnTrainer *trainer, KilnError *err)
     return status >= 0 ? set_accumulation(trainer, err) : status;
 }
 
+static KilnStatus set_train_features(KilnTrainer *trainer, const KilnLoaderSpec *spec,
+                                     KilnError *err)
+{
+    const size_t bytes = (trainer->data.spec.n_features + 1) * sizeof(KilnFeature);
+
+    free(trainer->data.train_features);
+    trainer->data.train_features = malloc(bytes);
+    if (trainer->data.train_features == NULL)
+        return kiln_error_nomem(err, bytes);
+    return kiln_loader_spec_features(spec, trainer->data.train_features, &trainer->data.train_spec,
+                                     err);
+}
+
 /* Set up the sampler and the features of training batches. */
 static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
 {
@@ -281,7 +295,7 @@ static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = kiln_sampler_setup(&spec, err);
 
     if (status >= 0)
-        status = kiln_loader_spec_features(&spec, &trainer->data.train_spec, err);
+        status = set_train_features(trainer, &spec, err);
     if (status >= 0 && kiln_loader_spec_batches(&spec) < 1)
         status = kiln_error_set(err, KILN_E_RANGE,
                                 "datamodule.drop_last leaves no batch to train on: an epoch has "
@@ -398,4 +412,5 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
 void kiln_splits_release(KilnTrainer *trainer)
 {
     close_splits(trainer);
+    free(trainer->data.train_features);
 }

@@ -19,6 +19,7 @@ typedef struct KilnSplitSets {
 
 typedef struct KilnSplits {
     KilnDataSpec spec, train_spec; /* of samples, and as training batches hold them */
+    KilnFeature *train_features;   /* of train_spec */
     KilnSplitSets sets[KILN_SPLIT_COUNT];
     int64_t batch_size;
     int64_t loaded_epoch; /* the epoch that the sets were loaded for */

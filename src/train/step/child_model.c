@@ -217,7 +217,7 @@ static KilnModelValue feature_value(const KilnModelBinding *binding, KilnStep *s
 {
     return (KilnModelValue) {
         .tensor = kiln_step_input(step, binding->features[i]),
-        .lengths = binding->varies[i] ? kiln_step_lengths(step) : NULL,
+        .lengths = binding->varies[i] ? kiln_step_lengths(step, binding->features[i]) : NULL,
     };
 }
 

@@ -17,8 +17,6 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->phase = phase;
     step->training = training;
     step->batch = *batch;
-    memset(step->inputs, 0, sizeof(step->inputs));
-    step->lengths = NULL;
     step->dropout_key = NULL;
     step->stream = 0;
     step->n_logs = 0;
@@ -30,6 +28,9 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     for (size_t i = 0; i < KILN_COUNT(step->dropout_seed); i++)
         step->dropout_seed[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);
     kiln_graph_begin(step->graph);
+    const size_t n = step->spec != NULL ? step->spec->n_features : 0;
+    step->inputs = kiln_arena_alloc(&step->graph->arena, n * sizeof(KilnTensor *));
+    step->lengths = kiln_arena_alloc(&step->graph->arena, n * sizeof(KilnTensor *));
 }
 
 KilnGraph *kiln_step_graph(const KilnStep *step)
@@ -61,6 +62,34 @@ static KilnTensor *no_such_feature(KilnStep *step, const char *name)
     return poison;
 }
 
+/* Feature number i of the batch; of a batch without data, nothing but its shape. */
+static KilnBatchFeature in_batch(const KilnStep *step, size_t i)
+{
+    return step->batch.features != NULL ? step->batch.features[i] : (KilnBatchFeature) { 0 };
+}
+
+/* The input for feature number i of `spec`. */
+static KilnTensor *record_input(KilnStep *step, const KilnDataSpec *spec, size_t i)
+{
+    const KilnFeature *feature = &spec->features[i];
+    const KilnBatchFeature values = in_batch(step, i);
+    KilnShape shape = { .rank = feature->shape.rank + 1, .dim = { step->batch.size } };
+
+    if (shape.rank > KILN_MAX_RANK)
+        return kiln_graph_poison(step->graph,
+                                 "feature \"%s\" has %d axes; with the batch axis at most %d are "
+                                 "possible",
+                                 feature->name, feature->shape.rank, KILN_MAX_RANK);
+    for (int axis = 0; axis < feature->shape.rank; axis++)
+        shape.dim[axis + 1] = feature->shape.dim[axis];
+    if (values.padded > 0)
+        shape.dim[1] = values.padded;
+    KilnTensor *input = kiln_graph_input(step->graph, feature->dtype, shape, values.data);
+    if (feature == kiln_spec_label(spec) && !kiln_tensor_poisoned(input))
+        input->classes = spec->n_classes;
+    return input;
+}
+
 KilnTensor *kiln_step_input(KilnStep *step, const char *name)
 {
     const KilnDataSpec *spec = step->training && step->train_spec != NULL ? step->train_spec
@@ -69,39 +98,32 @@ KilnTensor *kiln_step_input(KilnStep *step, const char *name)
 
     if (feature == NULL)
         return no_such_feature(step, name);
-    size_t i = (size_t)(feature - spec->features);
-    if (step->inputs[i] == NULL) {
-        KilnShape shape = { .rank = feature->shape.rank + 1, .dim = { step->batch.size } };
-
-        if (shape.rank > KILN_MAX_RANK)
-            return kiln_graph_poison(step->graph,
-                                     "feature \"%s\" has %d axes; with the batch axis at most %d "
-                                     "are possible",
-                                     name, feature->shape.rank, KILN_MAX_RANK);
-        for (int axis = 0; axis < feature->shape.rank; axis++)
-            shape.dim[axis + 1] = feature->shape.dim[axis];
-        if (feature->varies && step->batch.length > 0)
-            shape.dim[1] = step->batch.length;
-        step->inputs[i] = kiln_graph_input(step->graph, feature->dtype, shape, step->batch.data[i]);
-        if (feature == kiln_spec_label(spec) && !kiln_tensor_poisoned(step->inputs[i]))
-            step->inputs[i]->classes = spec->n_classes;
-    }
+    const size_t i = (size_t)(feature - spec->features);
+    if (step->inputs == NULL)
+        return kiln_graph_poison_nomem(step->graph, spec->n_features * sizeof(*step->inputs));
+    if (step->inputs[i] == NULL)
+        step->inputs[i] = record_input(step, spec, i);
     return step->inputs[i];
 }
 
-KilnTensor *kiln_step_lengths(KilnStep *step)
+KilnTensor *kiln_step_lengths(KilnStep *step, const char *name)
 {
-    bool varies = false;
+    const KilnFeature *feature = kiln_spec_feature(step->spec, name);
 
-    for (size_t f = 0; f < step->spec->n_features; f++)
-        varies |= step->spec->features[f].varies;
-    if (!varies)
-        return kiln_graph_poison(step->graph, "the step asks for lengths, but all features that "
-                                              "the datamodule yields have one shape");
+    if (feature == NULL)
+        return no_such_feature(step, name);
+    const size_t i = (size_t)(feature - step->spec->features);
+    if (!feature->varies)
+        return kiln_graph_poison(step->graph,
+                                 "the step asks for the lengths of feature \"%s\", but all samples "
+                                 "have its shape",
+                                 name);
     if (step->lengths == NULL)
-        step->lengths = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(step->batch.size),
-                                         step->batch.lengths);
-    return step->lengths;
+        return kiln_graph_poison_nomem(step->graph, step->spec->n_features * sizeof(KilnTensor *));
+    if (step->lengths[i] == NULL)
+        step->lengths[i] = kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(step->batch.size),
+                                            in_batch(step, i).lengths);
+    return step->lengths[i];
 }
 
 KilnTensor *kiln_step_dropout_key(KilnStep *step)

@@ -17,8 +17,9 @@ struct KilnStep {
     KilnPhase phase;
     bool training;
     const char *set; /* name of the evaluated set, which ends the names of its values; "": none */
-    KilnBatch batch; /* data NULL: the step is recorded for its shapes only */
-    KilnTensor *inputs[KILN_MAX_FEATURES], *lengths; /* NULL: not used yet */
+    KilnBatch batch; /* features NULL: the step is recorded for its shapes only */
+    /* Of each feature, and its lengths; in the graph's arena. NULL: not used yet. */
+    KilnTensor **inputs, **lengths;
     int32_t dropout_seed[2];
     KilnTensor *dropout_key; /* NULL: not used yet */
     int64_t stream;          /* random streams that layers have taken */

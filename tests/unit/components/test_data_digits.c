@@ -175,10 +175,10 @@ static void test_input(void **unused)
     static const char *const names[] = { "zero", "one" };
     const KilnDataSpec remembered = {
         .n_features = 1,
-        .features = { { .name = "image",
-                        .content = KILN_IMAGE,
-                        .dtype = KILN_F32,
-                        .shape = KILN_SHAPE(28, 28, 1) } },
+        .features = (const KilnFeature[]) { { .name = "image",
+                                              .content = KILN_IMAGE,
+                                              .dtype = KILN_F32,
+                                              .shape = KILN_SHAPE(28, 28, 1) } },
         .n_classes = 2,
         .class_names = names,
     };

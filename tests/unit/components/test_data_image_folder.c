@@ -418,10 +418,10 @@ static void test_predict(void **unused)
     static const char *const names[] = { "cat", "dog" };
     const KilnDataSpec remembered = {
         .n_features = 1,
-        .features = { { .name = "image",
-                        .content = KILN_IMAGE,
-                        .dtype = KILN_F32,
-                        .shape = KILN_SHAPE(5, 5, 3) } },
+        .features = (const KilnFeature[]) { { .name = "image",
+                                              .content = KILN_IMAGE,
+                                              .dtype = KILN_F32,
+                                              .shape = KILN_SHAPE(5, 5, 3) } },
         .n_classes = 2,
         .class_names = names,
     };

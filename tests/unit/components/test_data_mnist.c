@@ -435,10 +435,10 @@ static void test_predict(void **unused)
     static const char *const names[] = { "a", "b", "c" };
     const KilnDataSpec remembered = {
         .n_features = 1,
-        .features = { { .name = "image",
-                        .content = KILN_IMAGE,
-                        .dtype = KILN_F32,
-                        .shape = KILN_SHAPE(5, 7, 1) } },
+        .features = (const KilnFeature[]) { { .name = "image",
+                                              .content = KILN_IMAGE,
+                                              .dtype = KILN_F32,
+                                              .shape = KILN_SHAPE(5, 7, 1) } },
         .n_classes = 3,
         .class_names = names,
     };

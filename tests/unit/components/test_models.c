@@ -407,17 +407,19 @@ static void test_vision_refuses_data(void **unused)
         KilnStatus want;
         const char *part;
     } cases[] = {
-        { { .n_features = 2, .features = { image, label }, .n_classes = 10 }, KILN_OK, "" },
-        { { .n_features = 2, .features = { text, label }, .n_classes = 10 },
+        { { .n_features = 2, .features = (const KilnFeature[]) { image, label }, .n_classes = 10 },
+          KILN_OK,
+          "" },
+        { { .n_features = 2, .features = (const KilnFeature[]) { text, label }, .n_classes = 10 },
           KILN_E_SHAPE,
           "feeds its model an image, but the datamodule gives tokens and a label of i32" },
-        { { .n_features = 1, .features = { image }, .n_classes = 10 },
+        { { .n_features = 1, .features = (const KilnFeature[]) { image }, .n_classes = 10 },
           KILN_E_SHAPE,
           "task vision needs a label of i32, but the data has an image" },
-        { { .n_features = 2, .features = { row, label }, .n_classes = 10 },
+        { { .n_features = 2, .features = (const KilnFeature[]) { row, label }, .n_classes = 10 },
           KILN_E_SHAPE,
           "but the datamodule gives a row of f32 and a label of i32" },
-        { { .n_features = 2, .features = { image, label }, .n_classes = 1 },
+        { { .n_features = 2, .features = (const KilnFeature[]) { image, label }, .n_classes = 1 },
           KILN_E_SHAPE,
           "needs at least 2 classes, but the data has 1" },
     };

@@ -27,7 +27,7 @@ static int64_t read_ids(KilnLoader *loader, int64_t epoch, int64_t ret[], int64_
         if (batch.size == 0)
             return n;
         for (int64_t i = 0; i < batch.size; i++) {
-            const float *x = batch.data[0];
+            const float *x = batch.features[0].data;
 
             assert_true(n < room);
             assert_true(x[3 * i] == (float)batch.samples[i]); /* they name what is there */

@@ -57,10 +57,13 @@ static KilnStatus image_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *
 
 static const KilnDataSpec images = {
     .n_features = 2,
-    .features = {
-        { .name = "image", .content = KILN_IMAGE, .shape = { .rank = 3, .dim = { HEIGHT, WIDTH, 2 } } },
-        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
-    },
+    .features =
+        (const KilnFeature[]) {
+            { .name = "image",
+              .content = KILN_IMAGE,
+              .shape = { .rank = 3, .dim = { HEIGHT, WIDTH, 2 } } },
+            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
+        },
     .n_classes = CLASSES,
 };
 
@@ -85,7 +88,7 @@ static KilnLoaderSpec image_spec(KilnInstance *const *transforms, size_t n, int 
  * far from the other end. */
 static float check_label(const KilnBatch *batch, int64_t row)
 {
-    const float *shares = (const float *)batch->data[1] + row * CLASSES;
+    const float *shares = (const float *)batch->features[1].data + row * CLASSES;
     int64_t own = batch->samples[row] % CLASSES;
     int64_t other = batch->samples[batch->size - 1 - row] % CLASSES;
     float sum = 0.0f;
@@ -112,7 +115,7 @@ static void test_mixup(void **unused)
         assert_int_equal(kiln_loader_start(loader, epoch, 0, NULL), KILN_OK);
         while (next(loader, &batch))
             for (int64_t i = 0; i < batch.size; i++) {
-                const float *pixels = (const float *)batch.data[0] + i * PIXELS;
+                const float *pixels = (const float *)batch.features[0].data + i * PIXELS;
                 float own = (float)batch.samples[i];
                 float other = (float)batch.samples[batch.size - 1 - i];
                 float share = check_label(&batch, i);
@@ -143,7 +146,7 @@ static void test_cutmix(void **unused)
         assert_int_equal(kiln_loader_start(loader, epoch, 0, NULL), KILN_OK);
         while (next(loader, &batch))
             for (int64_t i = 0; i < batch.size; i++) {
-                const float *pixels = (const float *)batch.data[0] + i * PIXELS;
+                const float *pixels = (const float *)batch.features[0].data + i * PIXELS;
                 float own = (float)batch.samples[i];
                 float other = (float)batch.samples[batch.size - 1 - i];
                 float share = check_label(&batch, i);
@@ -175,7 +178,7 @@ static void test_soft_labels_alone(void **unused)
     assert_int_equal(kiln_loader_start(loader, 0, 0, NULL), KILN_OK);
     while (next(loader, &batch))
         for (int64_t i = 0; i < batch.size; i++) {
-            const float *shares = (const float *)batch.data[1] + i * CLASSES;
+            const float *shares = (const float *)batch.features[1].data + i * CLASSES;
 
             assert_true(shares[batch.samples[i] % CLASSES] == 1.0f);
             (void)check_label(&batch, i);
@@ -206,9 +209,10 @@ static void test_transforms_any_number_of_workers(void **unused)
 
                 assert_int_equal(kiln_loader_start(loader, epoch, first, NULL), KILN_OK);
                 while (next(loader, &batch)) {
-                    memcpy(to, batch.data[0], (size_t)batch.size * PIXELS * sizeof(float));
+                    memcpy(to, batch.features[0].data, (size_t)batch.size * PIXELS * sizeof(float));
                     to += batch.size * PIXELS;
-                    memcpy(to, batch.data[1], (size_t)batch.size * CLASSES * sizeof(float));
+                    memcpy(to, batch.features[1].data,
+                           (size_t)batch.size * CLASSES * sizeof(float));
                     to += batch.size * CLASSES;
                 }
                 assert_ptr_equal(to, got + FLOATS);
@@ -229,6 +233,7 @@ static void test_transforms_refuse(void **unused)
     Built mixup = build_one(KILN_KIND_BATCH_TRANSFORM, "mixup", "");
     Built cutmix = build_one(KILN_KIND_BATCH_TRANSFORM, "cutmix", "");
     KilnLoaderSpec spec = image_spec(&mixup.instance, 1, 0);
+    KilnFeature changed[] = { images.features[0], images.features[1] }, of_batch[2];
     KilnDataSpec data = images, ret;
     KilnError err = { 0 };
     KilnBatch batch;
@@ -237,12 +242,13 @@ static void test_transforms_refuse(void **unused)
     (void)unused;
     data.n_classes = 0;
     spec.data = &data;
-    assert_int_equal(kiln_loader_spec_features(&spec, &ret, &err), KILN_E_SHAPE);
+    assert_int_equal(kiln_loader_spec_features(&spec, of_batch, &ret, &err), KILN_E_SHAPE);
     assert_non_null(strstr(err.text, "mixup blends labels: it needs a feature \"label\""));
     data = images;
-    data.features[0].shape.rank = 1;
+    changed[0].shape.rank = 1;
+    data.features = changed;
     spec.batch_transforms = &cutmix.instance;
-    assert_int_equal(kiln_loader_spec_features(&spec, &ret, &err), KILN_E_SHAPE);
+    assert_int_equal(kiln_loader_spec_features(&spec, of_batch, &ret, &err), KILN_E_SHAPE);
     assert_non_null(strstr(err.text, "cutmix needs images"));
     /* A class that is none. */
     spec = image_spec(&mixup.instance, 1, 1);
@@ -288,12 +294,23 @@ static void test_beta(void **unused)
 
 /* ---- Texts of different lengths ------------------------------------------------------------ */
 
-enum { TEXTS = 61, LONGEST = 40, PAD = 99 };
+enum { TEXTS = 61, LONGEST = 40, MOST_POINTS = 28, PAD = 99 };
 
-static int64_t text_length(void *ctx, int64_t index)
+static int64_t n_tokens(int64_t index)
+{
+    return index * 17 % (LONGEST + 1); /* 0 to LONGEST */
+}
+
+static int64_t n_points(int64_t index)
+{
+    return index * 5 % (MOST_POINTS + 1); /* 0 to MOST_POINTS */
+}
+
+static void text_lengths(void *ctx, int64_t index, int64_t *ret)
 {
     (void)ctx;
-    return index * 17 % (LONGEST + 1); /* 0 to LONGEST */
+    ret[0] = n_tokens(index);
+    ret[1] = n_points(index);
 }
 
 static KilnStatus text_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
@@ -305,24 +322,33 @@ static KilnStatus text_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *s
     (void)ctx;
     (void)rng;
     (void)err;
-    assert_int_equal(sample->length, text_length(ctx, index));
-    for (int64_t i = 0; i < sample->length; i++) {
+    assert_int_equal(sample->lengths[0], n_tokens(index));
+    assert_int_equal(sample->lengths[1], n_points(index));
+    for (int64_t i = 0; i < sample->lengths[0]; i++)
         tokens[i] = (int32_t)(1000 * index + i);
+    for (int64_t i = 0; i < sample->lengths[1]; i++)
         points[2 * i] = points[2 * i + 1] = (float)i;
-    }
     *(int32_t *)sample->data[2] = (int32_t)(index % 2);
     return KILN_OK;
 }
 
 static const KilnDataSpec texts = {
     .n_features = 3,
-    .features = {
-        { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .shape = { .rank = 1, .dim = { LONGEST } },
-          .varies = true, .pad = PAD },
-        { .name = "points", .content = KILN_SEQUENCE, .shape = { .rank = 2, .dim = { LONGEST, 2 } }, .varies = true,
-          .pad = -1 },
-        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
-    },
+    .features =
+        (const KilnFeature[]) {
+            { .name = "tokens",
+              .content = KILN_TOKENS,
+              .dtype = KILN_I32,
+              .shape = { .rank = 1, .dim = { LONGEST } },
+              .varies = true,
+              .pad = PAD },
+            { .name = "points",
+              .content = KILN_SEQUENCE,
+              .shape = { .rank = 2, .dim = { MOST_POINTS, 2 } },
+              .varies = true,
+              .pad = -1 },
+            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
+        },
     .n_classes = 2,
 };
 
@@ -332,7 +358,7 @@ static KilnLoaderSpec text_spec(int workers, size_t n_buckets, bool by_length)
 {
     return (KilnLoaderSpec) {
         .data = &texts,
-        .dataset = { .count = TEXTS, .get = text_get, .length = text_length },
+        .dataset = { .count = TEXTS, .get = text_get, .lengths = text_lengths },
         .batch_size = BATCH,
         .limit = -1,
         .seed = 5,
@@ -347,27 +373,41 @@ static KilnLoaderSpec text_spec(int workers, size_t n_buckets, bool by_length)
 /* A batch has the samples of the data set, followed by padding. */
 static void check_texts(const KilnBatch *batch)
 {
-    const int32_t *tokens = batch->data[0];
-    const float *points = batch->data[1];
+    const int32_t *tokens = batch->features[0].data;
+    const float *points = batch->features[1].data;
 
     for (int64_t row = 0; row < batch->size; row++) {
-        const int64_t length = text_length(NULL, batch->samples[row]);
+        const int64_t sample = batch->samples[row];
+        const KilnBatchFeature *words = &batch->features[0], *path = &batch->features[1];
 
-        assert_int_equal(batch->lengths[row], length);
-        assert_true(length <= batch->length);
-        for (int64_t i = 0; i < batch->length; i++) {
-            const int64_t at = row * batch->length + i;
-
-            assert_int_equal(tokens[at], i < length ? 1000 * batch->samples[row] + i : PAD);
-            assert_true(points[2 * at + 1] == (i < length ? (float)i : -1.0f));
-        }
-        assert_int_equal(((const int32_t *)batch->data[2])[row], batch->samples[row] % 2);
+        assert_int_equal(words->lengths[row], n_tokens(sample));
+        assert_int_equal(path->lengths[row], n_points(sample));
+        assert_null(batch->features[2].lengths);
+        for (int64_t i = 0; i < words->padded; i++)
+            assert_int_equal(tokens[row * words->padded + i],
+                             i < n_tokens(sample) ? 1000 * sample + i : PAD);
+        for (int64_t i = 0; i < path->padded; i++)
+            assert_true(points[2 * (row * path->padded + i) + 1] ==
+                        (i < n_points(sample) ? (float)i : -1.0f));
+        assert_int_equal(((const int32_t *)batch->features[2].data)[row], batch->samples[row] % 2);
     }
 }
 
-static int64_t bound_of(int64_t length)
+/* The smallest bucket that fits, or the longest possible length. */
+static int64_t bound_of(int64_t length, int64_t longest)
 {
-    return length <= 8 ? 8 : length <= 16 ? 16 : length <= 30 ? 30 : LONGEST;
+    const int64_t bucket = length <= 8 ? 8 : length <= 16 ? 16 : length <= 30 ? 30 : longest;
+
+    return bucket < longest ? bucket : longest;
+}
+
+static int64_t longest_in(const KilnBatch *batch, size_t f)
+{
+    int64_t most = 0;
+
+    for (int64_t i = 0; i < batch->size; i++)
+        most = batch->features[f].lengths[i] > most ? batch->features[f].lengths[i] : most;
+    return most;
 }
 
 /* Without buckets all are as long as the longest there can be; in order of the sampler with
@@ -383,12 +423,11 @@ static void test_padding(void **unused)
 
         assert_int_equal(kiln_loader_start(loader, 0, 0, NULL), KILN_OK);
         while (next(loader, &batch)) {
-            int64_t most = 0;
-
             check_texts(&batch);
-            for (int64_t i = 0; i < batch.size; i++)
-                most = batch.lengths[i] > most ? batch.lengths[i] : most;
-            assert_int_equal(batch.length, n == 0 ? LONGEST : bound_of(most));
+            assert_int_equal(batch.features[0].padded,
+                             n == 0 ? LONGEST : bound_of(longest_in(&batch, 0), LONGEST));
+            assert_int_equal(batch.features[1].padded,
+                             n == 0 ? MOST_POINTS : bound_of(longest_in(&batch, 1), MOST_POINTS));
             samples += batch.size;
         }
         assert_int_equal(samples, TEXTS);
@@ -409,9 +448,16 @@ static void test_buckets(void **unused)
         KilnLoader *loader = loader_of(&spec);
         assert_int_equal(kiln_loader_start(loader, 3, 0, NULL), KILN_OK);
         for (; next(loader, &batch); batches++) {
+            int64_t bucket = 0;
+
             check_texts(&batch);
             for (int64_t i = 0; i < batch.size; i++) {
-                assert_int_equal(bound_of(batch.lengths[i]), batch.length);
+                const int64_t tokens = n_tokens(batch.samples[i]);
+                const int64_t points = n_points(batch.samples[i]);
+                const int64_t own = bound_of(tokens > points ? tokens : points, LONGEST);
+
+                assert_true(i == 0 || own == bucket);
+                bucket = own;
                 assert_false(seen[batch.samples[i]]);
                 seen[batch.samples[i]] = true;
             }
@@ -458,10 +504,11 @@ static void test_buckets_any_number_of_workers(void **unused)
     assert_memory_not_equal(want[0], want[1], sizeof(want[0]));
 }
 
-static int64_t too_long(void *ctx, int64_t index)
+static void too_long(void *ctx, int64_t index, int64_t *ret)
 {
     (void)ctx;
-    return index == 12 ? LONGEST + 1 : 3;
+    ret[0] = 3;
+    ret[1] = index == 12 ? MOST_POINTS + 1 : 3;
 }
 
 static KilnStatus nothing_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
@@ -486,16 +533,18 @@ static void test_lengths_refused(void **unused)
 
     (void)unused;
     spec.sampler = NULL;
-    spec.dataset.length = too_long;
+    spec.dataset.lengths = too_long;
     spec.dataset.get = nothing_get;
     loader = loader_of(&spec);
     assert_int_equal(kiln_loader_start(loader, 0, 0, &err), KILN_OK);
     assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_OK);
     assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_E_RANGE);
-    assert_non_null(strstr(err.text, "sample 12 has length 41; the datamodule declares 0 to 40"));
+    assert_non_null(strstr(err.text,
+                           "sample 12: feature points has length 29; the datamodule declares "
+                           "0 to 28"));
     kiln_loader_free(loader);
 
-    spec.dataset.length = NULL;
+    spec.dataset.lengths = NULL;
     assert_int_equal(kiln_loader_new(&spec, &loader, &err), KILN_E_MISSING);
     assert_non_null(strstr(err.text, "reports no lengths"));
     spec = text_spec(1, 2, true);

@@ -43,8 +43,8 @@ static KilnStatus read_epoch(KilnLoader *loader, int64_t epoch, int64_t first, E
         status = kiln_loader_next(loader, &batch, err);
         if (status < 0 || batch.size == 0)
             break;
-        const float *x = batch.data[0];
-        const int32_t *label = batch.data[1];
+        const float *x = batch.features[0].data;
+        const int32_t *label = batch.features[1].data;
         ret->sizes[batch.index] = batch.size;
         for (int64_t i = 0; i < batch.size; i++) {
             float *to = &ret->values[4 * ret->samples++];

@@ -59,15 +59,19 @@ static KilnStatus grid_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *s
 
 static KilnStatus grid_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
+    static const KilnFeature features[] = {
+        { .name = "x",
+          .content = KILN_VECTOR,
+          .dtype = KILN_F32,
+          .shape = { .rank = 1, .dim = { IN } } },
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 }
+    };
     static const char *const names[] = { "a", "b", "c" };
 
     (void)self, (void)err;
     *ret = (KilnDataSpec) {
-        .n_features = 2,
-        .features = {
-            { .name = "x", .content = KILN_VECTOR, .dtype = KILN_F32, .shape = { .rank = 1, .dim = { IN } } },
-            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
-        },
+        .features = features,
+        .n_features = KILN_COUNT(features),
         .n_classes = OUT,
         .class_names = names,
     };
