@@ -5,6 +5,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import csv
+import json
 import os
 import subprocess
 
@@ -20,9 +21,9 @@ class Examples(Case):
                         os.path.join(ROOT, f"examples/plugin/{name}.c")], check=True)
         return ["--plugin", f"./{name}.so"]
 
-    def losses(self, run):
+    def losses(self, run, name="train/loss_epoch"):
         with open(self.path(run, "metrics.csv")) as f:
-            return [float(row["train/loss_epoch"]) for row in csv.DictReader(f) if row.get("train/loss_epoch")]
+            return [float(row[name]) for row in csv.DictReader(f) if row.get(name)]
 
     def weights(self, run):
         with open(self.path(run, "checkpoints/last/model.safetensors"), "rb") as f:
@@ -47,6 +48,23 @@ class Examples(Case):
         plugin = self.build("poly_loss")
         self.trains(*plugin, "model=mlp", "task.loss=poly", "task.loss.epsilon=2")
         self.refused(*plugin, *TINY, "task.loss=poly", "task.loss.epsilon=-2", says=["task.loss.epsilon"])
+
+    def test_two_inputs_of_varying_length(self):
+        """Also with batches by length: each list is padded on its own."""
+        plugin = self.build("word_pairs")
+        words = [*plugin, "datamodule=word_pairs", "task=longer_list", "model=two_encoders", "datamodule.count=512", "lr=0.02",
+                 "trainer.max_epochs=20", "trainer.log_every_n_steps=1", "seed=1",
+                 "callbacks.model_checkpoint.monitor=val/loss"]
+        for name, *args in (["whole"], ["buckets", "datamodule.buckets=[4,8]"]):
+            self.run_kiln(*words, *args, f"kiln.run.dir={name}")
+            losses = self.losses(name, "train/loss")
+            self.assertLess(losses[-1], 0.7 * losses[0])
+            self.run_kiln("predict", *plugin, f"ckpt_path={name}", "split=val", f"output={name}.jsonl", program="kiln")
+            with open(self.path(f"{name}.jsonl")) as f:
+                rows = [json.loads(line) for line in f]
+            self.assertEqual(len(rows), 128)
+            self.assertGreater(sum(row["class"] == row["label"] for row in rows), 110)
+        self.refused(*words, "model=mlp", says=["mlp"])
 
     def test_custom_operation(self):
         self.trains(*self.build("sparsemax"), "model=sparse_mixture", "lr=0.05")
