@@ -47,55 +47,94 @@ KILN_API KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u);
 
 /* ---- Sweepers: which points of the space become jobs -------------------------------- */
 
+typedef enum KilnJobStatus {
+    KILN_JOB_WAITING,
+    KILN_JOB_RUNNING,
+    KILN_JOB_OK,
+    KILN_JOB_FAILED,      /* it ended with an error, or crashed */
+    KILN_JOB_KILLED,      /* from outside; it can be resumed */
+    KILN_JOB_TIMEOUT,     /* it ran longer than the launcher allows */
+    KILN_JOB_INTERRUPTED, /* it stopped on request; it can be resumed */
+    KILN_JOB_STOPPED      /* by the sweeper, with a checkpoint; the sweeper may resume it */
+} KilnJobStatus;
+
+/* What jobs are compared by: kiln.sweeper.metric. */
+typedef struct KilnObjective {
+    const char *metric;
+    KilnMode mode; /* AUTO: not known before the first report */
+} KilnObjective;
+
+/* Values that a trial reported after an epoch. */
+typedef struct KilnTrialReport {
+    int64_t epoch, step;  /* finished epochs and optimizer steps */
+    const double *values; /* of the objectives; NaN: none */
+} KilnTrialReport;
+
+#define KILN_NO_TRIAL SIZE_MAX
+
 /* A job as a sweeper sees it. */
 typedef struct KilnTrial {
+    size_t job;                 /* its number */
     const KilnAxisValue *point; /* by axis */
+    KilnJobStatus status;
+    const KilnTrialReport *reports; /* by rising steps; only where the sweeper has no count() */
+    size_t n_reports;
+    const double *values; /* of the objectives, once it is OK (the best) or STOPPED (the last); NULL
+                           * before; NaN: none */
+    size_t parent;        /* the trial from whose checkpoint it started; KILN_NO_TRIAL */
 } KilnTrial;
 
 /* What a sweeper knows. Borrowed for a call. */
 typedef struct KilnHistory {
     const KilnSpace *space;
+    const KilnObjective *objectives;
+    size_t n_objectives;
     const KilnTrial *trials; /* in the order in which they were asked for */
     size_t count;
 } KilnHistory;
 
 typedef enum KilnAdvice {
-    KILN_ADVICE_TRIAL, /* start a trial */
-    KILN_ADVICE_DONE   /* nothing is left to start */
+    KILN_ADVICE_TRIAL,  /* start a new trial */
+    KILN_ADVICE_RESUME, /* resume a trial that was stopped, from its checkpoint */
+    KILN_ADVICE_WAIT,   /* nothing now: ask again after the next report or end of a trial */
+    KILN_ADVICE_DONE    /* nothing is left to start */
 } KilnAdvice;
 
 /* The answer of ask(). */
 typedef struct KilnSuggestion {
     KilnAdvice advice;
-    KilnAxisValue *point; /* of the new trial, by axis, zeroed: to be filled in. An axis with
-                           * another leader gets the leader's value. */
+    KilnAxisValue *point; /* TRIAL: by axis, zeroed: to be filled in. An axis with another leader
+                           * gets the leader's value. */
+    size_t
+        trial; /* RESUME: which. TRIAL: the one that does not run and from whose last checkpoint the
+                * new one starts; KILN_NO_TRIAL, as set before the call: from the beginning */
 } KilnSuggestion;
 
+/* Room for the reason of a decision. */
+#define KILN_SWEEP_REASON 256
+
 /* A sweeper's answers depend on its options and on the history alone: then a sweep with one job at
- * a time has the same points in every run, and after a resume. */
+ * a time has the same trials in every run, and after a resume. Its functions run in the launcher's
+ * process, which has no threads. */
 struct KilnSweeperOps {
     /* The kinds of axes that it searches, KilnAxisKind bits. Others are refused; an axis with one
      * value is always accepted. */
     unsigned axes;
-    /* The number of trials; SIZE_MAX if it is too large to count. What ask() answers depends on
-     * history->count alone. */
+    /* Optional. The number of trials of a sweeper that does not learn: what ask() answers depends
+     * on history->count alone, never WAIT or RESUME. All trials are then known and checked before
+     * the first one starts. SIZE_MAX if it is too large to count. */
     size_t (*count)(const KilnInstance *self, const KilnSpace *space);
-    /* Suggest what to start next. */
+    /* Suggest what to start next. Called when a job could start. */
     KilnStatus (*ask)(KilnInstance *self, const KilnHistory *history, KilnSuggestion *ret,
                       KilnError *err);
+    /* Optional, without count(). A running trial, the index `trial` in the history, has reported:
+     * its last report is new. True stops it here, with a checkpoint; write why into `reason`. The
+     * trial waits for the answer. */
+    bool (*tell)(KilnInstance *self, const KilnHistory *history, size_t trial,
+                 char reason[KILN_SWEEP_REASON]);
 };
 
 /* ---- Launchers: where and how jobs run ------------------------------------------- */
-
-typedef enum KilnJobStatus {
-    KILN_JOB_WAITING,
-    KILN_JOB_RUNNING,
-    KILN_JOB_OK,
-    KILN_JOB_FAILED,     /* it ended with an error, or crashed */
-    KILN_JOB_KILLED,     /* from outside; it can be resumed */
-    KILN_JOB_TIMEOUT,    /* it ran longer than the launcher allows */
-    KILN_JOB_INTERRUPTED /* it stopped on request; it can be resumed */
-} KilnJobStatus;
 
 /* How a job ended. */
 typedef struct KilnJobEnd {
@@ -114,8 +153,9 @@ enum {
 };
 
 typedef enum KilnNextJob {
-    KILN_NEXT_JOB, /* start it */
-    KILN_NEXT_NONE /* none is left */
+    KILN_NEXT_JOB,  /* start it */
+    KILN_NEXT_WAIT, /* none now; take again when a running one has reported or ended */
+    KILN_NEXT_NONE  /* none is left */
 } KilnNextJob;
 
 /* What a launcher calls. Jobs are identified by number. */
@@ -123,11 +163,14 @@ typedef struct KilnLaunch {
     void *ctx;
     /* Take the next job to start. */
     KilnStatus (*next)(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err);
-    /* Do the whole job, in its own process, which then ends with the returned exit status. Pass
-     * what it writes to `report` to reported(). */
+    /* Do the whole job, in its own process, which then ends with the returned exit status. It
+     * writes messages of less than PIPE_BUF bytes to the socket `report`: pass them to reported(),
+     * and its replies back. */
     int (*run)(void *ctx, size_t job, int report);
     KilnStatus (*started)(void *ctx, size_t job, int64_t pid, KilnError *err);
-    void (*reported)(void *ctx, size_t job, const char *bytes, size_t size);
+    /* *ret_reply: to be sent to the job; static text; "": nothing. */
+    KilnStatus (*reported)(void *ctx, size_t job, const char *bytes, size_t size,
+                           const char **ret_reply, KilnError *err);
     KilnStatus (*ended)(void *ctx, size_t job, const KilnJobEnd *end, KilnError *err);
     /* Call it several times a second while jobs run, for the display. */
     void (*tick)(void *ctx);

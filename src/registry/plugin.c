@@ -43,7 +43,7 @@ KILN_SIZE(KilnMetricOps, 64);
 KILN_SIZE(KilnTransformOps, 16);
 KILN_SIZE(KilnSamplerOps, 40);
 KILN_SIZE(KilnBatchTransformOps, 24);
-KILN_SIZE(KilnSweeperOps, 24);
+KILN_SIZE(KilnSweeperOps, 32);
 KILN_SIZE(KilnLauncherOps, 16);
 KILN_SIZE(KilnComponent, 88);
 KILN_SIZE(KilnField, 152);

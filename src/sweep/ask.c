@@ -61,10 +61,23 @@ KilnStatus kiln_sweep_check_axes(const KilnSweep *sweep, KilnError *err)
     return KILN_OK;
 }
 
+static bool has_empty_axis(const KilnSpace *space)
+{
+    for (size_t i = 0; i < space->count; i++)
+        if (space->axes[i].count == 0 && !kiln_axis_is_interval(&space->axes[i]))
+            return true;
+    return false;
+}
+
 KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err)
 {
     const size_t most = (size_t)sweep->options->max_jobs;
 
+    if (has_empty_axis(&sweep->arguments.space))
+        return KILN_OK;
+    sweep->learns = ops_of(sweep)->count == NULL;
+    if (sweep->learns)
+        return KILN_OK;
     kiln_call_enter(sweep->sweeper, "count");
     sweep->n_points = ops_of(sweep)->count(sweep->sweeper, &sweep->arguments.space);
     kiln_call_leave();
@@ -79,6 +92,89 @@ KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err)
                           "this sweep has %zu jobs, and %zu are allowed; if that many are meant, "
                           "add kiln.sweep.max_jobs=%zu",
                           sweep->n_points, most, sweep->n_points);
+}
+
+/* ---- The history --------------------------------------------------------------------------- */
+
+/* The value of a finished job: the best, or of a stopped one the last; NaN: none. */
+static double final_value(const KilnSweep *sweep, const KilnJob *job)
+{
+    KilnMode mode;
+
+    if (job->status == KILN_JOB_OK)
+        return kiln_sweep_score(sweep, job, &mode);
+    return job->n_reports > 0 ? job->reports[job->n_reports - 1].values[0] : (double)NAN;
+}
+
+KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *err)
+{
+    KilnJob *job = &sweep->jobs.items[number];
+    const bool ended = job->status == KILN_JOB_OK || job->status == KILN_JOB_STOPPED;
+
+    if (job->trial == 0)
+        return KILN_OK;
+    KilnTrial *trial = &sweep->trials[job->trial - 1];
+    trial->status = job->status;
+    trial->reports = job->reports;
+    trial->n_reports = job->n_reports;
+    trial->values = NULL;
+    if (!ended)
+        return KILN_OK;
+    if (job->values == NULL)
+        job->values = kiln_arena_alloc(&sweep->jobs.arena, sizeof(*job->values));
+    if (job->values == NULL)
+        return kiln_error_nomem(err, sizeof(*job->values));
+    job->values[0] = final_value(sweep, job);
+    trial->values = job->values;
+    return KILN_OK;
+}
+
+static KilnStatus put_trial(KilnSweep *sweep, KilnJob *job, const KilnAxisValue *point,
+                            size_t parent, KilnError *err)
+{
+    const size_t number = (size_t)(job - sweep->jobs.items);
+
+    if (!KILN_RESERVE(sweep->trials, sweep->trials_capacity, sweep->n_trials + 1))
+        return kiln_error_nomem(err, sizeof(KilnTrial));
+    sweep->trials[sweep->n_trials++] =
+        (KilnTrial) { .job = number, .point = point, .parent = parent };
+    job->trial = sweep->n_trials;
+    return KILN_OK;
+}
+
+KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err)
+{
+    const KilnSpace *space = &sweep->arguments.space;
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {
+        KilnJob *job = &sweep->jobs.items[i];
+        const size_t parent = job->parent > 0 ? sweep->jobs.items[job->parent - 1].trial : 0;
+        KilnAxisValue *point = kiln_arena_alloc(&sweep->arena, (space->count + 1) * sizeof(*point));
+
+        if (point == NULL)
+            return kiln_error_nomem(err, space->count);
+        if (!kiln_space_locate(space, job->overrides, point))
+            continue;
+        job->claimed = true;
+        status = put_trial(sweep, job, point, parent > 0 ? parent - 1 : KILN_NO_TRIAL, err);
+        if (status >= 0)
+            status = kiln_sweep_update_trial(sweep, i, err);
+        if (sweep->objective.mode == KILN_MODE_AUTO)
+            sweep->objective.mode = job->mode;
+    }
+    return status;
+}
+
+static KilnHistory history_of(const KilnSweep *sweep)
+{
+    return (KilnHistory) {
+        .space = &sweep->arguments.space,
+        .objectives = &sweep->objective,
+        .n_objectives = 1,
+        .trials = sweep->trials,
+        .count = sweep->n_trials,
+    };
 }
 
 /* ---- Asking ------------------------------------------------------------------------------- */
@@ -100,42 +196,76 @@ static KilnStatus complete_point(const KilnSweep *sweep, KilnAxisValue *point, K
     return KILN_OK;
 }
 
-static KilnStatus add_trial(KilnSweep *sweep, KilnAxisValue *point, KilnError *err)
+static KilnStatus refuse(const KilnSweep *sweep, const KilnSuggestion *suggestion, KilnError *err)
+{
+    const bool there = suggestion->trial < sweep->n_trials;
+
+    return kiln_error_set(
+        err, KILN_E_PLUGIN, "sweeper/%s cannot %s trial %zu, which is %s",
+        kiln_instance_name(sweep->sweeper),
+        suggestion->advice == KILN_ADVICE_RESUME ? "resume" : "start from", suggestion->trial,
+        there ? kiln_job_status_name(sweep->trials[suggestion->trial].status) : "not there");
+}
+
+/* A new trial starts from the checkpoint of one that does not run any more. */
+static bool is_parent(const KilnSweep *sweep, size_t trial)
+{
+    if (trial == KILN_NO_TRIAL)
+        return true;
+    return trial < sweep->n_trials && (sweep->trials[trial].status == KILN_JOB_OK ||
+                                       sweep->trials[trial].status == KILN_JOB_STOPPED);
+}
+
+static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, size_t *ret_job,
+                            KilnError *err)
 {
     const KilnSpace *space = &sweep->arguments.space;
     const char **overrides = kiln_arena_alloc(&sweep->arena, (space->count + 1) * sizeof(char *));
-    KilnStatus status = complete_point(sweep, point, err);
+    KilnStatus status = overrides != NULL ? complete_point(sweep, suggestion->point, err)
+                                          : kiln_error_nomem(err, space->count);
 
+    if (status >= 0 && !is_parent(sweep, suggestion->trial))
+        status = refuse(sweep, suggestion, err);
+    for (size_t i = 0; status >= 0 && i < space->count; i++) {
+        overrides[i] = kiln_axis_override(&space->axes[i], suggestion->point[i], &sweep->arena);
+        if (overrides[i] == NULL)
+            status = kiln_error_nomem(err, 1);
+    }
     if (status < 0)
         return status;
-    for (size_t i = 0; overrides != NULL && i < space->count; i++) {
-        overrides[i] = kiln_axis_override(&space->axes[i], point[i], &sweep->arena);
-        if (overrides[i] == NULL)
-            return kiln_error_nomem(err, 1);
-    }
-    if (overrides == NULL ||
-        !KILN_RESERVE(sweep->trials, sweep->trials_capacity, sweep->n_trials + 1) ||
-        kiln_jobs_claim(&sweep->jobs, overrides, space->count) == NULL)
+    if (sweep->learns && sweep->jobs.count >= (size_t)sweep->options->max_jobs)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "sweeper/%s asks for more than %zu jobs; if that many are meant, add "
+                              "kiln.sweep.max_jobs=N",
+                              kiln_instance_name(sweep->sweeper), sweep->jobs.count);
+    KilnJob *job = kiln_jobs_claim(&sweep->jobs, overrides, space->count);
+    if (job == NULL)
         return kiln_error_nomem(err, space->count);
-    sweep->trials[sweep->n_trials++] = (KilnTrial) { .point = point };
-    return KILN_OK;
+    if (suggestion->trial != KILN_NO_TRIAL)
+        job->parent = sweep->trials[suggestion->trial].job + 1;
+    *ret_job = (size_t)(job - sweep->jobs.items);
+    return put_trial(sweep, job, suggestion->point, suggestion->trial, err);
 }
 
-KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, KilnError *err)
+KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, size_t *ret_job, KilnError *err)
 {
-    const KilnSpace *space = &sweep->arguments.space;
-    const KilnHistory history = { .space = space,
-                                  .trials = sweep->trials,
-                                  .count = sweep->n_trials };
-    KilnSuggestion suggestion = { .advice = KILN_ADVICE_DONE };
+    const KilnHistory history = history_of(sweep);
+    KilnSuggestion suggestion = { .advice = KILN_ADVICE_DONE, .trial = KILN_NO_TRIAL };
 
-    suggestion.point = kiln_arena_alloc(&sweep->arena, (space->count + 1) * sizeof(KilnAxisValue));
+    suggestion.point = kiln_arena_alloc(&sweep->arena,
+                                        (history.space->count + 1) * sizeof(KilnAxisValue));
     if (suggestion.point == NULL)
-        return kiln_error_nomem(err, space->count);
+        return kiln_error_nomem(err, history.space->count);
     KilnStatus status = KILN_CALLED(
         sweep->sweeper, "ask", ops_of(sweep)->ask(sweep->sweeper, &history, &suggestion, err), err);
     if (status >= 0 && suggestion.advice == KILN_ADVICE_TRIAL)
-        status = add_trial(sweep, suggestion.point, err);
+        status = add_trial(sweep, &suggestion, ret_job, err);
+    if (status >= 0 && suggestion.advice == KILN_ADVICE_RESUME) {
+        if (suggestion.trial >= sweep->n_trials ||
+            sweep->trials[suggestion.trial].status != KILN_JOB_STOPPED)
+            return refuse(sweep, &suggestion, err);
+        *ret_job = sweep->trials[suggestion.trial].job;
+    }
     if (status >= 0)
         *ret = suggestion.advice;
     return status;
@@ -145,8 +275,28 @@ KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err)
 {
     KilnAdvice advice = KILN_ADVICE_TRIAL;
     KilnStatus status = KILN_OK;
+    size_t job;
 
     while (status >= 0 && advice == KILN_ADVICE_TRIAL && sweep->n_trials < sweep->n_points)
-        status = kiln_sweep_ask(sweep, &advice, err);
+        status = kiln_sweep_ask(sweep, &advice, &job, err);
     return status;
+}
+
+bool kiln_sweep_tells(const KilnSweep *sweep)
+{
+    return sweep->learns && ops_of(sweep)->tell != NULL;
+}
+
+bool kiln_sweep_tell(KilnSweep *sweep, size_t number, char reason[KILN_SWEEP_REASON])
+{
+    const KilnHistory history = history_of(sweep);
+    const KilnJob *job = &sweep->jobs.items[number];
+
+    reason[0] = '\0';
+    if (job->trial == 0 || job->n_reports == 0)
+        return false;
+    kiln_call_enter(sweep->sweeper, "tell");
+    const bool stop = ops_of(sweep)->tell(sweep->sweeper, &history, job->trial - 1, reason);
+    kiln_call_leave();
+    return stop;
 }

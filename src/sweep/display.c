@@ -18,6 +18,19 @@ static void write_nothing(void *ctx, const char *text)
     (void)text;
 }
 
+/* The keys that a learning sweeper varies; NULL when memory is out. */
+static const char **varied_keys(const KilnSweep *sweep, KilnArena *arena)
+{
+    const KilnSpace *space = &sweep->arguments.space;
+    const char **keys = kiln_arena_alloc(arena, (space->count + 1) * sizeof(*keys)), *value;
+    size_t n = 0;
+
+    for (size_t i = 0; keys != NULL && i < space->count; i++)
+        if (space->axes[i].count != 1)
+            (void)kiln_override_split(space->axes[i].key, &keys[n++], &value);
+    return keys;
+}
+
 void kiln_display_init(KilnDisplay *display, const KilnSweep *sweep, const KilnConsole *console,
                        size_t at_once)
 {
@@ -26,7 +39,8 @@ void kiln_display_init(KilnDisplay *display, const KilnSweep *sweep, const KilnC
         display->console = *console;
     else
         display->console.write = write_nothing;
-    display->keys = kiln_results_keys(&sweep->jobs, &display->arena);
+    display->keys = sweep->learns ? varied_keys(sweep, &display->arena)
+                                  : kiln_results_keys(&sweep->jobs, &display->arena);
     for (size_t i = 0; i < sweep->jobs.count; i++)
         display->to_run += kiln_sweep_runs(sweep, &sweep->jobs.items[i]);
 }
@@ -237,8 +251,11 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
 
     display->ended++;
     append_erase(display);
-    kiln_text_printf(text, "[%zu/%zu] #%zu %s  ", display->ended, display->to_run, number,
-                     kiln_job_status_name(job->status));
+    if (sweep->learns)
+        kiln_text_printf(text, "#%zu %s  ", number, kiln_job_status_name(job->status));
+    else
+        kiln_text_printf(text, "[%zu/%zu] #%zu %s  ", display->ended, display->to_run, number,
+                         kiln_job_status_name(job->status));
     append_time(text, seconds);
     if (isfinite(score))
         kiln_text_printf(text, "  %s %.4g", sweep->metric, score);
@@ -328,7 +345,8 @@ static void append_next_step(KilnDisplay *display)
     size_t open = kiln_jobs_count(jobs, KILN_JOB_WAITING) +
                   kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED) +
                   kiln_jobs_count(jobs, KILN_JOB_KILLED);
-    size_t failed = jobs->count - open - kiln_jobs_count(jobs, KILN_JOB_OK);
+    size_t failed = jobs->count - open - kiln_jobs_count(jobs, KILN_JOB_OK) -
+                    kiln_jobs_count(jobs, KILN_JOB_STOPPED);
 
     if (open > 0)
         kiln_text_printf(&display->text,

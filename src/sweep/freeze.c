@@ -205,6 +205,8 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, 
         status = kiln_sweep_copy_sources(sweep, config, err);
     if (wrong->status >= 0 && status >= 0)
         status = kiln_sweep_write_job(sweep, &sweep->jobs.items[number], &files, err);
+    if (wrong->status >= 0 && status >= 0 && sweep->jobs.items[number].parent > 0)
+        status = kiln_sweep_link_start(sweep, &sweep->jobs.items[number], wrong, err);
     if (wrong->status >= 0 && status >= 0)
         status = kiln_sweep_record_variables(sweep, err);
     if (wrong->status < 0)

@@ -1,32 +1,52 @@
 /* Writes reports in a job's process, and reads them in the launcher's. */
 #include "sweep/job_report.h"
-#include "base/json.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
+
 enum { LONGEST_ERROR = 1000 };
 
 /* ---- The job's side ------------------------------------------------------------------------ */
 
-/* Write the report at once: a pipe accepts up to PIPE_BUF bytes completely or not at all. When the
- * pipe is full the report is lost: training does not wait for a display. */
-static void send(const KilnReporter *reporter, json_t *report)
+/* Write the report at once: a pipe or socket accepts up to PIPE_BUF bytes completely or not at all.
+ * When it is full the report is lost, as training does not wait for a display; one that must
+ * arrive (`wait`) waits for room. */
+static bool send_report(const KilnReporter *reporter, json_t *report, bool wait)
 {
     char *text = kiln_json_dump(report, JSON_COMPACT);
     size_t length = text != NULL ? strlen(text) : 0;
+    ssize_t n = -1;
 
     json_decref(report);
     if (length > 0 && length < PIPE_BUF) {
         text[length] = '\n';
-        (void)!write(reporter->fd, text, length + 1);
+        while ((n = write(reporter->fd, text, length + 1)) < 0 && wait &&
+               (errno == EAGAIN || errno == EINTR))
+            (void)poll(&(struct pollfd) { .fd = reporter->fd, .events = POLLOUT }, 1, -1);
     }
     free(text);
+    return n > 0;
+}
+
+/* Is the launcher's answer to stop? Continue when it has ended. */
+static bool read_reply(const KilnReporter *reporter)
+{
+    char reply[sizeof(KILN_REPLY_CONTINUE)] = "";
+    ssize_t n;
+
+    while ((n = read(reporter->fd, reply, sizeof(reply) - 1)) < 0 &&
+           (errno == EAGAIN || errno == EINTR))
+        (void)poll(&(struct pollfd) { .fd = reporter->fd, .events = POLLIN }, 1, -1);
+    return n > 0 && strcmp(reply, KILN_REPLY_STOP) == 0;
 }
 
 /* Is `name` the metric, or its value over an epoch? */
@@ -37,20 +57,34 @@ static bool is_metric(const char *name, const char *metric)
     return strncmp(name, metric, n) == 0 && (name[n] == '\0' || strcmp(name + n, "_epoch") == 0);
 }
 
-void kiln_report_progress(const KilnReporter *reporter, int64_t epoch, int64_t max_epochs,
-                          double done, const KilnMetric *metrics, size_t n_metrics)
+static void put_metric(json_t *report, const KilnReporter *reporter, const KilnMetric *metric)
 {
-    char text[sizeof(((KilnJobProgress *)0)->metric)] = "";
-    json_t *report = json_pack("{s:I, s:I}", "epoch", (json_int_t)epoch, "max_epochs",
-                               (json_int_t)max_epochs);
+    const bool higher = (metric->flags & KILN_LOG_HIGHER_IS_BETTER) != 0;
+    const bool lower = (metric->flags & KILN_LOG_LOWER_IS_BETTER) != 0;
 
-    for (size_t i = 0; i < n_metrics; i++)
-        if (is_metric(metrics[i].name, reporter->metric))
-            snprintf(text, sizeof(text), "%s %.4g", reporter->metric, metrics[i].value);
+    json_object_set_new(report, "metric", json_string(reporter->metric));
+    if (isfinite(metric->value))
+        json_object_set_new(report, "value", json_real(metric->value));
+    if (higher != lower)
+        json_object_set_new(report, "mode", json_string(higher ? "max" : "min"));
+}
+
+bool kiln_report_progress(const KilnReporter *reporter, const KilnRunProgress *progress,
+                          double done)
+{
+    const KilnMetric *metric = NULL;
+    json_t *report = json_pack("{s:I, s:I, s:I, s:b}", "epoch", (json_int_t)progress->epoch,
+                               "max_epochs", (json_int_t)progress->max_epochs, "step",
+                               (json_int_t)progress->step, "asks", reporter->asks);
+
+    for (size_t i = 0; i < progress->n_metrics; i++)
+        if (is_metric(progress->metrics[i].name, reporter->metric))
+            metric = &progress->metrics[i];
     if (isfinite(done))
         json_object_set_new(report, "done", json_real(done));
-    json_object_set_new(report, "metric", json_string(text));
-    send(reporter, report);
+    if (metric != NULL)
+        put_metric(report, reporter, metric);
+    return send_report(reporter, report, reporter->asks) && reporter->asks && read_reply(reporter);
 }
 
 /* The length of the text, at most `most` bytes, without half a character at the end. */
@@ -67,42 +101,69 @@ static size_t cut(const char *text, size_t most)
 
 void kiln_report_error(const KilnReporter *reporter, const char *text)
 {
-    send(reporter, json_pack("{s:s%}", "error", text, cut(text, LONGEST_ERROR)));
+    (void)send_report(reporter, json_pack("{s:s%}", "error", text, cut(text, LONGEST_ERROR)),
+                      false);
 }
 
 /* ---- The launcher's side --------------------------------------------------------------------- */
 
-static void read_line(KilnArena *arena, KilnJob *job, const char *line)
+/* A resumed job repeats what it reported after its last checkpoint. */
+static void add_value(KilnArena *arena, KilnJob *job, const json_t *report)
+{
+    const json_t *value = json_object_get(report, "value");
+    const int64_t step = json_integer_value(json_object_get(report, "step"));
+    const bool repeats = job->n_reports > 0 && job->reports[job->n_reports - 1].step >= step;
+
+    if (json_object_get(report, "metric") != NULL && !repeats)
+        (void)!kiln_job_add_report(arena, job, job->progress.epoch, step,
+                                   json_is_number(value) ? json_number_value(value) : (double)NAN);
+}
+
+static void read_progress(KilnArena *arena, KilnJob *job, const json_t *report)
+{
+    const char *metric = json_string_value(json_object_get(report, "metric"));
+    const json_t *done = json_object_get(report, "done"), *value = json_object_get(report, "value");
+    KilnProgressText *text = &job->progress.metric;
+
+    job->progress = (KilnJobProgress) {
+        .epoch = json_integer_value(json_object_get(report, "epoch")),
+        .max_epochs = json_integer_value(json_object_get(report, "max_epochs")),
+        .done = json_is_number(done) ? json_number_value(done) : (double)NAN,
+    };
+    if (metric != NULL && json_is_number(value))
+        snprintf(*text, sizeof(*text), "%s %.4g", metric, json_number_value(value));
+    job->mode = kiln_mode_of(json_string_value(json_object_get(report, "mode")));
+    add_value(arena, job, report);
+}
+
+/* Does the job wait for a reply to the line? */
+static bool read_line(KilnArena *arena, KilnJob *job, const char *line)
 {
     json_t *report = json_loads(line, 0, NULL);
     const char *error = json_string_value(json_object_get(report, "error"));
-    const char *metric = json_string_value(json_object_get(report, "metric"));
-    const json_t *done = json_object_get(report, "done");
+    const bool asks = json_is_true(json_object_get(report, "asks"));
 
     if (error != NULL)
         job->error = kiln_arena_strdup(arena, error);
-    if (metric != NULL) {
-        job->progress = (KilnJobProgress) {
-            .epoch = json_integer_value(json_object_get(report, "epoch")),
-            .max_epochs = json_integer_value(json_object_get(report, "max_epochs")),
-            .done = json_is_number(done) ? json_number_value(done) : (double)NAN,
-        };
-        snprintf(job->progress.metric, sizeof(job->progress.metric), "%s", metric);
-    }
+    if (json_is_integer(json_object_get(report, "epoch")))
+        read_progress(arena, job, report);
     json_decref(report);
+    return asks;
 }
 
-void kiln_report_read(KilnArena *arena, KilnJob *job, const char *bytes, size_t size)
+bool kiln_report_read(KilnArena *arena, KilnJob *job, const char *bytes, size_t size)
 {
     char *line, *end;
+    bool asks = false;
 
     kiln_text_append_n(&job->report, bytes, size);
     if (job->report.failed)
-        return;
+        return false;
     for (line = job->report.data; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         *end = '\0';
-        read_line(arena, job, line);
+        asks |= read_line(arena, job, line);
     }
     job->report.length = strlen(line);
     memmove(job->report.data, line, job->report.length + 1);
+    return asks;
 }

@@ -7,10 +7,15 @@
 
 struct KilnReporter {
     int fd;
-    const char *metric; /* shown as progress */
+    const char *metric; /* that jobs are compared by */
+    bool asks;          /* wait for the sweeper's answer to progress */
 };
 
-/* Read bytes that the job's process wrote; lines that are no report are skipped. */
-void kiln_report_read(KilnArena *arena, KilnJob *job, const char *bytes, size_t size);
+#define KILN_REPLY_CONTINUE "continue\n"
+#define KILN_REPLY_STOP "stop\n"
+
+/* Read bytes that the job's process wrote; lines that are no report are skipped. New values are
+ * appended to job->reports. Does the job wait for a reply? */
+bool kiln_report_read(KilnArena *arena, KilnJob *job, const char *bytes, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 
 static const char *const status_names[] = {
@@ -14,6 +15,7 @@ static const char *const status_names[] = {
     [KILN_JOB_KILLED] = "killed",
     [KILN_JOB_TIMEOUT] = "timeout",
     [KILN_JOB_INTERRUPTED] = "interrupted",
+    [KILN_JOB_STOPPED] = "stopped",
 };
 
 const char *kiln_job_status_name(KilnJobStatus status)
@@ -36,6 +38,20 @@ bool kiln_job_failed(const KilnJob *job)
 {
     return job->status == KILN_JOB_FAILED || job->status == KILN_JOB_KILLED ||
            job->status == KILN_JOB_TIMEOUT;
+}
+
+KilnTrialReport *kiln_job_add_report(KilnArena *arena, KilnJob *job, int64_t epoch, int64_t step,
+                                     double value)
+{
+    double *values = kiln_arena_alloc(arena, sizeof(*values));
+
+    if (values == NULL ||
+        !KILN_ARENA_RESERVE(arena, job->reports, job->reports_capacity, job->n_reports + 1))
+        return NULL;
+    values[0] = value;
+    job->reports[job->n_reports] =
+        (KilnTrialReport) { .epoch = epoch, .step = step, .values = values };
+    return &job->reports[job->n_reports++];
 }
 
 size_t kiln_override_split(const char *override, const char **ret_key, const char **ret_value)

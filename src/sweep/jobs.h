@@ -13,11 +13,13 @@ typedef struct KilnJobMetric {
     KilnMode mode; /* of best; AUTO: the metric declares none and has no best */
 } KilnJobMetric;
 
+typedef char KilnProgressText[96];
+
 /* The last report of a running job. */
 typedef struct KilnJobProgress {
     int64_t epoch, max_epochs; /* finished epochs; max_epochs <= 0: no limit */
     double done;               /* fraction of the job, 0 to 1; NaN: unknown */
-    char metric[96];           /* "val/accuracy 0.93" */
+    KilnProgressText metric;   /* "val/accuracy 0.93" */
 } KilnJobProgress;
 
 typedef struct KilnJob {
@@ -29,8 +31,15 @@ typedef struct KilnJob {
     double seconds;     /* in all its processes so far */
     KilnJobMetric *metrics;
     size_t n_metrics;
-    bool claimed;   /* a point of the current space claims it */
-    double started; /* by kiln_clock, while it runs */
+    bool claimed;  /* a point of the current space claims it */
+    size_t trial;  /* its index in the history, from 1; 0: it has none */
+    size_t parent; /* the number, from 1, of the job from whose checkpoint it started; 0: none */
+    KilnTrialReport *reports;                       /* by rising steps */
+    size_t n_reports, n_recorded, reports_capacity; /* n_recorded: in the journal */
+    KilnMode mode;        /* of the metric in its reports, as it declares */
+    const char *stopping; /* why the sweeper stops it; NULL: it does not */
+    double *values;       /* of the objectives, once it is OK or STOPPED; NULL before */
+    double started;       /* by kiln_clock, while it runs */
     KilnJobProgress progress;
     KilnText report;   /* an incomplete line of its process's report */
     const char *error; /* that its process reported; NULL: none */
@@ -57,6 +66,9 @@ void kiln_jobs_release(KilnJobs *jobs);
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status);
 /* The metric of a job, or its mean over an epoch (NAME_epoch); NULL: it has none of that name. */
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
+/* Append a report; NULL when memory is out. */
+KilnTrialReport *kiln_job_add_report(KilnArena *arena, KilnJob *job, int64_t epoch, int64_t step,
+                                     double value);
 /* "ok", "failed", ...; static text. */
 const char *kiln_job_status_name(KilnJobStatus status);
 /* False when there is no status of that name. */

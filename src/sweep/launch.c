@@ -21,6 +21,8 @@ typedef struct Launching {
     KilnSweep *sweep;
     KilnDisplay display;
     size_t next;
+    bool done;      /* the sweeper starts nothing more */
+    bool waits;     /* the sweeper waits for a report or an end */
     double written; /* when the results were, by kiln_clock */
 } Launching;
 
@@ -59,25 +61,30 @@ static KilnStatus clean(const char *dir, KilnError *err)
     return status;
 }
 
-/* A job with a checkpoint resumes, without the summary of its interrupted run; any other starts
- * again. */
-static KilnStatus set_up_folder(const KilnSweep *sweep, const KilnJob *job, bool *ret_resumes,
-                                KilnError *err)
+/* *ret_ckpt_path, owned by the caller: what the job resumes from, its own last checkpoint or that
+ * of its parent; NULL: it starts from the beginning. A job that resumes loses the summary of its
+ * interrupted run, any other all that it has written. */
+static KilnStatus set_up_folder(const KilnSweep *sweep, const KilnJob *job, const char *dir,
+                                char **ret_ckpt_path, KilnError *err)
 {
-    char *dir = kiln_sweep_job_path(sweep, job, NULL);
     char *state = kiln_sweep_job_path(sweep, job, "checkpoints/last/state.json");
     char *summary = kiln_sweep_job_path(sweep, job, "summary.json");
+    char *start = kiln_sweep_job_path(sweep, job, ".kiln/start");
     KilnStatus status = KILN_OK;
 
-    if (dir == NULL || state == NULL || summary == NULL) {
+    if (state == NULL || summary == NULL || start == NULL)
         status = kiln_error_nomem(err, 1);
-    } else {
-        *ret_resumes = kiln_is_file(state);
-        status = *ret_resumes ? kiln_path_remove(summary, err) : clean(dir, err);
-    }
-    free(dir);
+    else if (kiln_is_file(state))
+        status = kiln_path_remove(summary, err);
+    else
+        status = clean(dir, err);
+    if (status >= 0 && kiln_is_file(state))
+        *ret_ckpt_path = kiln_strdup(dir);
+    else if (status >= 0 && kiln_is_dir(start))
+        *ret_ckpt_path = kiln_strdup(start);
     free(state);
     free(summary);
+    free(start);
     return status;
 }
 
@@ -86,7 +93,9 @@ static int run(void *ctx, size_t number, int report)
     Launching *launching = ctx;
     const KilnSweep *sweep = launching->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
-    KilnReporter reporter = { .fd = report, .metric = sweep->metric };
+    KilnReporter reporter = { .fd = report,
+                              .metric = sweep->metric,
+                              .asks = kiln_sweep_tells(sweep) };
     KilnSweepTask task = {
         .number = number,
         .overrides = job->overrides,
@@ -95,19 +104,22 @@ static int run(void *ctx, size_t number, int report)
         .report = &reporter,
     };
     char *log = kiln_sweep_job_path(sweep, job, "train.log");
+    char *dir = kiln_sweep_job_path(sweep, job, NULL), *ckpt_path = NULL;
     KilnError err = { 0 };
     int status = KILN_JOB_EXIT_FAILED;
 
-    task.dir = kiln_sweep_job_path(sweep, job, NULL);
-    if (task.dir == NULL || log == NULL)
+    if (dir == NULL || log == NULL)
         kiln_error_nomem(&err, 1);
-    else if (set_up_folder(sweep, job, &task.resumes, &err) >= 0 && !redirect(log))
+    else if (set_up_folder(sweep, job, dir, &ckpt_path, &err) >= 0 && !redirect(log))
         kiln_error_errno(&err, log);
+    task.dir = dir;
+    task.ckpt_path = ckpt_path;
     if (err.status < 0)
         kiln_report_error(&reporter, err.text);
     else
         status = sweep->request->body(sweep->request->ctx, &task);
-    free((char *)task.dir);
+    free(dir);
+    free(ckpt_path);
     free(log);
     return status;
 }
@@ -123,19 +135,70 @@ static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
     job->status = KILN_JOB_RUNNING;
     job->reason = "";
     job->error = NULL;
+    job->stopping = NULL;
     job->started = kiln_clock();
     job->progress = (KilnJobProgress) { .done = (double)NAN };
     kiln_text_clear(&job->report);
+    KilnStatus status = kiln_sweep_update_trial(sweep, number, err);
+    if (status < 0)
+        return status;
     /* Not synced: a job whose start is lost is waiting, and runs again. */
     return kiln_journal_append(sweep->journal, kiln_record_started(number, job, pid), err);
 }
 
-static void reported(void *ctx, size_t number, const char *bytes, size_t size)
+/* Put new reports into the journal: a learning sweeper needs them when the sweep is resumed. */
+static KilnStatus record_reports(KilnSweep *sweep, size_t number, KilnError *err)
+{
+    KilnJob *job = &sweep->jobs.items[number];
+    KilnStatus status = KILN_OK;
+
+    for (; job->n_recorded < job->n_reports && status >= 0; job->n_recorded++)
+        status = kiln_journal_append(
+            sweep->journal, kiln_record_reported(number, &job->reports[job->n_recorded], job->mode),
+            err);
+    return status;
+}
+
+/* Does the sweeper stop the job? The decision is in the journal before the job gets it. */
+static KilnStatus decide(KilnSweep *sweep, size_t number, bool *ret_stop, KilnError *err)
+{
+    KilnJob *job = &sweep->jobs.items[number];
+    char reason[KILN_SWEEP_REASON];
+
+    /* A job that stops reports its last values again. */
+    *ret_stop = job->stopping != NULL || kiln_sweep_tell(sweep, number, reason);
+    if (!*ret_stop || job->stopping != NULL)
+        return KILN_OK;
+    job->stopping = kiln_arena_strdup(&sweep->jobs.arena,
+                                      reason[0] != '\0' ? reason : "by the sweeper");
+    if (job->stopping == NULL)
+        return kiln_error_nomem(err, sizeof(reason));
+    return kiln_journal_append(sweep->journal, kiln_record_stopping(number, job->stopping), err);
+}
+
+static KilnStatus reported(void *ctx, size_t number, const char *bytes, size_t size,
+                           const char **ret_reply, KilnError *err)
 {
     Launching *launching = ctx;
-    KilnJobs *jobs = &launching->sweep->jobs;
+    KilnSweep *sweep = launching->sweep;
+    KilnJob *job = &sweep->jobs.items[number];
+    const bool asks = kiln_report_read(&sweep->jobs.arena, job, bytes, size);
+    KilnStatus status = KILN_OK;
+    bool stop = false;
 
-    kiln_report_read(&jobs->arena, &jobs->items[number], bytes, size);
+    if (!sweep->learns)
+        return KILN_OK;
+    launching->waits = false;
+    if (sweep->objective.mode == KILN_MODE_AUTO)
+        sweep->objective.mode = job->mode;
+    status = kiln_sweep_update_trial(sweep, number, err);
+    if (status >= 0)
+        status = record_reports(sweep, number, err);
+    if (status >= 0 && asks)
+        status = decide(sweep, number, &stop, err);
+    if (asks)
+        *ret_reply = stop ? KILN_REPLY_STOP : KILN_REPLY_CONTINUE;
+    return status;
 }
 
 /* The last lines of the job's log; NULL when there is none. Owned by the caller. */
@@ -198,9 +261,12 @@ static KilnStatus record_end(Launching *launching, size_t number, double seconds
 {
     KilnSweep *sweep = launching->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
-    KilnStatus status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, seconds),
-                                            err);
 
+    launching->waits = false;
+    KilnStatus status = kiln_sweep_update_trial(sweep, number, err);
+
+    if (status >= 0)
+        status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, seconds), err);
     if (status >= 0)
         status = kiln_journal_sync(sweep->journal, err);
     if (status >= 0)
@@ -218,9 +284,11 @@ static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnErr
     KilnJob *job = &sweep->jobs.items[number];
     double seconds = kiln_clock() - job->started;
 
-    job->status = end->status;
+    const bool stopped = job->stopping != NULL && end->status == KILN_JOB_INTERRUPTED;
+
+    job->status = stopped ? KILN_JOB_STOPPED : end->status;
     job->seconds += seconds;
-    KilnStatus status = set_reason(&sweep->jobs, job, end->reason, err);
+    KilnStatus status = set_reason(&sweep->jobs, job, stopped ? job->stopping : end->reason, err);
     if (status >= 0)
         status = read_metrics(sweep, job, err);
     return status >= 0 ? record_end(launching, number, seconds, err) : status;
@@ -239,12 +307,13 @@ static KilnStatus fail_config(Launching *launching, size_t number, const KilnErr
     return status >= 0 ? record_end(launching, number, 0.0, err) : status;
 }
 
-static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err)
+/* Take the next job that is there; *ret_any: there is one. */
+static KilnStatus next_job(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
 {
-    Launching *launching = ctx;
     KilnSweep *sweep = launching->sweep;
     KilnStatus status = KILN_OK;
 
+    *ret_any = false;
     for (; launching->next < sweep->jobs.count && status >= 0; launching->next++) {
         const KilnJob *job = &sweep->jobs.items[launching->next];
         KilnError wrong = { 0 };
@@ -254,14 +323,50 @@ static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *
         if (job->dir == NULL)
             status = kiln_sweep_freeze(sweep, launching->next, &wrong, err);
         if (status >= 0 && wrong.status >= 0) {
-            *ret = KILN_NEXT_JOB;
+            *ret_any = true;
             *ret_job = launching->next++;
             return KILN_OK;
         }
         if (status >= 0)
             status = fail_config(launching, launching->next, &wrong, err);
     }
-    *ret = KILN_NEXT_NONE;
+    return status;
+}
+
+/* Ask a learning sweeper, whose new trial is the job that next_job() then takes. */
+static KilnStatus ask(Launching *launching, KilnAdvice *ret, size_t *ret_job, KilnError *err)
+{
+    KilnSweep *sweep = launching->sweep;
+
+    *ret = KILN_ADVICE_DONE;
+    KilnStatus status = kiln_sweep_ask(sweep, ret, ret_job, err);
+    if (status >= 0 && *ret == KILN_ADVICE_WAIT &&
+        kiln_jobs_count(&sweep->jobs, KILN_JOB_RUNNING) == 0)
+        return kiln_error_set(err, KILN_E_PLUGIN, "sweeper/%s waits, but no trial runs",
+                              kiln_instance_name(sweep->sweeper));
+    launching->waits = *ret == KILN_ADVICE_WAIT;
+    launching->done = *ret == KILN_ADVICE_DONE;
+    if (status >= 0 && *ret == KILN_ADVICE_TRIAL)
+        status = kiln_journal_append(
+            sweep->journal, kiln_record_submitted(*ret_job, &sweep->jobs.items[*ret_job]), err);
+    return status;
+}
+
+static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err)
+{
+    Launching *launching = ctx;
+    KilnAdvice advice = KILN_ADVICE_TRIAL;
+    bool any = false;
+    KilnStatus status = next_job(launching, &any, ret_job, err);
+
+    while (status >= 0 && !any && launching->sweep->learns && !launching->waits &&
+           !launching->done) {
+        status = ask(launching, &advice, ret_job, err);
+        if (status >= 0 && advice == KILN_ADVICE_TRIAL)
+            status = next_job(launching, &any, ret_job, err);
+        any |= advice == KILN_ADVICE_RESUME;
+    }
+    *ret = any ? KILN_NEXT_JOB : launching->waits ? KILN_NEXT_WAIT : KILN_NEXT_NONE;
     return status;
 }
 
@@ -300,9 +405,14 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
 
     kiln_display_init(&launching.display, sweep, sweep->request->console,
                       ops->n_jobs(sweep->launcher));
-    kiln_display_print(&launching.display, "%zu jobs of %zu to run, %zu at a time: %s",
-                       launching.display.to_run, sweep->jobs.count, launching.display.at_once,
-                       sweep->dir);
+    if (sweep->learns)
+        kiln_display_print(&launching.display, "jobs that %s chooses, %zu at a time: %s",
+                           kiln_instance_name(sweep->sweeper), launching.display.at_once,
+                           sweep->dir);
+    else
+        kiln_display_print(&launching.display, "%zu jobs of %zu to run, %zu at a time: %s",
+                           launching.display.to_run, sweep->jobs.count, launching.display.at_once,
+                           sweep->dir);
     KilnStatus status = write_results(&launching, true, err);
     if (status >= 0)
         status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/system/file.h"
 #include "config/provenance/error_list.h"
 #include "registry/registry.h"
@@ -21,6 +22,36 @@ static KilnStatus no_sweep(const char *dir, KilnError *err)
                           dir, KILN_JOURNAL_FILE);
 }
 
+/* Has the job saved the checkpoint with which the sweeper stopped it? */
+static bool reached_stop(const KilnSweep *sweep, const KilnJob *job)
+{
+    char *path = job->dir != NULL ? kiln_sweep_job_path(sweep, job, "checkpoints/last/state.json")
+                                  : NULL;
+    json_t *state = NULL;
+    bool reached = false;
+
+    if (path != NULL && job->n_reports > 0 && kiln_json_read(path, &state, NULL) >= 0)
+        reached = json_integer_value(json_object_get(state, "step")) >=
+                  job->reports[job->n_reports - 1].step;
+    json_decref(state);
+    free(path);
+    return reached;
+}
+
+/* Jobs whose launcher was killed between a decision to stop and the end. */
+static void end_stopped(KilnSweep *sweep)
+{
+    for (size_t i = 0; i < sweep->jobs.count; i++) {
+        KilnJob *job = &sweep->jobs.items[i];
+
+        if (job->status != KILN_JOB_INTERRUPTED || job->stopping == NULL ||
+            !reached_stop(sweep, job))
+            continue;
+        job->status = KILN_JOB_STOPPED;
+        job->reason = job->stopping;
+    }
+}
+
 static KilnStatus replay(KilnSweep *sweep, KilnError *err)
 {
     KilnReplay replayed = { .jobs = &sweep->jobs };
@@ -33,6 +64,7 @@ static KilnStatus replay(KilnSweep *sweep, KilnError *err)
                                 "%s: its journal does not say how the sweep began; start it again",
                                 sweep->path);
     kiln_replay_end(&replayed);
+    end_stopped(sweep);
     sweep->start = replayed.start;
     sweep->n_old = sweep->jobs.count;
     for (size_t i = 0; i < replayed.n_variables && status >= 0; i++)

@@ -55,6 +55,7 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
     if (sweep->metric_mode == KILN_MODE_AUTO && monitored != NULL && strcmp(monitored, name) == 0)
         sweep->metric_mode = kiln_mode_of(mode);
     sweep->metric = kiln_arena_strdup(&sweep->arena, name);
+    sweep->objective = (KilnObjective) { .metric = sweep->metric, .mode = sweep->metric_mode };
     return sweep->metric != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
 }
 

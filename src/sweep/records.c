@@ -65,8 +65,12 @@ json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, b
 
 json_t *kiln_record_submitted(size_t number, const KilnJob *job)
 {
-    return json_pack("{s:s, s:I, s:o}", "event", "submitted", "job", (json_int_t)number,
-                     "overrides", texts(job->overrides));
+    json_t *record = json_pack("{s:s, s:I, s:o}", "event", "submitted", "job", (json_int_t)number,
+                               "overrides", texts(job->overrides));
+
+    if (job->parent > 0)
+        kiln_json_put(&record, "parent", json_integer((json_int_t)job->parent - 1));
+    return record;
 }
 
 json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid)
@@ -77,6 +81,12 @@ json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid)
     kiln_json_put(&record, "dir", kiln_json_text(job->dir));
     kiln_json_put(&record, "pid", json_integer((json_int_t)pid));
     return record;
+}
+
+json_t *kiln_record_stopping(size_t number, const char *reason)
+{
+    return json_pack("{s:s, s:I, s:o}", "event", "stopping", "job", (json_int_t)number, "reason",
+                     kiln_json_text(reason));
 }
 
 json_t *kiln_record_environment(const char *const *variables)
@@ -93,6 +103,14 @@ json_t *kiln_record_plain(const char *event)
 static json_t *number_json(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, KilnMode mode)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:s?}", "event", "reported", "job",
+                     (json_int_t)number, "epoch", (json_int_t)report->epoch, "step",
+                     (json_int_t)report->step, "value", number_json(report->values[0]), "mode",
+                     kiln_mode_text(mode));
 }
 
 json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
@@ -228,7 +246,14 @@ static KilnStatus read_submitted(KilnReplay *replay, const json_t *line, KilnErr
         return KILN_OK; /* recorded twice */
     while (overrides[n] != NULL)
         n++;
-    return kiln_jobs_add(jobs, overrides, n, dir) != NULL ? KILN_OK : kiln_error_nomem(err, n);
+    KilnJob *job = kiln_jobs_add(jobs, overrides, n, dir);
+    const json_t *parent = json_object_get(line, "parent");
+    if (job == NULL)
+        return kiln_error_nomem(err, n);
+    if (json_is_integer(parent) && json_integer_value(parent) >= 0 &&
+        json_integer_value(parent) < number)
+        job->parent = (size_t)json_integer_value(parent) + 1;
+    return KILN_OK;
 }
 
 static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
@@ -236,9 +261,29 @@ static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line,
     const char *dir = json_string_value(json_object_get(line, "dir"));
 
     job->status = KILN_JOB_RUNNING;
+    job->stopping = NULL;
     if (dir != NULL && (job->dir = kiln_arena_strdup(&jobs->arena, dir)) == NULL)
         return kiln_error_nomem(err, strlen(dir));
     return KILN_OK;
+}
+
+static KilnStatus read_reported(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
+{
+    job->mode = kiln_mode_of(json_string_value(json_object_get(line, "mode")));
+    if (kiln_job_add_report(&jobs->arena, job, json_integer_value(json_object_get(line, "epoch")),
+                            json_integer_value(json_object_get(line, "step")),
+                            number_of(json_object_get(line, "value"))) == NULL)
+        return kiln_error_nomem(err, 1);
+    job->n_recorded = job->n_reports;
+    return KILN_OK;
+}
+
+static KilnStatus read_stopping(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
+{
+    const char *reason = json_string_value(json_object_get(line, "reason"));
+
+    job->stopping = kiln_arena_strdup(&jobs->arena, reason != NULL ? reason : "");
+    return job->stopping != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
 static KilnStatus read_environment(KilnReplay *replay, const json_t *line, KilnError *err)
@@ -288,6 +333,10 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err)
         return read_environment(replay, line, err);
     if (strcmp(event, "started") == 0 && job != NULL)
         return read_started(replay->jobs, job, line, err);
+    if (strcmp(event, "reported") == 0 && job != NULL)
+        return read_reported(replay->jobs, job, line, err);
+    if (strcmp(event, "stopping") == 0 && job != NULL)
+        return read_stopping(replay->jobs, job, line, err);
     if (strcmp(event, "ended") == 0 && job != NULL)
         return read_ended(replay->jobs, job, line, err);
     return KILN_OK;

@@ -32,6 +32,8 @@ void kiln_replay_end(KilnReplay *history);
 json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, bool extended);
 json_t *kiln_record_submitted(size_t number, const KilnJob *job);
 json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid);
+json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, KilnMode mode);
+json_t *kiln_record_stopping(size_t number, const char *reason);
 /* `variables`: NULL-terminated. */
 json_t *kiln_record_environment(const char *const *variables);
 /* `seconds`: of this start alone. */

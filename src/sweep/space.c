@@ -1,5 +1,6 @@
 /* Points of the search space: values of axes, and the overrides of a point. */
 #include <math.h>
+#include <string.h>
 
 #include "base/parse.h"
 #include "sweep/sweep_state.h"
@@ -53,4 +54,36 @@ const char *kiln_axis_override(const KilnAxis *axis, KilnAxisValue value, KilnAr
         return kiln_arena_printf(arena, "%s=%lld", axis->key, (long long)value.number);
     return kiln_arena_printf(arena, "%s=%s", axis->key,
                              kiln_format_f64(value.number, text, sizeof(text)));
+}
+
+/* The number of an override of an interval: "lr=0.1". */
+static bool read_number(const KilnAxis *axis, const char *override, KilnAxisValue *ret)
+{
+    const size_t n = strlen(axis->key);
+
+    return strncmp(override, axis->key, n) == 0 && override[n] == '=' &&
+           kiln_parse_f64(override + n + 1, &ret->number, NULL) >= 0 &&
+           kiln_axis_accepts(axis, *ret);
+}
+
+bool kiln_space_locate(const KilnSpace *space, const char *const *overrides, KilnAxisValue *ret)
+{
+    for (size_t i = 0; i < space->count; i++) {
+        const KilnAxis *axis = &space->axes[i];
+        size_t index = 0;
+
+        if (overrides[i] == NULL)
+            return false;
+        if (kiln_axis_is_interval(axis)) {
+            if (!read_number(axis, overrides[i], &ret[i]))
+                return false;
+            continue;
+        }
+        while (index < axis->count && strcmp(axis->overrides[index], overrides[i]) != 0)
+            index++;
+        if (index == axis->count)
+            return false;
+        ret[i].index = index;
+    }
+    return overrides[space->count] == NULL;
 }

@@ -57,7 +57,8 @@ static void count(const KilnSweep *sweep, KilnSweepResult *ret)
     ret->ok = kiln_jobs_count(jobs, KILN_JOB_OK);
     ret->interrupted = kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED);
     ret->waiting = kiln_jobs_count(jobs, KILN_JOB_WAITING);
-    ret->failed = jobs->count - ret->ok - ret->interrupted - ret->waiting;
+    ret->stopped = kiln_jobs_count(jobs, KILN_JOB_STOPPED);
+    ret->failed = jobs->count - ret->ok - ret->interrupted - ret->stopped - ret->waiting;
 }
 
 static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_checked,
@@ -70,12 +71,14 @@ static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_c
         status = kiln_sweep_ask_all(sweep, err);
     if (status >= 0)
         status = kiln_sweep_check(sweep, job_errors, ret_checked, err);
-    if (status < 0 || job_errors->status < 0 || sweep->jobs.count == 0)
+    if (status < 0 || job_errors->status < 0 || (sweep->jobs.count == 0 && !sweep->learns))
         return status;
     if (!resumed)
         status = make_dir(sweep, err);
     if (status >= 0)
         status = kiln_sweep_choose_metric(sweep, err);
+    if (status >= 0 && sweep->learns)
+        status = kiln_sweep_restore_trials(sweep, err);
     if (status >= 0)
         status = begin(sweep, err);
     return status >= 0 ? kiln_sweep_launch(sweep, err) : status;

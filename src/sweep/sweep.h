@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "kiln/run.h"
 #include "kiln/sweep.h"
 #include "kiln/trainer.h"
 
@@ -13,7 +14,7 @@ typedef struct KilnSweepTask {
     size_t number;
     const char *dir;              /* absolute path of the job's folder; its config is in .kiln */
     const char *const *overrides; /* that made it, NULL-terminated */
-    bool resumes;                 /* the folder has a checkpoint to resume from */
+    const char *ckpt_path;        /* what to resume from; NULL: the beginning */
     const char *metric;           /* that jobs are ranked by */
     int64_t mode;                 /* KilnMode of it, as configured */
     const struct KilnReporter *report; /* for kiln_report_* */
@@ -34,7 +35,7 @@ typedef struct KilnSweepRequest {
 
 typedef struct KilnSweepResult {
     char dir[4096];
-    size_t jobs, ok, failed, interrupted, waiting;
+    size_t jobs, ok, failed, interrupted, stopped, waiting;
 } KilnSweepResult;
 
 /* List the jobs that would run: each goes to `line` as "#3 : lr=0.1 model=mlp". Nothing runs or is
@@ -69,9 +70,10 @@ KILN_NODISCARD KilnStatus kiln_sweep_status(const char *dir, size_t *ret_jobs, s
 /* ---- For the body ---------------------------------------------------------------- */
 
 typedef struct KilnReporter KilnReporter;
-/* Report progress. `done`: fraction of the job; NaN: unknown. */
-void kiln_report_progress(const KilnReporter *reporter, int64_t epoch, int64_t max_epochs,
-                          double done, const KilnMetric *metrics, size_t n_metrics);
+/* Report progress; `done`: fraction of the job, NaN: unknown. True: the sweeper wants the job to
+ * stop here. */
+bool kiln_report_progress(const KilnReporter *reporter, const KilnRunProgress *progress,
+                          double done);
 /* Report why the job fails. */
 void kiln_report_error(const KilnReporter *reporter, const char *text);
 /* Append "KEY='VALUE'", quoted as an override needs it. */

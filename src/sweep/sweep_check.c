@@ -221,7 +221,7 @@ KilnStatus kiln_sweep_check(KilnSweep *sweep, KilnJobErrors *job_errors, size_t 
     KilnStatus status = KILN_OK;
 
     *ret_jobs = 0;
-    if (n > CHECKED_JOBS || (n > 0 && has_interval(&sweep->arguments.space)))
+    if (sweep->learns || n > CHECKED_JOBS || (n > 0 && has_interval(&sweep->arguments.space)))
         status = kiln_sweep_check_values(sweep, true, SIZE_MAX, job_errors, &left_out, err);
     if (status < 0 || job_errors->status < 0 || !every_job)
         return status;

@@ -10,6 +10,8 @@ static KilnStatus list_jobs(KilnSweep *sweep, void (*line)(void *ctx, const char
     KilnText text = { 0 };
     KilnStatus status = kiln_sweep_ask_all(sweep, err);
 
+    if (sweep->learns)
+        line(ctx, "the sweeper chooses trials from results, so they are not known before");
     for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {
         const KilnJob *job = &sweep->jobs.items[i];
 
@@ -35,7 +37,7 @@ KilnStatus kiln_sweep_plan(const KilnSweepRequest *request,
     KilnError err = { 0 };
     KilnStatus status = kiln_sweep_open(request, &sweep, errors);
 
-    if (status >= 0 && sweep.n_points > 0)
+    if (status >= 0 && (sweep.n_points > 0 || sweep.learns))
         status = kiln_sweep_check_values(&sweep, false, KILN_PLAN_VALUES, &job_errors, ret_left_out,
                                          &err);
     if (status >= 0)

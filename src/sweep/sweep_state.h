@@ -29,7 +29,8 @@ typedef struct KilnSweep {
     KilnSweepOptions *options;
     KilnRankOptions *rank;
     KilnInstance *sweeper, *launcher;
-    size_t n_points;   /* trials that the sweeper will suggest */
+    bool learns;       /* the sweeper's trials depend on results */
+    size_t n_points;   /* otherwise: trials that the sweeper will suggest */
     KilnTrial *trials; /* those that were asked for; points live in the arena */
     size_t n_trials, trials_capacity;
     char *dir;  /* the sweep's folder, as kiln.sweep.dir has it */
@@ -44,7 +45,8 @@ typedef struct KilnSweep {
     const char **variables; /* of the environment: NAME=VALUE, or NAME; NULL-terminated */
     size_t n_variables, n_recorded, variables_capacity; /* n_recorded: in the journal */
     const char *metric;                                 /* jobs are ranked by it */
-    KilnMode metric_mode;                               /* AUTO: as the metric itself declares */
+    KilnObjective objective; /* the metric, with the mode that reports declare */
+    KilnMode metric_mode;    /* AUTO: as the metric itself declares */
 } KilnSweep;
 
 /* ---- open.c: from the request to a space of points --- -------------------------------- */
@@ -69,17 +71,28 @@ bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value);
 /* The override of a value; in the arena, or the axis's own. NULL when memory is out. */
 const char *kiln_axis_override(const KilnAxis *axis, KilnAxisValue value, KilnArena *arena);
 
+/* The point that has these overrides (NULL-terminated); false: none has. */
+bool kiln_space_locate(const KilnSpace *space, const char *const *overrides, KilnAxisValue *ret);
+
 /* ---- ask.c: trials from the sweeper --------------------------------------------------- */
 
 /* Refuse an axis that the sweeper does not search. */
 KilnStatus kiln_sweep_check_axes(const KilnSweep *sweep, KilnError *err);
-/* Set sweep->n_points. */
+/* Set sweep->learns and n_points. */
 KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err);
-/* Ask the sweeper once; a trial gets a job, the first one with its overrides that no other trial
- * has, else a new one. */
-KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, KilnError *err);
-/* Ask for all trials. */
+/* Ask the sweeper once. A new trial gets a job, *ret_job, the first one with its overrides that no
+ * other trial has, else a new one; of a trial to resume it is the job. */
+KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, size_t *ret_job, KilnError *err);
+/* Ask for all trials of a sweeper that does not learn. */
 KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err);
+/* Make trials of the jobs of earlier processes whose overrides are a point of the space. */
+KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err);
+/* Copy a job's status, reports and values to its trial. */
+KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *err);
+/* Is the sweeper to be told reports? */
+bool kiln_sweep_tells(const KilnSweep *sweep);
+/* Tell the sweeper the last report of a job. True: stop the job, for that reason. */
+bool kiln_sweep_tell(KilnSweep *sweep, size_t number, char reason[KILN_SWEEP_REASON]);
 
 /* ---- job_config.c: the config of a job ------------------------------------------------- */
 
@@ -131,6 +144,10 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, 
 KilnStatus kiln_sweep_write_job(const KilnSweep *sweep, const KilnJob *job,
                                 const KilnJobFiles *files, KilnError *err);
 void kiln_job_files_release(KilnJobFiles *files);
+/* Give a job the last checkpoint of its parent to start from: hard links to its files, in
+ * .kiln/start of the job's folder. An error of the parent's is in `wrong`. */
+KilnStatus kiln_sweep_link_start(const KilnSweep *sweep, const KilnJob *job, KilnError *wrong,
+                                 KilnError *err);
 
 /* ---- folder.c: the folder of a sweep ------------------------------------------------------ */
 

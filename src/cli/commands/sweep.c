@@ -2,6 +2,7 @@
  * sweep/sweep.h. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,9 @@ static void progress(void *ctx, const KilnRunProgress *progress)
         if (isnan(done) || by_steps > done)
             done = by_steps;
     }
-    kiln_report_progress(ctx, progress->epoch, progress->max_epochs, done, progress->metrics,
-                         progress->n_metrics);
+    /* Stops with a checkpoint, as on request from outside; after the last epoch it ends anyway. */
+    if (kiln_report_progress(ctx, progress, done) && !(done >= 1.0))
+        (void)raise(SIGTERM);
 }
 
 /* Compose and check a job's frozen config. Errors go to the job's log and to the launcher. */
@@ -104,9 +106,10 @@ static int run_job(void *ctx, const KilnSweepTask *task)
 
     kiln_call_clear(); /* forget the launcher's call, which forked this process */
     kiln_override_quote(&dir, "kiln.run.dir", task->dir);
-    kiln_override_quote(&checkpoint, "ckpt_path", task->dir);
+    if (task->ckpt_path != NULL)
+        kiln_override_quote(&checkpoint, "ckpt_path", task->ckpt_path);
     if (!dir.failed && !checkpoint.failed) {
-        const char *overrides[] = { dir.data, task->resumes ? checkpoint.data : NULL, NULL };
+        const char *overrides[] = { dir.data, checkpoint.data, NULL };
         KilnStatus status = compose(ctx, task, overrides, &config);
 
         exit_status = status >= 0 ? fit(ctx, task, config) : status_before(status);

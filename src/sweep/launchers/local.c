@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ static const KilnField fields[] = {
 typedef struct Slot {
     pid_t pid; /* 0: free */
     size_t job;
-    int report;                 /* pipe from the job; -1: closed */
+    int report;                 /* socket to the job; -1: closed */
     double started, terminated; /* when SIGTERM was sent; 0: not */
     bool timed_out, killed;
 } Slot;
@@ -104,10 +105,10 @@ static void become_job(const Opts *opts, const State *state, const KilnLaunch *l
     _exit(status);
 }
 
-/* A full pipe must block neither side: what does not fit is lost. */
-static bool make_pipe(int ends[2])
+/* Sockets that keep messages whole. A full one must not block: what does not fit is lost. */
+static bool make_sockets(int ends[2])
 {
-    if (pipe(ends) != 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
         return false;
     for (int i = 0; i < 2; i++) {
         (void)fcntl(ends[i], F_SETFL, O_NONBLOCK);
@@ -123,8 +124,8 @@ static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot
     pid_t launcher = getpid();
     int ends[2];
 
-    if (!make_pipe(ends))
-        return kiln_error_errno(err, "pipe to a job");
+    if (!make_sockets(ends))
+        return kiln_error_errno(err, "socket to a job");
     fflush(NULL); /* or both processes would write what is buffered */
     pid_t pid = fork();
     if (pid == 0) {
@@ -221,17 +222,24 @@ static KilnJobEnd end_of(const Opts *opts, const Slot *slot, int status)
     return end;
 }
 
-static void read_report(const KilnLaunch *launch, Slot *slot)
+static KilnStatus read_report(const KilnLaunch *launch, Slot *slot, KilnError *err)
 {
     char bytes[REPORT_SIZE];
+    KilnStatus status = KILN_OK;
     ssize_t n = 0;
 
-    while (slot->report >= 0 && (n = read(slot->report, bytes, sizeof(bytes))) > 0)
-        launch->reported(launch->ctx, slot->job, bytes, (size_t)n);
-    if (slot->report >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
+    while (slot->report >= 0 && status >= 0 && (n = read(slot->report, bytes, sizeof(bytes))) > 0) {
+        const char *reply = "";
+
+        status = launch->reported(launch->ctx, slot->job, bytes, (size_t)n, &reply, err);
+        if (status >= 0 && *reply != '\0')
+            (void)!send(slot->report, reply, strlen(reply), MSG_NOSIGNAL);
+    }
+    if (slot->report >= 0 && status >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
         close(slot->report);
         slot->report = -1;
     }
+    return status;
 }
 
 /* If the job has ended, report that and free its slot. */
@@ -243,14 +251,14 @@ static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot,
 
     if (waitpid(slot->pid, &status, WNOHANG) != slot->pid)
         return KILN_OK;
-    read_report(launch, slot);
+    KilnStatus read = read_report(launch, slot, err);
     if (slot->report >= 0)
         close(slot->report);
     KilnJobEnd end = end_of(kiln_opts(self), slot, status);
     (void)kill(-slot->pid, SIGKILL); /* what the job may have started itself */
     *slot = (Slot) { .report = -1 };
     state->running--;
-    return launch->ended(launch->ctx, job, &end, err);
+    return read >= 0 ? launch->ended(launch->ctx, job, &end, err) : read;
 }
 
 /* ---- Stopping ----------------------------------------------------------------------------- */
@@ -281,7 +289,7 @@ static void enforce_limits(const Opts *opts, Slot *slot, bool stop)
 
 /* ---- The loop ------------------------------------------------------------------------------- */
 
-/* Wait until a job reports or ends (which closes its pipe), or for a tick. */
+/* Wait until a job reports or ends (which closes its socket), or for a tick. */
 static void wait_for_reports(State *state)
 {
     nfds_t n = 0;
@@ -327,9 +335,10 @@ static KilnStatus poll_jobs(KilnInstance *self, const KilnLaunch *launch, bool s
 
         if (slot->pid == 0)
             continue;
-        read_report(launch, slot);
+        status = read_report(launch, slot, err);
         enforce_limits(kiln_opts(self), slot, stop);
-        status = reap(self, launch, slot, err);
+        if (status >= 0)
+            status = reap(self, launch, slot, err);
     }
     return status;
 }

@@ -1,14 +1,15 @@
-"""Sweepers from plugins: random search."""
+"""Sweepers from plugins: random search, and one that stops, resumes and clones trials."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import csv
+import json
 import os
 import subprocess
 
-from kilntest import ROOT, Case, main
+from kilntest import ROOT, Braked, build_plugin, main, read
 
 # A job of some hundredths of a second.
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=64", "datamodule.val_count=32",
@@ -16,7 +17,7 @@ JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=64", "datamodule
        "trainer.threads=1"]
 
 
-class Sweepers(Case):
+class Sweepers(Braked):
     def sweep(self, *args, status=0, **options):
         return self.run_kiln("-m", *args, status=status, **options)
 
@@ -79,6 +80,109 @@ class Random(Sweepers):
     def test_both_ends_of_an_interval_are_checked(self):
         self.refused("-m", *self.random, *JOB, "optimizer.momentum=interval(0,2)", says=["optimizer.momentum", "2.0"])
         self.refused("-m", "--plan", *self.random, *JOB, "model.dropout=interval(-1,0.5)", says=["model.dropout", "-1.0"])
+
+
+class Learning(Sweepers):
+    def setUp(self):
+        super().setUp()
+        self.halving = ["--plugin", build_plugin("halving", self.dir), "kiln/sweeper=halving", *JOB[:6],
+                        "trainer.max_epochs=4", "trainer.threads=1"]
+
+    def journal(self, *events):
+        """What was decided, without the times."""
+        with open(self.path("s/journal.jsonl")) as f:
+            lines = [json.loads(line) for line in f]
+        return [{k: v for k, v in line.items() if k not in ("time", "seconds", "pid")} for line in lines
+                if line["event"] in events]
+
+    def check_results(self):
+        """Three stopped at the first epoch, the best of them resumed, and a fourth that started from another."""
+        rows = self.results()
+        best = max(range(3), key=lambda n: float(self.first_values[n]))
+        statuses = ["ok" if n in (best, 3) else "stopped" for n in range(4)]
+        self.assertEqual([row["status"] for row in rows], statuses)
+        for n in range(3):
+            if n != best:
+                self.assertEqual(rows[n]["reason"], f"halved at epoch 1: {self.first_values[n]:.3f}")
+        return best
+
+    @property
+    def first_values(self):
+        return [line["value"] for line in self.journal("reported") if line["epoch"] == 1][:3]
+
+    def test_a_promoted_trial_has_the_bytes_of_an_uninterrupted_run(self):
+        out, _ = self.sweep(*self.halving, "lr=0.1,0.01,0.001", "kiln.sweep.dir=s")
+        best = self.check_results()
+        self.assertIn("jobs that halving chooses, 1 at a time: s", out)
+        self.assertIn("#0 stopped  ", out)
+        lr = [0.1, 0.01, 0.001]
+        self.run_kiln(*self.halving[3:], f"lr={lr[best]}", "kiln.run.dir=run")
+        self.assertEqual(read(self.path(f"s/{best}/checkpoints/last/model.safetensors")),
+                         read(self.path("run/checkpoints/last/model.safetensors")))
+
+        # The fourth continued from the checkpoint of one that is still stopped, with the first rate.
+        parent = 1 if best == 0 else 0
+        self.assertEqual(self.journal("submitted")[3]["parent"], parent)
+        self.assertEqual(read(self.path("s/3/.kiln/start/model.safetensors")),
+                         read(self.path(f"s/{parent}/checkpoints/last/model.safetensors")))
+        self.run_kiln(*self.halving[3:], "lr=0.1", f"ckpt_path=s/{parent}", "kiln.run.dir=clone")
+        self.assertEqual(read(self.path("s/3/checkpoints/last/model.safetensors")),
+                         read(self.path("clone/checkpoints/last/model.safetensors")))
+        before = self.journal("submitted", "started", "reported", "stopping", "ended")
+        self.sweep("--resume", "s")
+        self.assertEqual(self.journal("submitted", "started", "reported", "stopping", "ended"), before)
+
+    def test_decisions_are_the_same_after_a_kill(self):
+        decisions = ("submitted", "reported", "stopping")
+        sweep = ["-m", *self.halving, *self.braked, "lr=0.1,0.01,0.001", "kiln.sweep.dir=s"]
+        self.run_kiln(*sweep)
+        whole = self.journal(*decisions)
+        os.rename(self.path("s"), self.path("whole"))
+        for after in (0, 6):  # in the first epoch of the first trial, and in the resumed one
+            self.hold(after=after)
+            process = self.start(*sweep)
+            self.wait_for(lambda: os.path.exists(self.path("s/journal.jsonl")) and
+                          len(self.journal("started")) >= (1 if after == 0 else 4), process)
+            process.kill()
+            process.communicate()
+            self.let_go()
+            self.sweep("--resume", "s")
+            self.assertEqual(self.journal(*decisions), whole)
+            self.check_results()
+            os.rename(self.path("s"), self.path(f"killed{after}"))
+
+    def test_a_kill_between_a_decision_and_the_end(self):
+        """The checkpoint of the stop is there, the journal's record of the end is not."""
+        sweep = [*self.halving, "lr=0.1,0.01,0.001", "kiln.sweep.dir=s"]
+        self.sweep(*sweep)
+        whole = self.journal("submitted", "reported", "stopping")
+        os.rename(self.path("s"), self.path("whole"))
+        self.sweep(*sweep, "kiln.sweep.max_jobs=1", status=1)
+        lines = read(self.path("s/journal.jsonl"), "r").splitlines(keepends=True)
+        stopping = next(n for n, line in enumerate(lines) if '"stopping"' in line)
+        self.write("s/journal.jsonl", "".join(lines[:stopping + 1]))
+        self.sweep("--resume", "s", "kiln.sweep.max_jobs=9")
+        self.assertEqual(self.journal("submitted", "reported", "stopping"), whole)
+        self.assertEqual([line["job"] for line in self.journal("started")].count(0), 1 + (self.check_results() == 0))
+
+    def test_several_at_a_time(self):
+        self.sweep(*self.halving, "lr=0.1,0.01,0.001", "kiln.sweep.dir=s", "kiln.launcher.n_jobs=2")
+        self.check_results()
+
+    def test_a_config_that_is_wrong_when_it_starts(self):
+        """The check of values does not see it: only this job fails."""
+        out, _ = self.sweep(*self.halving, "lr=0.1,0.01", "kiln.sweep.dir=s", "kiln.sweep.subdir=same", status=1)
+        self.assertIn("#1 failed: config: kiln.sweep.subdir: job #0 has the folder 'same' already", out)
+        self.assertEqual([row["status"] for row in self.results()], ["stopped", "failed", "failed"])
+
+    def test_points_are_not_known_before(self):
+        self.assertEqual(self.plan(*self.halving, "lr=0.1,0.01"), [])
+        for flags in (["-m"], ["-m", "--plan"]):
+            self.refused(*flags, *self.halving, "lr=0.1,fast", says=["optimizer.lr", '"fast"'])
+        _, err = self.sweep(*self.halving, "lr=range(0)")
+        self.assertIn("no jobs", err)
+        _, err = self.sweep(*self.halving, "lr=0.1,0.01,0.001", "kiln.sweep.max_jobs=2", "kiln.sweep.dir=s", status=1)
+        self.assertIn("kiln.sweep.max_jobs", err)
 
 
 if __name__ == "__main__":

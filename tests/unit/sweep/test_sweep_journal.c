@@ -178,6 +178,8 @@ static void what_is_written_reads_back(void **unused)
     };
     KilnSweepStart begin = { .cwd = "/here", .config_name = "config", .arguments = arguments };
     KilnSpace space = { .axes = NULL };
+    KilnTrialReport report = { .epoch = 2, .step = 8, .values = (const double[]) { 0.5 } };
+    const char *const variables[] = { "RATE=0.1", "UNSET", NULL };
     KilnError err = { 0 };
     size_t skipped;
 
@@ -196,12 +198,30 @@ static void what_is_written_reads_back(void **unused)
                      KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_submitted(0, job), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_started(0, job, 77), &err), KILN_OK);
+    assert_int_equal(
+        kiln_journal_append(journal, kiln_record_reported(0, &report, KILN_MODE_MIN), &err),
+        KILN_OK);
+    assert_int_equal(kiln_journal_append(journal, kiln_record_stopping(0, "why"), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_ended(0, job, 1.25), &err), KILN_OK);
+    assert_int_equal(kiln_journal_append(journal, kiln_record_environment(variables), &err),
+                     KILN_OK);
+    job->parent = 1;
+    assert_int_equal(kiln_journal_append(journal, kiln_record_submitted(1, job), &err), KILN_OK);
     kiln_journal_close(journal);
 
-    (void)replay(&read, &skipped, KILN_OK);
+    KilnReplay replayed = replay(&read, &skipped, KILN_OK);
     assert_int_equal(skipped, 0);
-    assert_int_equal(read.count, 1);
+    assert_int_equal(read.count, 2);
+    assert_int_equal(read.items[0].n_reports, 1);
+    assert_int_equal(read.items[0].reports[0].epoch, 2);
+    assert_int_equal(read.items[0].reports[0].step, 8);
+    assert_true(read.items[0].reports[0].values[0] == 0.5);
+    assert_int_equal(read.items[0].mode, KILN_MODE_MIN);
+    assert_string_equal(read.items[0].stopping, "why");
+    assert_int_equal(read.items[1].parent, 1);
+    assert_int_equal(replayed.n_variables, 2);
+    assert_string_equal(replayed.variables[0], "RATE=0.1");
+    free(replayed.variables);
     assert_string_equal(read.items[0].line, "lr=0.1 name='a b'");
     assert_string_equal(read.items[0].dir, "a/0");
     assert_int_equal(read.items[0].status, KILN_JOB_TIMEOUT);

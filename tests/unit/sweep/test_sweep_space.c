@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/system/file.h"
@@ -132,6 +133,27 @@ static void axes_refuse_other_values(void **unused)
     assert_false(kiln_axis_accepts(&axis, (KilnAxisValue) { .number = 5 }));
     assert_false(kiln_axis_accepts(&axis, (KilnAxisValue) { .number = 1.5 }));
     assert_false(kiln_axis_accepts(&axis, (KilnAxisValue) { .number = (double)NAN }));
+}
+
+static void overrides_are_located(void **unused)
+{
+    KilnAxis axes[] = {
+        choice(seed, 3, 0),
+        { .key = "lr", .kind = KILN_AXIS_FLOAT, .low = 0.1, .high = 3, .leader = 1 }
+    };
+    const KilnSpace space = { .axes = axes, .count = 2 };
+    KilnAxisValue point[2];
+
+    (void)unused;
+    assert_true(kiln_space_locate(&space, (const char *[]) { "seed=2", "lr=0.25", NULL }, point));
+    assert_int_equal(point[0].index, 1);
+    assert_true(point[1].number == 0.25);
+    assert_false(kiln_space_locate(&space, (const char *[]) { "seed=4", "lr=0.25", NULL }, point));
+    assert_false(kiln_space_locate(&space, (const char *[]) { "seed=2", "lr=9", NULL }, point));
+    assert_false(kiln_space_locate(&space, (const char *[]) { "seed=2", "wd=1", NULL }, point));
+    assert_false(kiln_space_locate(&space, (const char *[]) { "seed=2", NULL }, point));
+    assert_false(
+        kiln_space_locate(&space, (const char *[]) { "seed=2", "lr=1", "x=1", NULL }, point));
 }
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
@@ -272,24 +294,35 @@ static void results_are_written(void **unused)
 
 static void reports_come_in_pieces(void **unused)
 {
-    const char report[] = "{\"epoch\":1,\"max_epochs\":4,\"done\":0.25,\"metric\":\"val/loss 2\"}\n"
-                          "rubbish\n{\"error\":\"broken\"}\n{\"epoch\":3,\"metric\":\"\"}\n{\"half";
+    const char report[] =
+        "{\"epoch\":1,\"step\":4,\"max_epochs\":4,\"done\":0.25,\"metric\":\"val/"
+        "loss\",\"value\":2}\n"
+        "rubbish\n{\"error\":\"broken\"}\n"
+        "{\"epoch\":3,\"step\":12,\"asks\":true,\"metric\":\"val/loss\",\"mode\":\"min\"}\n"
+        "{\"epoch\":3,\"step\":12,\"metric\":\"val/loss\",\"value\":7}\n{\"half";
     KilnJobs jobs = { .items = NULL };
     KilnJob *job = kiln_jobs_add(&jobs, lr, 1, "0");
+    int asked = 0;
 
     (void)unused;
     assert_non_null(job);
     for (size_t i = 0; i < strlen(report); i++) {
-        kiln_report_read(&jobs.arena, job, report + i, 1);
-        if (i == 70) {
+        asked += kiln_report_read(&jobs.arena, job, report + i, 1);
+        if (i == 90) {
             assert_int_equal(job->progress.max_epochs, 4);
             assert_string_equal(job->progress.metric, "val/loss 2");
             assert_true(job->progress.done == 0.25);
         }
     }
+    assert_int_equal(asked, 1);
     assert_int_equal(job->progress.epoch, 3);
     assert_true(isnan(job->progress.done));
     assert_string_equal(job->error, "broken");
+    /* Values by rising steps: what a resumed job repeats is left out. */
+    assert_int_equal(job->n_reports, 2);
+    assert_int_equal(job->reports[0].step, 4);
+    assert_true(job->reports[0].values[0] == 2.0);
+    assert_true(isnan(job->reports[1].values[0]));
     kiln_jobs_release(&jobs);
 }
 
@@ -298,7 +331,10 @@ static void reports_fit_the_pipe(void **unused)
     char text[3000], got[8192];
     int ends[2];
     KilnReporter reporter = { .metric = "val/loss" };
-    KilnMetric metrics[] = { { .name = "val/loss_epoch", .value = 0.5 } };
+    KilnMetric metrics[] = {
+        { .name = "val/loss_epoch", .value = 0.5, .flags = KILN_LOG_LOWER_IS_BETTER }
+    };
+    KilnRunProgress progress = { .epoch = 2, .max_epochs = -1, .metrics = metrics, .n_metrics = 1 };
     KilnJobs jobs = { .items = NULL };
     KilnJob *job = kiln_jobs_add(&jobs, lr, 1, "0");
 
@@ -311,16 +347,42 @@ static void reports_fit_the_pipe(void **unused)
     text[998] = 'x';
     text[sizeof(text) - 1] = '\0';
     kiln_report_error(&reporter, text);
-    kiln_report_progress(&reporter, 2, -1, (double)NAN, metrics, 1);
+    assert_false(kiln_report_progress(&reporter, &progress, (double)NAN));
     close(ends[1]);
     ssize_t n = read(ends[0], got, sizeof(got));
     assert_true(n > 0);
     close(ends[0]);
-    kiln_report_read(&jobs.arena, job, got, (size_t)n);
+    assert_false(kiln_report_read(&jobs.arena, job, got, (size_t)n));
     assert_int_equal(strlen(job->error), 999);
     assert_string_equal(job->progress.metric, "val/loss 0.5");
     assert_int_equal(job->progress.epoch, 2);
+    assert_int_equal(job->mode, KILN_MODE_MIN);
     kiln_jobs_release(&jobs);
+}
+
+/* The answer to a report that asks. */
+static void check_reply(const char *reply, bool want)
+{
+    int ends[2];
+    KilnRunProgress progress = { .epoch = 1, .max_epochs = 2 };
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    KilnReporter reporter = { .fd = ends[1], .metric = "val/loss", .asks = true };
+    if (reply != NULL)
+        assert_int_equal(write(ends[0], reply, strlen(reply)), strlen(reply));
+    else
+        shutdown(ends[0], SHUT_WR); /* the launcher has ended */
+    assert_int_equal(kiln_report_progress(&reporter, &progress, 0.5), want);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void reports_have_replies(void **unused)
+{
+    (void)unused;
+    check_reply(KILN_REPLY_STOP, true);
+    check_reply(KILN_REPLY_CONTINUE, false);
+    check_reply(NULL, false);
 }
 
 int main(void)
@@ -331,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_space_too_large_to_count),
         cmocka_unit_test(axes_have_values),
         cmocka_unit_test(axes_refuse_other_values),
+        cmocka_unit_test(overrides_are_located),
         cmocka_unit_test(points_claim_jobs_once),
         cmocka_unit_test(overrides_are_split),
         cmocka_unit_test(values_are_quoted),
@@ -338,6 +401,7 @@ int main(void)
         cmocka_unit_test(results_are_written),
         cmocka_unit_test(reports_come_in_pieces),
         cmocka_unit_test(reports_fit_the_pipe),
+        cmocka_unit_test(reports_have_replies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
