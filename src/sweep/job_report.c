@@ -123,7 +123,6 @@ static void read_progress(KilnArena *arena, KilnJob *job, const json_t *report)
 {
     const char *metric = json_string_value(json_object_get(report, "metric"));
     const json_t *done = json_object_get(report, "done"), *value = json_object_get(report, "value");
-    KilnProgressText *text = &job->progress.metric;
 
     job->progress = (KilnJobProgress) {
         .epoch = json_integer_value(json_object_get(report, "epoch")),
@@ -131,7 +130,8 @@ static void read_progress(KilnArena *arena, KilnJob *job, const json_t *report)
         .done = json_is_number(done) ? json_number_value(done) : (double)NAN,
     };
     if (metric != NULL && json_is_number(value))
-        snprintf(*text, sizeof(*text), "%s %.4g", metric, json_number_value(value));
+        snprintf(job->progress.metric, sizeof(job->progress.metric), "%s %.4g", metric,
+                 json_number_value(value));
     job->mode = kiln_mode_of(json_string_value(json_object_get(report, "mode")));
     add_value(arena, job, report);
 }

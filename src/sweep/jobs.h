@@ -13,13 +13,11 @@ typedef struct KilnJobMetric {
     KilnMode mode; /* of best; AUTO: the metric declares none and has no best */
 } KilnJobMetric;
 
-typedef char KilnProgressText[96];
-
 /* The last report of a running job. */
 typedef struct KilnJobProgress {
     int64_t epoch, max_epochs; /* finished epochs; max_epochs <= 0: no limit */
     double done;               /* fraction of the job, 0 to 1; NaN: unknown */
-    KilnProgressText metric;   /* "val/accuracy 0.93" */
+    char metric[96];           /* "val/accuracy 0.93" */
 } KilnJobProgress;
 
 typedef struct KilnJob {
