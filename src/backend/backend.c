@@ -1,5 +1,28 @@
-/* Shared by all backends. */
+/* Shared by all backends: the list of them, and their common settings. */
 #include "graph/backend.h"
+
+KilnChoice kiln_accelerators[KILN_MAX_ACCELERATORS + 1] = { { "auto", 0 }, { "cpu", 1 } };
+
+static KilnBackendOpen *opens[KILN_MAX_ACCELERATORS] = { kiln_backend_cpu_new,
+                                                         kiln_backend_cpu_new };
+
+bool kiln_backend_register(const char *name, KilnBackendOpen *open)
+{
+    size_t n = 0;
+
+    while (kiln_accelerators[n].name != NULL)
+        n++;
+    if (n == KILN_MAX_ACCELERATORS)
+        return false;
+    kiln_accelerators[n] = (KilnChoice) { name, (int64_t)n };
+    opens[n] = open;
+    return true;
+}
+
+KilnStatus kiln_backend_open(int64_t accelerator, int threads, KilnBackend **ret, KilnError *err)
+{
+    return opens[accelerator](threads, ret, err);
+}
 
 void kiln_backend_free(KilnBackend *backend)
 {

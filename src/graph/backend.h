@@ -11,6 +11,7 @@
 #define KILN_GRAPH_BACKEND_H
 
 #include "graph/op.h"
+#include "kiln/field.h"
 
 /* Memory order of a value. 0 is plain order (row-major in the tensor's shape); other numbers belong
  * to the backend, and equal numbers mean equal order. */
@@ -109,6 +110,20 @@ struct KilnBackend {
     bool bf16; /* the processor multiplies bf16; otherwise products of bf16 are computed in f32 */
     char machine[64]; /* affects rounding: "avx512, oneDNN 2.7.2"; "" if nothing does */
 };
+
+/* ---- Backends by name: trainer.accelerator --------------------------------------------- */
+
+typedef KilnStatus KilnBackendOpen(int threads, KilnBackend **ret, KilnError *err);
+
+enum { KILN_MAX_ACCELERATORS = 8 };
+/* The names, and numbers for kiln_backend_open; the row without a name ends them. "auto" is the
+ * processor. */
+extern KilnChoice kiln_accelerators[KILN_MAX_ACCELERATORS + 1];
+/* Adds a backend; `name` is borrowed for good. Call it before a config is read, from one thread.
+ * False if there is no room. */
+KILN_API bool kiln_backend_register(const char *name, KilnBackendOpen *open);
+KILN_NODISCARD KilnStatus kiln_backend_open(int64_t accelerator, int threads, KilnBackend **ret,
+                                            KilnError *err);
 
 /* The reference backend in double precision, for gradient checks. */
 KILN_API KILN_NODISCARD KilnStatus kiln_backend_ref_f64_new(KilnBackend **ret, KilnError *err);

@@ -51,8 +51,8 @@ KILN_API int64_t kiln_tensor_dim(const KilnTensor *tensor, int axis);
 KILN_API KilnGraph *kiln_tensor_graph(const KilnTensor *tensor);
 /* True when the tensor, or something it was made from, did not fit. */
 KILN_API bool kiln_tensor_poisoned(const KilnTensor *tensor);
-/* Bytes in plain order; valid after kiln_graph_run that asked for this tensor,
- * until the next kiln_graph_begin. NULL when it was not computed. */
+/* Bytes in plain order, in the host's memory; valid after kiln_graph_run that asked for
+ * this tensor, until the next run or kiln_graph_begin. NULL when it was not computed. */
 KILN_API const void *kiln_tensor_data(const KilnTensor *tensor);
 /* A computed scalar (f32, f64 or i32) as double; NaN when not computed. */
 KILN_API double kiln_tensor_scalar(const KilnTensor *tensor);
@@ -107,11 +107,13 @@ KILN_API void kiln_graph_begin(KilnGraph *graph);
 /* Record operations made from now on as part of layer `path` ("layer1.0.conv1"),
  * used in error messages, profiles and drawings; borrowed until the next begin. */
 KILN_API void kiln_graph_layer(KilnGraph *graph, const char *path);
-/* A leaf over bytes that the caller keeps valid until after kiln_graph_run.
- * `data` may be NULL when the graph is only recorded for its shapes. */
+/* A leaf over host bytes that the caller keeps valid until after kiln_graph_run, which
+ * copies them if the backend has memory of its own. `data` may be NULL when the graph is
+ * only recorded for its shapes. */
 KILN_API KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
                                       const void *data);
-/* The same, over bytes that operations may update in place; with
+/* The same, over bytes that operations may update in place; only on backends that compute
+ * in the host's memory (parameters are variables on all: kiln_param_tensor). With
  * `wants_grad` kiln_graph_backward computes its gradient. When `grad` is not
  * NULL the gradient is written there (same dtype and shape). A variable of bf16
  * counts as f32 in operations (kiln_tensor_dtype says f32): what reads it widens

@@ -7,7 +7,7 @@
 
 #include "base/call.h"
 #include "base/system/file.h"
-#include "graph/graph.h"
+#include "graph/backend.h"
 #include "registry/instance.h"
 #include "train/checkpoint/resume.h"
 #include "train/optim/averaged_weights.h"
@@ -106,7 +106,8 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_trainer_check_parameters(trainer, err);
     if (status >= 0)
-        status = kiln_backend_cpu_new(trainer->threads, &trainer->backend, err);
+        status = kiln_backend_open(trainer->options.trainer->accelerator, trainer->threads,
+                                   &trainer->backend, err);
     if (status >= 0)
         status = kiln_params_allocate(trainer->params, trainer->backend, err);
     if (status >= 0)

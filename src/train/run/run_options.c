@@ -1,6 +1,7 @@
 /* The tables of the options at the root, of trainer.* and of kiln.run.*. */
 #include "train/run/run_options.h"
 
+#include "graph/backend.h"
 #include "graph/passes/pass_list.h"
 #include "kiln/sweep.h"
 
@@ -53,9 +54,6 @@ static const KilnChoice clips[] = {
     { "value", KILN_CLIP_VALUE },
     { NULL, 0 },
 };
-
-/* A GPU would be one more. */
-static const KilnChoice accelerators[] = { { "auto", 0 }, { "cpu", 0 }, { NULL, 0 } };
 
 static const KilnChoice always[] = { { "true", 1 }, { NULL, 0 } };
 
@@ -117,7 +115,7 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_BOOL(KilnTrainerOptions, barebones, "false",
                     "the bare loop, to measure its cost: no loggers, log(), checkpoints, progress "
                     "bar, model summary or sanity check"),
-    KILN_FIELD_ENUM(KilnTrainerOptions, accelerator, "auto", accelerators,
+    KILN_FIELD_ENUM(KilnTrainerOptions, accelerator, "auto", kiln_accelerators,
                     "what computes: the processor, which is all there is (auto, cpu)"),
     KILN_FIELD_ENUM(KilnTrainerOptions, deterministic, "true", always,
                     "the same bytes for the same seed and threads; it is always so"),

@@ -257,6 +257,45 @@ static void test_gradient_place(void **unused)
     kiln_params_free(params);
 }
 
+/* Values go through f32 or as they are stored; a gradient from outside names all sparse rows. */
+static void test_read_and_write(void **unused)
+{
+    const float values[] = { 1.0f, 1.0f + 1.0f / 4096.0f, -3.0f };
+
+    (void)unused;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        KilnParams *params = store(1);
+        const KilnScope root = kiln_params_root(params);
+        KilnParam *param = add(&root, "a", KILN_SHAPE(3), zero), *count = NULL;
+        KilnError err = { 0 };
+        float got[3];
+        int64_t number = 0;
+        uint16_t stored[3];
+
+        kiln_params_set_dtype(params, bf16 ? KILN_BF16 : KILN_F32);
+        assert_int_equal(
+            kiln_register_buffer(&root, "count", KILN_I64, KILN_SCALAR, 7.0, &count, &err),
+            KILN_OK);
+        kiln_param_add_sparse_rows(param, 3);
+        seal(params);
+        kiln_param_write(param, KILN_F32, values);
+        kiln_param_read(param, KILN_F32, got);
+        for (int i = 0; i < 3; i++)
+            assert_true(got[i] == (bf16 && i == 1 ? 1.0f : values[i]));
+        kiln_param_read(count, KILN_I64, &number);
+        assert_int_equal(number, 7);
+        if (bf16) {
+            kiln_param_read(param, KILN_BF16, stored);
+            assert_int_equal(stored[2], 0xC040);
+        }
+        const int32_t *rows = place_data(kiln_param_sparse_rows_place(param));
+        assert_int_equal(rows[0], 0);
+        kiln_param_gradient_written(param);
+        assert_int_equal(rows[0], -1);
+        kiln_params_free(params);
+    }
+}
+
 static void test_compare(void **unused)
 {
     KilnParams *params = store(1);
@@ -317,7 +356,8 @@ int main(void)
         cmocka_unit_test(test_names_and_places), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_distributions),    cmocka_unit_test(test_order_and_seed),
         cmocka_unit_test(test_one_leaf_a_step),  cmocka_unit_test(test_gradient_place),
-        cmocka_unit_test(test_compare),          cmocka_unit_test(test_compare_counts),
+        cmocka_unit_test(test_read_and_write),   cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_compare_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
