@@ -3,10 +3,12 @@
 
 KilnChoice kiln_accelerators[KILN_MAX_ACCELERATORS + 1] = { { "auto", 0 }, { "cpu", 1 } };
 
-static KilnBackendOpen *opens[KILN_MAX_ACCELERATORS] = { kiln_backend_cpu_new,
-                                                         kiln_backend_cpu_new };
+/* In the same order. */
+static struct {
+    KilnBackendNew *make;
+} backends[KILN_MAX_ACCELERATORS] = { { kiln_backend_cpu_new }, { kiln_backend_cpu_new } };
 
-bool kiln_backend_register(const char *name, KilnBackendOpen *open)
+bool kiln_backend_register(const char *name, KilnBackendNew *make)
 {
     size_t n = 0;
 
@@ -15,13 +17,13 @@ bool kiln_backend_register(const char *name, KilnBackendOpen *open)
     if (n == KILN_MAX_ACCELERATORS)
         return false;
     kiln_accelerators[n] = (KilnChoice) { name, (int64_t)n };
-    opens[n] = open;
+    backends[n].make = make;
     return true;
 }
 
 KilnStatus kiln_backend_open(int64_t accelerator, int threads, KilnBackend **ret, KilnError *err)
 {
-    return opens[accelerator](threads, ret, err);
+    return backends[accelerator].make(threads, ret, err);
 }
 
 void kiln_backend_free(KilnBackend *backend)

@@ -113,7 +113,7 @@ struct KilnBackend {
 
 /* ---- Backends by name: trainer.accelerator --------------------------------------------- */
 
-typedef KilnStatus KilnBackendOpen(int threads, KilnBackend **ret, KilnError *err);
+typedef KilnStatus KilnBackendNew(int threads, KilnBackend **ret, KilnError *err);
 
 enum { KILN_MAX_ACCELERATORS = 8 };
 /* The names, and numbers for kiln_backend_open; the row without a name ends them. "auto" is the
@@ -121,7 +121,7 @@ enum { KILN_MAX_ACCELERATORS = 8 };
 extern KilnChoice kiln_accelerators[KILN_MAX_ACCELERATORS + 1];
 /* Adds a backend; `name` is borrowed for good. Call it before a config is read, from one thread.
  * False if there is no room. */
-KILN_API bool kiln_backend_register(const char *name, KilnBackendOpen *open);
+KILN_API bool kiln_backend_register(const char *name, KilnBackendNew *make);
 KILN_NODISCARD KilnStatus kiln_backend_open(int64_t accelerator, int threads, KilnBackend **ret,
                                             KilnError *err);
 

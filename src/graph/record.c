@@ -270,8 +270,9 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
 KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,
                                 bool wants_grad, void *grad)
 {
-    return kiln_graph_variable_at(graph, dtype, shape, (KilnPlace) { .host = data }, wants_grad,
-                                  (KilnPlace) { .host = grad });
+    const KilnPlace at = { .host = data }, gradient = { .host = grad };
+
+    return kiln_graph_variable_at(graph, dtype, shape, at, wants_grad, gradient);
 }
 
 KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape, KilnPlace at,

@@ -26,17 +26,22 @@ static KilnStatus data_setup(KilnInstance *self, const KilnDataContext *context,
 
 static KilnStatus data_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
-    const KilnFeature tokens = { .name = "tokens",
-                                 .content = KILN_TOKENS,
-                                 .dtype = KILN_I32,
-                                 .shape = KILN_SHAPE(LENGTH),
-                                 .n_ids = TOKENS };
-    KilnFeature next = tokens;
+    static const KilnFeature features[] = {
+        { .name = "tokens",
+          .content = KILN_TOKENS,
+          .dtype = KILN_I32,
+          .shape = { .rank = 1, .dim = { LENGTH } },
+          .n_ids = TOKENS },
+        { .name = "next",
+          .content = KILN_TOKENS,
+          .dtype = KILN_I32,
+          .shape = { .rank = 1, .dim = { LENGTH } },
+          .n_ids = TOKENS },
+    };
 
     (void)self;
     (void)err;
-    next.name = "next";
-    *ret = (KilnDataSpec) { .n_features = 2, .features = { tokens, next } };
+    *ret = (KilnDataSpec) { .features = features, .n_features = KILN_COUNT(features) };
     return KILN_OK;
 }
 

@@ -186,7 +186,7 @@ static KilnStatus peek(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     (void)self;
     (void)trainer;
-    return *(volatile float *)(protected.start + PAGE) >= 0.0f
+    return *(volatile char *)(protected.start + PAGE) >= 0
                ? KILN_OK
                : kiln_error_set(err, KILN_E_INTERNAL, "a negative value");
 }
