@@ -13,6 +13,7 @@
 #include "config/compose.h"
 #include "kiln/metric.h"
 #include "registry/config_schema.h"
+#include "registry/signature/model_match.h"
 
 typedef struct Show {
     KilnPage *page;
@@ -109,10 +110,48 @@ static const char *plugin_inputs(const KilnComponent *component)
     }
 }
 
+/* Whether a model gives nothing for a sample as a whole, so that it is part of other models. */
+static bool is_part(const KilnComponent *component)
+{
+    if (component->kind != KILN_KIND_MODEL)
+        return false;
+    const KilnSignature *signature = component->ops.model->signature;
+    for (size_t i = 0; i < signature->n_outputs; i++)
+        if (signature->outputs[i].content == KILN_VECTOR)
+            return false;
+    return true;
+}
+
+/* The models that may have this one as a part. */
+static void append_wholes(const Show *show)
+{
+    const KilnRegistry *registry = show->request->registry;
+    const KilnSignature *part = show->component->ops.model->signature;
+
+    kiln_page_heading(show->page, "used by");
+    for (size_t i = 0; i < kiln_registry_count(registry); i++) {
+        const KilnComponent *whole = kiln_registry_at(registry, i);
+        size_t n = 0;
+        const KilnModelUse *uses = kiln_component_models(whole, &n);
+
+        for (size_t u = 0; u < n; u++) {
+            const KilnModelPair pair = { .use = &uses[u], .signature = part };
+
+            if (uses[u].feeds == NULL && kiln_model_match(&pair).misfit == KILN_FITS)
+                kiln_text_printf(&show->page->text, "  %s/%s, in its option %s\n",
+                                 kiln_kind_name(whole->kind), whole->name, uses[u].option);
+        }
+    }
+}
+
 static void append_use(Show *show)
 {
     const char *inputs = plugin_inputs(show->component);
 
+    if (is_part(show->component)) {
+        append_wholes(show);
+        return;
+    }
     if (inputs != NULL) {
         kiln_page_heading(show->page, "used by");
         kiln_text_printf(&show->page->text,

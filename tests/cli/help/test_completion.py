@@ -209,11 +209,10 @@ class Candidates(Folder):
         self.assertIn("0.7", self.offered("train lr=0.7 optimizer.l")["optimizer.lr="])
         self.assertEqual(set(self.offered("train --cfg ")), {"job", "kiln", "all"})
         self.assertEqual(set(self.offered("train test=")), {"test=true", "test=false"})
-        self.assertEqual(set(self.offered("train -m model=mlp,cnn,")),
-                         {"model=mlp,cnn,linear", "model=mlp,cnn,lstm", "model=mlp,cnn,resnet"})
+        others = ["linear", "lstm", "resnet", "vit", "transformer", "patch_embedding", "token_embedding", "column_embedding"]
+        self.assertEqual(set(self.offered("train -m model=mlp,cnn,")), {f"model=mlp,cnn,{name}" for name in others})
         self.assertEqual(set(self.offered("train 'model=choice(mlp,cnn,")),
-                         {"model=choice(mlp,cnn,linear", "model=choice(mlp,cnn,lstm",
-                          "model=choice(mlp,cnn,resnet"})
+                         {f"model=choice(mlp,cnn,{name}" for name in others})
         self.assertEqual(set(self.offered("train model=resnet model.stem=")),
                          {"model.stem=auto", "model.stem=small", "model.stem=large"})
         self.assertTrue({"last", "best"} <= {word.split("=")[1] for word in self.offered("train ckpt_path=")})

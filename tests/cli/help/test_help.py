@@ -101,7 +101,8 @@ class Train(Case):
         out, _ = self.run_kiln("--help")
         for text in ["usage: train", "examples", "groups and their options", "selected components"]:
             self.assertIn(text, out)
-        self.assertRegex(out, r"(?m)^  model +cnn\* linear lstm mlp resnet$")
+        self.assertRegex(out, r"(?m)^  model +cnn\* column_embedding linear lstm mlp patch_embedding resnet token_embedding\n"
+                              r" +transformer vit$")
         self.assertRegex(out, r"(?m)^  experiment +cifar10/resnet18 gan/digits gan/mnist mnist/cnn mnist/mlp$")
         self.assertRegex(out, r"(?m)^  lr=0.05 +used by optimizer.lr$")
         self.assertRegex(out, r"(?m)^  seed=1 +start of all random numbers$")
@@ -129,7 +130,8 @@ class Train(Case):
         self.write("conf/recipe/a/b.yaml", "# @package _global_\nseed: 5\n")
         self.write("conf/recipe/c.yaml", "{}\n")
         out, _ = self.run_kiln("--help")
-        self.assertRegex(out, r"(?m)^  model +cnn linear lstm mlp resnet tiny\*$")
+        self.assertRegex(out, r"(?m)^  model +cnn column_embedding linear lstm mlp patch_embedding resnet tiny\* token_embedding\n"
+                              r" +transformer vit$")
         self.assertRegex(out, r"(?m)^  recipe +c a/b\*$")
         self.assertRegex(out, r"(?m)^  lr=0.5 +used by optimizer.lr, mine$")
         out, _ = self.run_kiln("model=tiny", "--help")
