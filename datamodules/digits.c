@@ -481,6 +481,7 @@ static const char *input_name(void *ctx, int64_t index)
 
 static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *ret, KilnError *err)
 {
+    static const char *const absent[] = { "label", NULL };
     State *state = kiln_state(self);
     KilnStatus status;
 
@@ -489,7 +490,11 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
     if (status < 0)
         return status;
     *ret = (KilnDataset) {
-        .count = state->input.count, .ctx = state, .get = input_get, .name = input_name
+        .count = state->input.count,
+        .ctx = state,
+        .get = input_get,
+        .name = input_name,
+        .absent = absent,
     };
     return KILN_OK;
 }

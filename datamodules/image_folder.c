@@ -532,6 +532,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
 
 static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *ret, KilnError *err)
 {
+    static const char *const absent[] = { "label", NULL };
     State *state = kiln_state(self);
     KilnStatus status;
 
@@ -541,7 +542,11 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *
         return status;
     state->input_samples = (Samples) { .state = state, .set = &state->input };
     *ret = (KilnDataset) {
-        .count = state->input.count, .ctx = &state->input_samples, .get = get, .name = name
+        .count = state->input.count,
+        .ctx = &state->input_samples,
+        .get = get,
+        .name = name,
+        .absent = absent,
     };
     return KILN_OK;
 }

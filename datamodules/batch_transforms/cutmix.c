@@ -97,6 +97,8 @@ static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng 
         const KilnFeature *feature = &batch->spec.features[f];
         const int64_t width = kiln_shape_count(&feature->shape);
 
+        if (batch->data[f] == NULL)
+            continue;
         for (int64_t i = 0; i < batch->size / 2; i++) {
             float *a = (float *)batch->data[f] + i * width;
             float *b = (float *)batch->data[f] + (batch->size - 1 - i) * width;

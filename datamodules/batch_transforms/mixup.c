@@ -26,7 +26,7 @@ static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng 
         const int64_t width = kiln_shape_count(&batch->spec.features[f].shape);
         float *rows = batch->data[f];
 
-        if (batch->spec.features[f].dtype != KILN_F32)
+        if (batch->spec.features[f].dtype != KILN_F32 || rows == NULL)
             continue;
         for (int64_t i = 0; i < batch->size / 2; i++)
             kiln_blend(rows + i * width, rows + (batch->size - 1 - i) * width, width, share);

@@ -23,6 +23,14 @@ const KilnFeature *kiln_spec_label(const KilnDataSpec *spec)
                : NULL;
 }
 
+bool kiln_dataset_has(const KilnDataset *dataset, const char *name)
+{
+    for (size_t i = 0; dataset->absent != NULL && dataset->absent[i] != NULL; i++)
+        if (strcmp(dataset->absent[i], name) == 0)
+            return false;
+    return true;
+}
+
 const char *kiln_split_name(KilnSplit split)
 {
     static const char *const names[] = {

@@ -82,7 +82,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_hold_out(int64_t n, int64_t held, uint64
 
 /* Where to write a sample. Both arrays have an entry for each feature of the spec. */
 typedef struct KilnSample {
-    void *const *data;      /* room for feature i; of a varying one, for lengths[i] */
+    void *const *data;      /* room for feature i; of a varying one, for lengths[i]. NULL: absent */
     const int64_t *lengths; /* of varying features: what KilnDataset.lengths said */
 } KilnSample;
 
@@ -100,7 +100,13 @@ typedef struct KilnDataset {
     /* With varying features: their lengths in sample `index`, without reading it. `ret` has an
      * entry for each feature of the spec, all 0; those of other features stay 0. */
     void (*lengths)(void *ctx, int64_t index, int64_t *ret);
+    /* Names of features that its samples lack (labels of a test split that has none), ending with
+     * NULL; NULL: they have all. A step that reads one anyway is refused before the run. */
+    const char *const *absent;
 } KilnDataset;
+
+/* Whether the samples have the feature of that name, one of the spec. */
+KILN_API bool kiln_dataset_has(const KilnDataset *dataset, const char *name);
 
 /* The maximum number of sets in a split. */
 #define KILN_MAX_SETS 8
@@ -167,8 +173,8 @@ struct KilnDataModuleOps {
      * must not change. A resumed run makes only the latest of these calls, so the result must not
      * depend on earlier ones. */
     KilnStatus (*reload)(KilnInstance *self, int64_t epoch, KilnError *err);
-    /* Optional: samples from a user's file or folder, prepared as the test split; labels are absent
-     * (their bytes stay zero). */
+    /* Optional: samples from a user's file or folder, prepared as the test split; features that a
+     * file has not, such as labels, are absent (KilnDataset.absent). */
     KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnDataset *ret,
                              KilnError *err);
     /* How samples become batches; called after init. */

@@ -100,7 +100,7 @@ typedef struct KilnBatchView {
     KilnDataSpec spec;
     size_t label;      /* number of the feature "label"; n_features: none */
     int64_t size;      /* samples */
-    void *const *data; /* of each feature, [size, ...] */
+    void *const *data; /* of each feature, [size, ...]; NULL: absent (KilnDataset.absent) */
 } KilnBatchView;
 
 struct KilnBatchTransformOps {

@@ -15,8 +15,11 @@ KILN_API bool kiln_step_training(const KilnStep *step);
 KILN_API int64_t kiln_step_batch_size(const KilnStep *step);
 /* The batch's feature of that name, [batch, ...]. With batch transforms that mix labels, "label" is
  * f32 [batch, classes] in training. If there is no such feature, a poisoned tensor whose error
- * lists the features. */
+ * lists the features; likewise if this set of samples lacks it. */
 KILN_API KilnTensor *kiln_step_input(KilnStep *step, const char *name);
+/* Whether this batch has the feature of that name: the data may lack it altogether, or in this set
+ * of samples (labels of a prediction's input). */
+KILN_API bool kiln_step_has(const KilnStep *step, const char *name);
 /* i32 [batch]: the length of each sample's feature `name`, which varies. If there is no such
  * feature, or it does not vary, a poisoned tensor. */
 KILN_API KilnTensor *kiln_step_lengths(KilnStep *step, const char *name);

@@ -41,8 +41,8 @@ KILN_API KilnParams *kiln_trainer_params(KilnTrainer *trainer);
 KILN_API KilnInstance *kiln_trainer_module(KilnTrainer *trainer);
 /* What a sample is, as the datamodule declares it. */
 KILN_API const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer);
-/* A feature of the current batch, [*ret_n, ...] in its own type; NULL if there is no such feature.
- * For the batch hooks. */
+/* A feature of the current batch, [*ret_n, ...] in its own type; NULL if there is no such feature,
+ * or this set of samples lacks it. For the batch hooks. */
 KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name,
                                           int64_t *ret_n);
 

@@ -56,7 +56,7 @@ KILN_SIZE(KilnModelUse, 48);
 KILN_SIZE(KilnModelIo, 24);
 KILN_SIZE(KilnModelOutput, 64);
 KILN_SIZE(KilnModelValue, 16);
-KILN_SIZE(KilnDataset, 48);
+KILN_SIZE(KilnDataset, 56);
 KILN_SIZE(KilnDataSpec, 32);
 KILN_SIZE(KilnLoading, 56);
 KILN_SIZE(KilnProgress, 40);

@@ -89,12 +89,14 @@ static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
 static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
 {
     const Opts *opts = kiln_opts(self);
-    KilnTensor *label = kiln_step_input(step, "label");
+    KilnTensor *label = kiln_step_has(step, "label") ? kiln_step_input(step, "label") : NULL;
     KilnTensor *logits = classify(opts, step);
 
-    kiln_step_log(step, loss_name, kiln_loss(opts->loss, step, logits, label),
-                  KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
-    count(opts, step, logits, label);
+    if (label != NULL) {
+        kiln_step_log(step, loss_name, kiln_loss(opts->loss, step, logits, label),
+                      KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
+        count(opts, step, logits, label);
+    }
     kiln_step_output(step, "logits", logits);
 }
 

@@ -122,12 +122,17 @@ static const KilnComponent own_head = {
 
 typedef struct DataOpts {
     KILN_LOADING_OPTIONS;
-    int64_t label;
+    int64_t label, unlabelled;
 } DataOpts;
+
+static const KilnChoice splits[] = {
+    { "train", KILN_TRAIN }, { "test", KILN_TEST }, { "none", KILN_SPLIT_COUNT }, { NULL, 0 }
+};
 
 static const KilnField data_fields[] = {
     KILN_LOADING_FIELDS(DataOpts, "8"),
     KILN_FIELD_I64(DataOpts, label, "1", -1000, 1000, "of sample 13; all others have 0 or 1"),
+    KILN_FIELD_ENUM(DataOpts, unlabelled, "none", splits, "this split has no labels"),
     KILN_FIELD_END,
 };
 
@@ -171,18 +176,23 @@ static KilnStatus data_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *s
     (void)err;
     for (int i = 0; i < 16; i++)
         image[i] = (float)(index % 2);
-    *(int32_t *)sample->data[1] = index == 13 ? (int32_t)opts->label : (int32_t)(index % 2);
+    if (sample->data[1] != NULL)
+        *(int32_t *)sample->data[1] = index == 13 ? (int32_t)opts->label : (int32_t)(index % 2);
     return KILN_OK;
 }
 
 static KilnStatus data_set(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
                            KilnError *err)
 {
+    static const char *const absent[] = { "label", NULL };
+    const DataOpts *opts = kiln_opts(self);
+
     (void)set;
     (void)err;
     *ret = (KilnDataset) { .count = split == KILN_TRAIN ? 64 : 8,
-                           .ctx = (void *)kiln_opts(self),
-                           .get = data_get };
+                           .ctx = (void *)opts,
+                           .get = data_get,
+                           .absent = (int64_t)split == opts->unlabelled ? absent : NULL };
     return KILN_OK;
 }
 

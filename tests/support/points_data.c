@@ -45,7 +45,9 @@ KilnStatus points_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
         return kiln_error_set(err, KILN_E_FORMAT, "point %d is broken", (int)index);
     if (index == opts->skip_at)
         return kiln_error_set(err, KILN_E_SKIP, "point %d is unreadable", (int)index);
-    *(int32_t *)sample->data[1] = points_draw(index, x);
+    const int32_t label = points_draw(index, x);
+    if (sample->data[1] != NULL)
+        *(int32_t *)sample->data[1] = label;
     x[0] += 0.01f * kiln_rng_normal(rng); /* another one in every epoch */
     if (index == opts->nan_at)
         x[0] = NAN;
@@ -99,9 +101,11 @@ KilnStatus points_dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
 static KilnStatus points_input(KilnInstance *self, const char *path, KilnDataset *ret,
                                KilnError *err)
 {
+    static const char *const absent[] = { "label", NULL };
+
     (void)path;
     (void)err;
-    *ret = (KilnDataset) { .count = 19, .ctx = self, .get = points_get };
+    *ret = (KilnDataset) { .count = 19, .ctx = self, .get = points_get, .absent = absent };
     return KILN_OK;
 }
 

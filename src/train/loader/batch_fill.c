@@ -32,13 +32,30 @@ static KilnStatus check_sizes(const KilnLoaderSpec *spec, KilnError *err)
     return KILN_OK;
 }
 
+/* Absent features must be features, and not labels that transforms blend. */
+static KilnStatus check_absent(const KilnBatchSource *source, KilnError *err)
+{
+    const char *const *absent = source->dataset.absent;
+
+    for (size_t i = 0; absent != NULL && absent[i] != NULL; i++)
+        if (kiln_spec_feature(&source->spec, absent[i]) == NULL)
+            return kiln_error_set(err, KILN_E_MISSING,
+                                  "the datamodule says that samples lack \"%s\", which is no "
+                                  "feature (KilnDataset.absent)",
+                                  absent[i]);
+    if (source->soft < source->spec.n_features && !kiln_dataset_has(&source->dataset, "label"))
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "batch_transforms blend labels, but the training samples have none");
+    return KILN_OK;
+}
+
 /* Varying features need lengths: the longest possible, and those of samples. */
 static KilnStatus check_lengths(KilnBatchSource *source, KilnError *err)
 {
     for (size_t f = 0; f < source->spec.n_features; f++) {
         const KilnFeature *feature = &source->spec.features[f];
 
-        if (!feature->varies)
+        if (!feature->varies || !kiln_dataset_has(&source->dataset, feature->name))
             continue;
         source->varies = true;
         if (feature->shape.rank < 1 || feature->shape.dim[0] < 1)
@@ -64,7 +81,8 @@ static KilnStatus find_bytes(KilnBatchSource *source, KilnError *err)
             return kiln_error_set(err, KILN_E_RANGE,
                                   "feature %s is too large for batches of %lld samples",
                                   feature->name, (long long)source->batch_size);
-        source->bytes[f] = (size_t)count * kiln_dtype_size(feature->dtype);
+        if (kiln_dataset_has(&source->dataset, feature->name))
+            source->bytes[f] = (size_t)count * kiln_dtype_size(feature->dtype);
     }
     return KILN_OK;
 }
@@ -116,8 +134,10 @@ KilnStatus kiln_batch_source_init(KilnBatchSource *source, const KilnLoaderSpec 
         status = set_features(source, spec, err);
     if (status >= 0) {
         source->batch_size = kiln_loader_spec_batch_size(spec);
-        status = check_lengths(source, err);
+        status = check_absent(source, err);
     }
+    if (status >= 0)
+        status = check_lengths(source, err);
     if (status >= 0)
         status = find_bytes(source, err);
     if (status < 0)
@@ -140,6 +160,8 @@ static KilnStatus allocate_feature(KilnBatchFeature *feature, const KilnBatchSou
     const size_t size = (size_t)source->batch_size;
     const size_t rounded = (source->bytes[f] * size + 64) / 64 * 64;
 
+    if (!kiln_dataset_has(&source->dataset, source->spec.features[f].name))
+        return KILN_OK;
     feature->data = aligned_alloc(64, rounded);
     if (feature->data == NULL)
         return kiln_error_nomem(err, rounded);
@@ -235,6 +257,14 @@ static size_t row_bytes(const KilnBatchSlot *slot, const KilnBatchSource *source
                                            : source->bytes[f];
 }
 
+/* Where sample number `row` of the batch has feature f; NULL: it is absent. */
+static void *row_of(const KilnBatchSlot *slot, const KilnBatchSource *source, size_t f, int64_t row)
+{
+    char *rows = slot->features[f].data;
+
+    return rows != NULL ? rows + (size_t)row * row_bytes(slot, source, f) : NULL;
+}
+
 /* Fill n elements with a value. */
 static void put_value(void *to, KilnDType dtype, double value, size_t n)
 {
@@ -255,11 +285,11 @@ static void pad(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t row)
         const KilnFeature *feature = &source->spec.features[f];
         const int64_t length = slot->lengths_of_sample[f];
 
-        if (!feature->varies)
+        if (slot->features[f].lengths == NULL)
             continue;
         const size_t whole = row_bytes(slot, source, f), used = bytes_of(source, f, length);
-        put_value((char *)slot->features[f].data + (size_t)row * whole + used, feature->dtype,
-                  feature->pad, (whole - used) / kiln_dtype_size(feature->dtype));
+        put_value((char *)row_of(slot, source, f, row) + used, feature->dtype, feature->pad,
+                  (whole - used) / kiln_dtype_size(feature->dtype));
         slot->features[f].lengths[row] = (int32_t)length;
     }
 }
@@ -270,7 +300,7 @@ static KilnStatus check_label(const KilnBatchSource *source, int64_t index,
 {
     char text[256];
 
-    if (source->label == source->spec.n_features)
+    if (source->label == source->spec.n_features || sample->data[source->label] == NULL)
         return KILN_OK;
     const int32_t label = *(const int32_t *)sample->data[source->label];
     if (label < source->spec.n_classes)
@@ -297,9 +327,8 @@ static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source,
     KilnRng rng;
 
     for (size_t f = 0; f < source->spec.n_features; f++)
-        slot->data[f] = f == source->soft ? (void *)&slot->labels[slot->size]
-                                          : (char *)slot->features[f].data +
-                                                (size_t)slot->size * row_bytes(slot, source, f);
+        slot->data[f] = f == source->soft ? &slot->labels[slot->size]
+                                          : row_of(slot, source, f, slot->size);
     if (source->varies)
         read_lengths(slot, source, index);
     kiln_rng_init(&rng, source->seed, KILN_RNG_AUGMENT, (uint32_t)epoch, (uint64_t)index);
@@ -327,7 +356,7 @@ static KilnStatus fit_sample(KilnBatchSlot *slot, const KilnBatchSource *source,
         const int64_t length = slot->lengths_of_sample[f];
         KilnBatchFeature *in_batch = &slot->features[f];
 
-        if (!feature->varies)
+        if (in_batch->lengths == NULL)
             continue;
         if (length > in_batch->padded)
             in_batch->padded = length;

@@ -81,7 +81,9 @@ static KilnBatchView view_of(KilnBatchSlot *slot, const KilnBatchSource *source)
     KilnBatchView view = { .spec = source->spec, .size = slot->size, .data = slot->data };
     const KilnFeature *label = kiln_spec_feature(&source->spec, "label");
 
-    view.label = label != NULL ? (size_t)(label - source->spec.features) : source->spec.n_features;
+    view.label = label != NULL && kiln_dataset_has(&source->dataset, "label")
+                     ? (size_t)(label - source->spec.features)
+                     : source->spec.n_features;
     for (size_t f = 0; f < view.spec.n_features; f++) {
         slot->data[f] = slot->features[f].data;
         slot->shapes[f] = source->spec.features[f];

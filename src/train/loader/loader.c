@@ -446,6 +446,7 @@ KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
         batch.size = slot->size;
         batch.samples = slot->samples;
         batch.features = slot->features;
+        batch.dataset = &loader->source.dataset;
     }
     *ret = batch;
     return KILN_OK;

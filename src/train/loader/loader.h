@@ -40,7 +40,7 @@ typedef struct KilnLoaderSpec {
 
 /* One feature of a batch. */
 typedef struct KilnBatchFeature {
-    void *data;       /* [size, ...] */
+    void *data;       /* [size, ...]; NULL: absent */
     int64_t padded;   /* length of the first axis, if it varies; else 0 */
     int32_t *lengths; /* [size], of the samples; NULL: it does not vary */
 } KilnBatchFeature;
@@ -52,6 +52,7 @@ typedef struct KilnBatch {
     int64_t size;                     /* samples; 0: the epoch is over */
     const int64_t *samples;           /* [size] indices in the dataset */
     const KilnBatchFeature *features; /* in the order of the spec; NULL: a batch without data */
+    const KilnDataset *dataset;       /* that the samples are of; NULL: none */
 } KilnBatch;
 
 /* Set up spec->sampler, if any. KILN_E_NOMEM, before it allocates, when there is too little memory

@@ -174,6 +174,7 @@ KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, 
     KilnLoaderSpec spec = set_spec(trainer, split, set);
 
     return (KilnBatch) {
+        .dataset = &trainer->data.sets[split].list[set].dataset,
         .size = spec.dataset.count > 0 ? kiln_loader_spec_batch_size(&spec)
                                        : trainer->data.batch_size,
     };

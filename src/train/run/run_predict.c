@@ -141,7 +141,6 @@ static KilnStatus open_input(Predictor *predictor, KilnError *err)
     if (ops->open_input == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read an input path",
                               kiln_instance_name(trainer->datamodule));
-    trainer->predict.unlabelled = true;
     *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
     return KILN_CALLED(
         trainer->datamodule, "open_input",

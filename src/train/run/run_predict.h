@@ -7,7 +7,6 @@
 typedef struct KilnPredictInput {
     KilnUnreadSample *unread; /* samples that could not be read since the last batch ended */
     size_t n_unread, unread_capacity;
-    bool unlabelled; /* the samples have no labels: the label's bytes mean nothing */
 } KilnPredictInput;
 
 #endif

@@ -33,8 +33,7 @@ int64_t kiln_trainer_row_label(const KilnTrainer *trainer, int64_t row)
     const KilnFeature *feature = kiln_spec_feature(&trainer->data.spec, "label");
     int64_t n = 0;
 
-    if (trainer->predict.unlabelled || feature == NULL || feature->dtype != KILN_I32 ||
-        feature->shape.rank != 0)
+    if (feature == NULL || feature->dtype != KILN_I32 || feature->shape.rank != 0)
         return -1;
     const int32_t *labels = kiln_trainer_feature(trainer, "label", &n);
     return labels != NULL && row >= 0 && row < n && labels[row] >= 0 &&

@@ -215,6 +215,8 @@ KilnShape kiln_model_need_shape(const KilnInstance *model, size_t i)
 /* The batch's feature for input number i. */
 static KilnModelValue feature_value(const KilnModelBinding *binding, KilnStep *step, size_t i)
 {
+    if (binding->inputs[i].optional && !kiln_step_has(step, binding->features[i]))
+        return (KilnModelValue) { 0 };
     return (KilnModelValue) {
         .tensor = kiln_step_input(step, binding->features[i]),
         .lengths = binding->varies[i] ? kiln_step_lengths(step, binding->features[i]) : NULL,
@@ -234,7 +236,7 @@ static KilnShape expected_shape(const KilnModelBinding *binding, const KilnSigna
         const int input = binding->source[o][axis].input;
 
         shape.dim[axis + 1] = sample->dim[axis];
-        if (input >= 0)
+        if (input >= 0 && inputs[input].tensor != NULL)
             shape.dim[axis + 1] = kiln_tensor_dim(inputs[input].tensor,
                                                   binding->source[o][axis].axis + 1);
         else if (axis == 0 && signature->outputs[o].varies && got->rank > 1)

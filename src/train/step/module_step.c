@@ -90,6 +90,25 @@ static KilnTensor *record_input(KilnStep *step, const KilnDataSpec *spec, size_t
     return input;
 }
 
+/* Whether the set of samples that the batch is of has a feature of the spec. */
+static bool is_present(const KilnStep *step, const char *name)
+{
+    return step->batch.dataset == NULL || kiln_dataset_has(step->batch.dataset, name);
+}
+
+bool kiln_step_has(const KilnStep *step, const char *name)
+{
+    return kiln_spec_feature(step->spec, name) != NULL && is_present(step, name);
+}
+
+static KilnTensor *lacks(KilnStep *step, const char *name)
+{
+    return kiln_graph_poison(step->graph,
+                             "the step asks for feature \"%s\", which these samples lack; use data "
+                             "that have it",
+                             name);
+}
+
 KilnTensor *kiln_step_input(KilnStep *step, const char *name)
 {
     const KilnDataSpec *spec = step->training && step->train_spec != NULL ? step->train_spec
@@ -98,6 +117,8 @@ KilnTensor *kiln_step_input(KilnStep *step, const char *name)
 
     if (feature == NULL)
         return no_such_feature(step, name);
+    if (!is_present(step, name))
+        return lacks(step, name);
     const size_t i = (size_t)(feature - spec->features);
     if (step->inputs == NULL)
         return kiln_graph_poison_nomem(step->graph, spec->n_features * sizeof(*step->inputs));
@@ -112,6 +133,8 @@ KilnTensor *kiln_step_lengths(KilnStep *step, const char *name)
 
     if (feature == NULL)
         return no_such_feature(step, name);
+    if (!is_present(step, name))
+        return lacks(step, name);
     const size_t i = (size_t)(feature - step->spec->features);
     if (!feature->varies)
         return kiln_graph_poison(step->graph,

@@ -149,6 +149,19 @@ class Shapes(Case):
                    says=["the labels have 10 classes, but the last axis of the logits [64, 4] has only 4"])
         self.run_kiln("--plugin", self.plugin, *own, "trainer.fast_dev_run=true")
 
+    def test_samples_without_labels(self):
+        data = ["datamodule=labelled", "model=linear", "trainer.max_epochs=1", "test=true"]
+        self.wrong(*data, "datamodule.unlabelled=train",
+                   says=['training step of task vision: the step asks for feature "label", which these samples lack'])
+        self.run_kiln("--plugin", self.plugin, *data, "datamodule.unlabelled=test", "kiln.run.dir=run")
+        values = read_json(self.path("run/summary.json"))
+        self.assertNotIn("test/loss", str(values))
+        self.assertIn("val/loss", str(values))
+        rows = [json.loads(line) for line in
+                self.run_kiln("predict", "--plugin", self.plugin, "ckpt_path=run", "split=test", program="kiln")[0].splitlines()]
+        self.assertEqual(len(rows), 8)
+        self.assertNotIn("label", rows[0])
+
     def test_labels_of_data(self):
         data = ["datamodule=labelled", "model=linear", "callbacks=none", "trainer.max_epochs=1"]
         self.run_kiln("--plugin", self.plugin, *data)
