@@ -3,6 +3,16 @@
 #include "kiln.h"
 
 #include <stdio.h>
+#include <string.h>
+
+typedef struct Opts {
+    char *wrong;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_STR(Opts, wrong, "none", "the first answer: wait, value, resume or parent"),
+    KILN_FIELD_END,
+};
 
 /* The best of the stopped trials; KILN_NO_TRIAL: one has not stopped, or one has ended. */
 static size_t best_of(const KilnHistory *history, size_t n)
@@ -47,14 +57,32 @@ static size_t varied(const KilnSpace *space)
     return 0;
 }
 
+/* An answer that is refused; false: the answer is to be right. */
+static bool answer_wrong(const Opts *opts, KilnSuggestion *ret)
+{
+    ret->advice = KILN_ADVICE_TRIAL;
+    if (strcmp(opts->wrong, "wait") == 0)
+        ret->advice = KILN_ADVICE_WAIT;
+    else if (strcmp(opts->wrong, "value") == 0)
+        ret->point[0].index = 99;
+    else if (strcmp(opts->wrong, "resume") == 0)
+        *ret = (KilnSuggestion) { .advice = KILN_ADVICE_RESUME, .point = ret->point, .trial = 7 };
+    else if (strcmp(opts->wrong, "parent") == 0)
+        ret->trial = 7;
+    else
+        return false;
+    return true;
+}
+
 /* One trial for each value of the axis. */
 static KilnStatus ask(KilnInstance *self, const KilnHistory *history, KilnSuggestion *ret,
                       KilnError *err)
 {
     const size_t axis = varied(history->space), n = history->space->axes[axis].count;
 
-    (void)self;
     (void)err;
+    if (answer_wrong(kiln_opts(self), ret))
+        return KILN_OK;
     ret->advice = KILN_ADVICE_DONE;
     if (history->count < n) {
         ret->advice = KILN_ADVICE_TRIAL;
@@ -89,6 +117,8 @@ static const KilnComponent component = {
     .kind = KILN_KIND_SWEEPER,
     .name = "halving",
     .summary = "Resumes the best of the trials after an epoch",
+    KILN_FIELDS(fields),
+    .opts_size = sizeof(Opts),
     .ops.sweeper = &ops,
 };
 

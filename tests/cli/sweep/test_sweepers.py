@@ -108,7 +108,7 @@ class Learning(Sweepers):
 
     @property
     def first_values(self):
-        return [line["value"] for line in self.journal("reported") if line["epoch"] == 1][:3]
+        return {line["job"]: line["value"] for line in self.journal("reported") if line["epoch"] == 1}
 
     def test_a_promoted_trial_has_the_bytes_of_an_uninterrupted_run(self):
         out, _ = self.sweep(*self.halving, "lr=0.1,0.01,0.001", "kiln.sweep.dir=s")
@@ -174,6 +174,16 @@ class Learning(Sweepers):
         out, _ = self.sweep(*self.halving, "lr=0.1,0.01", "kiln.sweep.dir=s", "kiln.sweep.subdir=same", status=1)
         self.assertIn("#1 failed: config: kiln.sweep.subdir: job #0 has the folder 'same' already", out)
         self.assertEqual([row["status"] for row in self.results()], ["stopped", "failed", "failed"])
+
+    def test_wrong_answers_of_a_sweeper(self):
+        for wrong, says in (("wait", "sweeper/halving waits, but no trial runs"),
+                            ("value", "its trial 0 has a value of model that the space does not have"),
+                            ("resume", "sweeper/halving cannot resume trial 7, which is not there"),
+                            ("parent", "sweeper/halving cannot start from trial 7, which is not there")):
+            _, err = self.sweep(*self.halving, "lr=0.1,0.01", f"kiln.sweeper.wrong={wrong}", f"kiln.sweep.dir={wrong}",
+                                status=1)
+            self.assertIn(says, err)
+        self.refused("-m", *self.halving, "kiln.sweeper.worng=x", says=["kiln.sweeper", "worng"])
 
     def test_points_are_not_known_before(self):
         self.assertEqual(self.plan(*self.halving, "lr=0.1,0.01"), [])

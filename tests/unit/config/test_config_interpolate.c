@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/composed.h"
 #include "config/provenance/error_list.h"
 #include "config/provenance/error_origin.h"
 #include "tests/support/cmocka.h"
@@ -304,13 +305,49 @@ static void test_warnings(void **unused)
     tree_remove(&tree);
 }
 
+/* The request's environment precedes the process's, also for a variable that is not set in it; what
+ * was used is recorded once. */
+static void test_environment(void **unused)
+{
+    static const TreeFile tree_files[] = {
+        { "config.yaml", "a: ${oc.env:KILN_TEST_ENV}-${oc.env:KILN_TEST_UNSET}\n"
+                         "b: ${oc.env:KILN_TEST_ENV_2,other}-${oc.env:KILN_TEST_UNSET}\n" },
+        { NULL, NULL },
+    };
+    Tree tree = tree_make(tree_files);
+    const char *const environment[] = { "KILN_TEST_UNSET=x=y", "KILN_TEST_ENV_2", NULL };
+    const KilnComposeRequest request = { .config_path = tree.dir, .environment = environment };
+    KilnErrors *errors = NULL;
+    KilnConfig *config = NULL;
+    char *text = NULL;
+    KilnText used = { 0 };
+
+    (void)unused;
+    setenv("KILN_TEST_ENV_2", "set", 1);
+    assert_int_equal(kiln_errors_new(&errors), KILN_OK);
+    assert_int_equal(kiln_config_compose(&request, NULL, &config, errors), KILN_OK);
+    assert_int_equal(kiln_config_text(config, "a", &text, NULL), KILN_OK);
+    assert_string_equal(text, "8080-x=y");
+    free(text);
+    assert_int_equal(kiln_config_text(config, "b", &text, NULL), KILN_OK);
+    assert_string_equal(text, "other-x=y");
+    free(text);
+    for (const KilnVariable *v = *config->variables; v != NULL; v = v->next)
+        kiln_text_printf(&used, "%s=%s ", v->name, v->value != NULL ? v->value : "-");
+    assert_string_equal(used.data, "KILN_TEST_ENV=8080 KILN_TEST_UNSET=x=y KILN_TEST_ENV_2=- ");
+    kiln_text_release(&used);
+    kiln_errors_free(errors);
+    kiln_config_free(config);
+    tree_remove(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_more_values), cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_text),        cmocka_unit_test(test_yaml),
         cmocka_unit_test(test_errors),      cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_where),
+        cmocka_unit_test(test_where),       cmocka_unit_test(test_environment),
     };
 
     setenv("KILN_TEST_ENV", "8080", 1);
