@@ -190,11 +190,18 @@ static json_t *sample_json(const State *state, int64_t sample)
 static json_t *row_json(const State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
                         int64_t row)
 {
+    const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
     const char *label = label_of(state, row);
     json_t *line = sample_json(state, sample);
 
     if (label != NULL)
         json_object_set_new(line, "label", json_string(label));
+    for (size_t i = 0; i < spec->n_features; i++) {
+        const char *text = kiln_trainer_text(state->trainer, spec->features[i].name, row);
+
+        if (text != NULL)
+            json_object_set_new(line, spec->features[i].name, json_string(text));
+    }
     for (size_t i = 0; i < n; i++) {
         const char *class = class_of(state, &outputs[i], row);
         const int64_t width = width_of(&outputs[i]);
@@ -229,6 +236,11 @@ static KilnStatus add_head(State *state, const KilnOutputView *outputs, size_t n
     const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
     KilnStatus status = add(state, "index,file,error,label,class", err);
 
+    for (size_t i = 0; i < spec->n_features && status >= 0; i++)
+        if (spec->features[i].content == KILN_TEXT) {
+            status = add_cell(state, ",", spec->features[i].name, err);
+            state->n_values++;
+        }
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
 
@@ -260,6 +272,7 @@ static KilnStatus add_sample(State *state, int64_t sample, KilnError *err)
 static KilnStatus add_csv_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
                               int64_t row, KilnError *err)
 {
+    const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
     const char *class = NULL, *label = label_of(state, row);
     char buf[32];
     KilnStatus status = add_sample(state, sample, err);
@@ -271,6 +284,12 @@ static KilnStatus add_csv_row(State *state, const KilnOutputView *outputs, size_
         status = add_cell(state, ",,", label != NULL ? label : "", err);
     if (status >= 0)
         status = add_cell(state, ",", class != NULL ? class : "", err);
+    for (size_t i = 0; i < spec->n_features && status >= 0; i++) {
+        const char *text = kiln_trainer_text(state->trainer, spec->features[i].name, row);
+
+        if (spec->features[i].content == KILN_TEXT)
+            status = add_cell(state, ",", text != NULL ? text : "", err);
+    }
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
 

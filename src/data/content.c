@@ -20,7 +20,7 @@ static const Content contents[] = {
     { KILN_SEQUENCE, "sequence", "f32 [time, features]", true, false, 2, 2 },
     { KILN_MAP, "map", "f32 or i32 [height, width, channels]", true, true, 3, 3 },
     { KILN_LABEL, "label", "i32 or f32, one number or a list", true, true, 0, 1 },
-    { KILN_TEXT, "text", "", true, true, 0, KILN_MAX_RANK }, /* strings have no type or axes */
+    { KILN_TEXT, "text", "no type, no axes and no lengths", true, false, 0, 0 },
 };
 
 static const Content *find_content(unsigned content)
@@ -42,7 +42,8 @@ static bool fits(const Content *content, const KilnFeature *feature)
 {
     return feature->shape.rank >= content->min_rank && feature->shape.rank <= content->max_rank &&
            ((content->f32 && feature->dtype == KILN_F32) ||
-            (content->i32 && feature->dtype == KILN_I32));
+            (content->i32 && feature->dtype == KILN_I32)) &&
+           !(feature->varies && content->content == KILN_TEXT);
 }
 
 KilnStatus kiln_feature_check(const KilnFeature *feature, KilnError *err)

@@ -80,7 +80,8 @@ KILN_API const char **kiln_class_names_copy(const char *const *names, int64_t n)
 KILN_API KILN_NODISCARD KilnStatus kiln_hold_out(int64_t n, int64_t held, uint64_t seed,
                                                  int32_t *ret, KilnError *err);
 
-/* Where to write a sample. Both arrays have an entry for each feature of the spec. */
+/* Where to write a sample. Both arrays have an entry for each feature of the spec. Of a text,
+ * data[i] is a char **: set it to a string from malloc, which the batch frees; NULL: none. */
 typedef struct KilnSample {
     void *const *data;      /* room for feature i; of a varying one, for lengths[i]. NULL: absent */
     const int64_t *lengths; /* of varying features: what KilnDataset.lengths said */

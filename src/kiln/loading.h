@@ -98,9 +98,10 @@ typedef struct KilnBatchView {
     /* In which a soft label is f32 [n_classes], and varying features have the length that they are
      * padded to. */
     KilnDataSpec spec;
-    size_t label;      /* number of the feature "label"; n_features: none */
-    int64_t size;      /* samples */
-    void *const *data; /* of each feature, [size, ...]; NULL: absent (KilnDataset.absent) */
+    size_t label; /* number of the feature "label"; n_features: none */
+    int64_t size; /* samples */
+    void *const
+        *data; /* of each feature, [size, ...]; NULL: absent (KilnDataset.absent), or a text */
 } KilnBatchView;
 
 struct KilnBatchTransformOps {

@@ -15,7 +15,7 @@ KILN_API bool kiln_step_training(const KilnStep *step);
 KILN_API int64_t kiln_step_batch_size(const KilnStep *step);
 /* The batch's feature of that name, [batch, ...]. With batch transforms that mix labels, "label" is
  * f32 [batch, classes] in training. If there is no such feature, a poisoned tensor whose error
- * lists the features; likewise if this set of samples lacks it. */
+ * lists the features; likewise if this set of samples lacks it, or it is a text. */
 KILN_API KilnTensor *kiln_step_input(KilnStep *step, const char *name);
 /* Whether this batch has the feature of that name: the data may lack it altogether, or in this set
  * of samples (labels of a prediction's input). */

@@ -42,9 +42,12 @@ KILN_API KilnInstance *kiln_trainer_module(KilnTrainer *trainer);
 /* What a sample is, as the datamodule declares it. */
 KILN_API const KilnDataSpec *kiln_trainer_spec(const KilnTrainer *trainer);
 /* A feature of the current batch, [*ret_n, ...] in its own type; NULL if there is no such feature,
- * or this set of samples lacks it. For the batch hooks. */
+ * this set of samples lacks it, or it is a text. For the batch hooks. */
 KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name,
                                           int64_t *ret_n);
+
+/* The text feature of that name in row `row` of the current batch, which owns it; NULL: none. */
+KILN_API const char *kiln_trainer_text(const KilnTrainer *trainer, const char *name, int64_t row);
 
 /* The samples of the batch that just ran: [*ret_n] indices in its dataset, in the order of the
  * batch's rows. For on_..._batch_end; borrowed until the hook returns. */

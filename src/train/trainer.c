@@ -37,7 +37,7 @@ const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name, i
 
     const KilnBatch *batch = &trainer->step.batch;
 
-    if (feature == NULL || batch->features == NULL)
+    if (feature == NULL || feature->content == KILN_TEXT || batch->features == NULL)
         return NULL;
     *ret_n = batch->size;
     return batch->features[feature - trainer->data.spec.features].data;

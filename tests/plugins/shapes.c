@@ -2,6 +2,8 @@
  * images with a label that is no class. For the tests of what is refused before training. */
 #include "kiln.h"
 
+#include <string.h>
+
 /* ---- A model ------------------------------------------------------------------------- */
 
 typedef struct ModelOpts {
@@ -151,7 +153,8 @@ static KilnStatus data_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *er
           .content = KILN_IMAGE,
           .dtype = KILN_F32,
           .shape = { .rank = 3, .dim = { 4, 4, 1 } } },
-        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 }
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
+        { .name = "caption", .content = KILN_TEXT },
     };
     static const char *const names[] = { "cat", "dog", "owl" };
 
@@ -169,13 +172,16 @@ static KilnStatus data_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *er
 static KilnStatus data_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
                            KilnError *err)
 {
+    static const char *const captions[] = { "a black square", "white, \"blank\"", NULL };
     const DataOpts *opts = ctx;
+    const char *caption = captions[index % 3];
     float *image = sample->data[0];
 
     (void)rng;
     (void)err;
     for (int i = 0; i < 16; i++)
         image[i] = (float)(index % 2);
+    *(char **)sample->data[2] = caption != NULL ? strdup(caption) : NULL;
     if (sample->data[1] != NULL)
         *(int32_t *)sample->data[1] = index == 13 ? (int32_t)opts->label : (int32_t)(index % 2);
     return KILN_OK;

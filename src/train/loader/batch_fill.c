@@ -82,7 +82,9 @@ static KilnStatus find_bytes(KilnBatchSource *source, KilnError *err)
                                   "feature %s is too large for batches of %lld samples",
                                   feature->name, (long long)source->batch_size);
         if (kiln_dataset_has(&source->dataset, feature->name))
-            source->bytes[f] = (size_t)count * kiln_dtype_size(feature->dtype);
+            source->bytes[f] = feature->content == KILN_TEXT
+                                   ? sizeof(char *)
+                                   : (size_t)count * kiln_dtype_size(feature->dtype);
     }
     return KILN_OK;
 }
@@ -202,10 +204,24 @@ void kiln_batch_slot_clear_skips(KilnBatchSlot *slot)
     slot->n_skips = 0;
 }
 
+/* Free the text that feature f has in a row, if it is one. */
+static void clear_text(const KilnBatchSlot *slot, const KilnBatchSource *source, size_t f,
+                       int64_t row)
+{
+    char **texts = slot->features[f].data;
+
+    if (source->spec.features[f].content != KILN_TEXT || texts == NULL)
+        return;
+    free(texts[row]);
+    texts[row] = NULL;
+}
+
 void kiln_batch_slot_release(KilnBatchSlot *slot, const KilnBatchSource *source)
 {
     kiln_batch_slot_clear_skips(slot);
     for (size_t f = 0; slot->features != NULL && f < source->spec.n_features; f++) {
+        for (int64_t row = 0; row < source->batch_size; row++)
+            clear_text(slot, source, f, row);
         free(slot->features[f].data);
         free(slot->features[f].lengths);
     }
@@ -326,9 +342,11 @@ static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source,
     KilnSample sample = { .data = slot->data, .lengths = slot->lengths_of_sample };
     KilnRng rng;
 
-    for (size_t f = 0; f < source->spec.n_features; f++)
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        clear_text(slot, source, f, slot->size); /* of the batch before, or a skipped sample */
         slot->data[f] = f == source->soft ? &slot->labels[slot->size]
                                           : row_of(slot, source, f, slot->size);
+    }
     if (source->varies)
         read_lengths(slot, source, index);
     kiln_rng_init(&rng, source->seed, KILN_RNG_AUGMENT, (uint32_t)epoch, (uint64_t)index);

@@ -85,8 +85,8 @@ static KilnBatchView view_of(KilnBatchSlot *slot, const KilnBatchSource *source)
                      ? (size_t)(label - source->spec.features)
                      : source->spec.n_features;
     for (size_t f = 0; f < view.spec.n_features; f++) {
-        slot->data[f] = slot->features[f].data;
         slot->shapes[f] = source->spec.features[f];
+        slot->data[f] = slot->shapes[f].content != KILN_TEXT ? slot->features[f].data : NULL;
         if (slot->shapes[f].varies)
             slot->shapes[f].shape.dim[0] = slot->features[f].padded;
     }

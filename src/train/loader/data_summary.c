@@ -105,6 +105,11 @@ static void put_classes(KilnText *text, const KilnDataSpec *spec)
         kiln_text_printf(text, "%s%s %s", shown > 0 ? "," : "", shown + 1 < n ? " ...," : "", last);
 }
 
+static const char *type_of(const KilnFeature *feature)
+{
+    return feature->content == KILN_TEXT ? "text" : kiln_dtype_name(feature->dtype);
+}
+
 /* "image f32 [28, 28, 1], label i32". */
 static void put_features(KilnText *text, const KilnDataSpec *spec)
 {
@@ -113,8 +118,7 @@ static void put_features(KilnText *text, const KilnDataSpec *spec)
     for (size_t i = 0; i < spec->n_features; i++) {
         const KilnFeature *feature = &spec->features[i];
 
-        kiln_text_printf(text, "%s%s %s", i > 0 ? ", " : "", feature->name,
-                         kiln_dtype_name(feature->dtype));
+        kiln_text_printf(text, "%s%s %s", i > 0 ? ", " : "", feature->name, type_of(feature));
         if (feature->shape.rank > 0)
             kiln_text_printf(text, " %s", kiln_shape_text(&feature->shape, shape, sizeof(shape)));
     }
@@ -199,9 +203,8 @@ static json_t *features_json(const KilnDataSpec *spec)
 
         for (int axis = 0; axis < feature->shape.rank; axis++)
             kiln_json_add(&shape, json_integer((json_int_t)feature->shape.dim[axis]));
-        kiln_json_put(
-            &all, feature->name,
-            json_pack("{s:s, s:o}", "type", kiln_dtype_name(feature->dtype), "shape", shape));
+        kiln_json_put(&all, feature->name,
+                      json_pack("{s:s, s:o}", "type", type_of(feature), "shape", shape));
     }
     return all;
 }

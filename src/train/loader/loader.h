@@ -40,7 +40,7 @@ typedef struct KilnLoaderSpec {
 
 /* One feature of a batch. */
 typedef struct KilnBatchFeature {
-    void *data;       /* [size, ...]; NULL: absent */
+    void *data;       /* [size, ...]; of a text char *[size]; NULL: absent */
     int64_t padded;   /* length of the first axis, if it varies; else 0 */
     int32_t *lengths; /* [size], of the samples; NULL: it does not vary */
 } KilnBatchFeature;

@@ -28,6 +28,18 @@ const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample)
                : NULL;
 }
 
+const char *kiln_trainer_text(const KilnTrainer *trainer, const char *name, int64_t row)
+{
+    const KilnFeature *feature = kiln_spec_feature(&trainer->data.spec, name);
+    const KilnBatch *batch = &trainer->step.batch;
+
+    if (feature == NULL || feature->content != KILN_TEXT || batch->features == NULL || row < 0 ||
+        row >= batch->size)
+        return NULL;
+    char *const *texts = batch->features[feature - trainer->data.spec.features].data;
+    return texts != NULL ? texts[row] : NULL;
+}
+
 int64_t kiln_trainer_row_label(const KilnTrainer *trainer, int64_t row)
 {
     const KilnFeature *feature = kiln_spec_feature(&trainer->data.spec, "label");

@@ -73,6 +73,12 @@ static KilnTensor *record_input(KilnStep *step, const KilnDataSpec *spec, size_t
 {
     const KilnFeature *feature = &spec->features[i];
     const KilnBatchFeature values = in_batch(step, i);
+
+    if (feature->content == KILN_TEXT)
+        return kiln_graph_poison(step->graph,
+                                 "the step asks for feature \"%s\", which is a text: texts are for "
+                                 "output (kiln_trainer_text)",
+                                 feature->name);
     KilnShape shape = { .rank = feature->shape.rank + 1, .dim = { step->batch.size } };
 
     if (shape.rank > KILN_MAX_RANK)

@@ -4,6 +4,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import csv
 import gzip
 import json
 import os
@@ -161,6 +162,17 @@ class Shapes(Case):
                 self.run_kiln("predict", "--plugin", self.plugin, "ckpt_path=run", "split=test", program="kiln")[0].splitlines()]
         self.assertEqual(len(rows), 8)
         self.assertNotIn("label", rows[0])
+        self.assertEqual([row.get("caption") for row in rows[:4]],
+                         ["a black square", 'white, "blank"', None, "a black square"])
+
+    def test_texts_in_predictions(self):
+        self.run_kiln("--plugin", self.plugin, "datamodule=labelled", "model=linear", "trainer.max_epochs=1", "kiln.run.dir=run")
+        self.run_kiln("predict", "--plugin", self.plugin, "ckpt_path=run", "split=val", "output=val.csv", program="kiln")
+        with open(self.path("val.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        self.assertEqual([row["caption"] for row in rows[:3]], ["a black square", 'white, "blank"', ""])
+        self.assertIn(rows[0]["class"], ["cat", "dog", "owl"])
+        self.assertAlmostEqual(sum(float(rows[0][f"probabilities/{name}"]) for name in ["cat", "dog", "owl"]), 1, places=5)
 
     def test_labels_of_data(self):
         data = ["datamodule=labelled", "model=linear", "callbacks=none", "trainer.max_epochs=1"]
