@@ -289,7 +289,7 @@ install: all
 	install -m 755 $(B)/libkiln.so $(DESTDIR)$(PREFIX)/lib/libkiln.so.0
 	ln -sf libkiln.so.0 $(DESTDIR)$(PREFIX)/lib/libkiln.so
 	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
-	install -m 644 src/kiln.h $(DESTDIR)$(PREFIX)/include/kiln.h
+	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
 	install -m 644 src/kiln/files/*.h $(DESTDIR)$(PREFIX)/include/kiln/files/
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "kiln.h"
+#include "kiln_embed.h"
 
 static void compose(const KilnComposeRequest *request)
 {

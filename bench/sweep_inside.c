@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "kiln.h"
+#include "kiln_embed.h"
 
 static double now(clockid_t clock)
 {

@@ -2,6 +2,7 @@
  * runs out of memory to find it; here the memory estimate says what fits, and a few steps confirm
  * it. Smaller batches are timed, too, since the largest is not always the fastest. */
 #include "kiln.h"
+#include "kiln/tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>

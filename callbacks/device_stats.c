@@ -1,5 +1,6 @@
 /* Logs the processors, memory and disk traffic that the run uses. */
 #include "kiln.h"
+#include "kiln/usage.h"
 
 typedef struct State {
     KilnUsage last; /* previous reading; rates are since then */

@@ -1,6 +1,7 @@
 /* Records the last training batches for `kiln replay`. The record is a memory-mapped file, so it
  * survives a crash and kill -9. */
 #include "kiln.h"
+#include "kiln/files/flight.h"
 
 #include <math.h>
 #include <stdio.h>

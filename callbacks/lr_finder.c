@@ -7,6 +7,8 @@
  * runs of docs/tuning.md, on which its constants were chosen, this rule ends better than fastai's
  * steep, valley and minimum. */
 #include "kiln.h"
+#include "kiln/tune.h"
+#include "kiln/plot.h"
 
 #include <math.h>
 #include <stdio.h>

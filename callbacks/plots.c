@@ -1,6 +1,7 @@
 /* Draws metrics.csv as pictures in plots/ when a run ends: one for each kind of metric, with the
  * curves of training and validation. */
 #include "kiln.h"
+#include "kiln/plot.h"
 
 #include <errno.h>
 #include <math.h>

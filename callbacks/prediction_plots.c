@@ -2,6 +2,7 @@
  * `kiln eval`: confusion matrices, correct samples and the worst misclassified ones; and confusion
  * matrices among the metrics. */
 #include "kiln.h"
+#include "kiln/plot.h"
 
 #include <errno.h>
 #include <math.h>

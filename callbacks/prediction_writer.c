@@ -1,5 +1,6 @@
 /* Writes predictions, a row per sample, as JSON lines, CSV or safetensors. */
 #include "kiln.h"
+#include "kiln/files/safetensors.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* Images in folders: train/<class>/<name>.png, and optionally the same in val/ and test/. Files are
  * decoded when a sample is read. */
 #include "kiln.h"
+#include "kiln/files/cache.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* MNIST and any data set in its format: four idx files of grey images and labels, plain or gzip.
  * The bytes are kept in memory and converted to floats per sample. */
 #include "kiln.h"
+#include "kiln/files/idx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

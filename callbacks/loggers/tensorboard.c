@@ -1,5 +1,6 @@
 /* Writes an event file for TensorBoard: scalars, histograms, images, texts, hyperparameters. */
 #include "kiln.h"
+#include "kiln/files/events.h"
 
 #include <errno.h>
 #include <stdio.h>

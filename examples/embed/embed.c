@@ -5,7 +5,7 @@
  *   ./embed model=mlp trainer.max_epochs=2 */
 #include <stdio.h>
 
-#include <kiln.h>
+#include <kiln_embed.h>
 
 static int report(const KilnErrors *errors)
 {

@@ -1,7 +1,6 @@
 /* Components: how one declares itself, and how it reads its options and state. A component is one C
- * file that exports one const KilnComponent. A plugin is one or more such files, compiled with
- * -DKILN_BUILD_PLUGIN into a .so that exports kiln_plugin_v1 (KILN_PLUGIN_DEFINE). kiln/field.h has
- * the options tables. */
+ * file that exports one const KilnComponent. kiln/field.h has the options tables, kiln/plugin.h
+ * makes a plugin of components. */
 #ifndef KILN_COMPONENT_H
 #define KILN_COMPONENT_H
 
@@ -75,79 +74,5 @@ typedef struct KilnComponent {
 
 /* The descriptor that an instance was built from. */
 KILN_API const KilnComponent *kiln_instance_component(const KilnInstance *self);
-
-/* ---- Plugins ------------------------------------------------------------ */
-
-/* Raised with every change of a struct that components fill in or receive (KilnComponent, the
- * ...Ops, KilnFlat, ...). */
-#define KILN_ABI 6u
-#define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
-
-/* A plugin's description of itself; compared field by field with the program's. */
-typedef struct KilnPluginInfo {
-    uint32_t magic;
-    uint32_t abi;
-    uint32_t component_size;                /* sizeof(KilnComponent) as the plugin saw it */
-    uint32_t field_size;                    /* sizeof(KilnField) likewise */
-    const char *version;                    /* KILN_VERSION it was compiled against */
-    const KilnComponent *const *components; /* NULL-terminated */
-    uint32_t ops_sizes[KILN_KIND_COUNT];    /* sizeof of each kind's table of functions */
-    uint32_t n_components;                  /* length of `components`, including NULL */
-} KilnPluginInfo;
-
-/* The sizes as the plugin sees them, for KilnPluginInfo. */
-#define KILN_OPS_SIZES                                                                             \
-    {                                                                                              \
-        [KILN_KIND_DATAMODULE] = sizeof(KilnDataModuleOps),                                        \
-        [KILN_KIND_MODULE] = sizeof(KilnModuleOps), [KILN_KIND_MODEL] = sizeof(KilnModelOps),      \
-        [KILN_KIND_LOSS] = sizeof(KilnLossOps), [KILN_KIND_OPTIMIZER] = sizeof(KilnOptimizerOps),  \
-        [KILN_KIND_SCHEDULER] = sizeof(KilnSchedulerOps),                                          \
-        [KILN_KIND_CALLBACK] = sizeof(KilnCallbackOps),                                            \
-        [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps), [KILN_KIND_METRIC] = sizeof(KilnMetricOps),    \
-        [KILN_KIND_TRANSFORM] = sizeof(KilnTransformOps),                                          \
-        [KILN_KIND_SAMPLER] = sizeof(KilnSamplerOps),                                              \
-        [KILN_KIND_BATCH_TRANSFORM] = sizeof(KilnBatchTransformOps),                               \
-        [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
-        [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
-    }
-
-/* Emits the one symbol that a plugin exports. `list`: a NULL-terminated array
- * (no pointer to one) of const KilnComponent pointers. */
-#define KILN_PLUGIN_DEFINE(list)                                                                   \
-    KILN_API const KilnPluginInfo *kiln_plugin_v1(void);                                           \
-    KILN_API const KilnPluginInfo *kiln_plugin_v1(void)                                            \
-    {                                                                                              \
-        static const KilnPluginInfo info = {                                                       \
-            .magic = KILN_PLUGIN_MAGIC,                                                            \
-            .abi = KILN_ABI,                                                                       \
-            .component_size = sizeof(KilnComponent),                                               \
-            .field_size = sizeof(KilnField),                                                       \
-            .version = KILN_VERSION,                                                               \
-            .components = list,                                                                    \
-            .ops_sizes = KILN_OPS_SIZES,                                                           \
-            .n_components = sizeof(list) / sizeof((list)[0]),                                      \
-        };                                                                                         \
-        return &info;                                                                              \
-    }
-
-/* All known components: built-in ones and those of plugins. */
-typedef struct KilnRegistry KilnRegistry;
-
-/* A registry with the built-in components. Owned by the caller. */
-KILN_API KILN_NODISCARD KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err);
-/* Also unloads plugins: no instance of theirs may be alive. Accepts NULL. */
-KILN_API void kiln_registry_free(KilnRegistry *registry);
-/* Load a plugin and register its components. A folder conf/ beside it joins the search path after
- * the user's own. On failure nothing is registered. A wrong ABI, a missing symbol, an invalid
- * options table and a duplicate name are errors (KILN_E_PLUGIN) that name the file and the
- * difference. */
-KILN_API KILN_NODISCARD KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path,
-                                                      KilnError *err);
-/* Number of components, and the i-th in order of kind, then name. */
-KILN_API size_t kiln_registry_count(const KilnRegistry *registry);
-KILN_API const KilnComponent *kiln_registry_at(const KilnRegistry *registry, size_t i);
-/* NULL when there is none of that kind and name. */
-KILN_API const KilnComponent *kiln_registry_find(const KilnRegistry *registry, KilnKind kind,
-                                                 const char *name);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef KILN_CONFIG_H
 #define KILN_CONFIG_H
 
-#include "kiln/component.h"
+#include "kiln/registry.h"
 
 /* A composed tree. Owns its nodes and everything they point to. */
 typedef struct KilnConfig KilnConfig;

@@ -3,7 +3,7 @@
 #ifndef KILN_SWEEP_H
 #define KILN_SWEEP_H
 
-#include "kiln/config.h"
+#include "kiln/component.h"
 
 /* ---- The search space -------------------------------------------------------------- */
 

@@ -37,8 +37,8 @@ const KilnComponent *kiln_registry_at(const KilnRegistry *registry, size_t i)
     return i < registry->count ? registry->items[i] : NULL;
 }
 
-KilnStatus kiln_registry_add(KilnRegistry *registry, const KilnComponent *const *components,
-                             KilnError *err)
+KilnStatus kiln_registry_insert(KilnRegistry *registry, const KilnComponent *const *components,
+                                KilnError *err)
 {
     size_t n = 0;
 
@@ -94,7 +94,7 @@ KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err)
     if (registry == NULL)
         return kiln_error_nomem(err, sizeof(*registry));
     /* Built-in tables are checked by a test, not at every start. */
-    KilnStatus status = kiln_registry_add(registry, kiln_builtin_components, err);
+    KilnStatus status = kiln_registry_insert(registry, kiln_builtin_components, err);
     if (status < 0) {
         kiln_registry_free(registry);
         return status;
@@ -119,10 +119,12 @@ void kiln_registry_free(KilnRegistry *registry)
         return;
     for (size_t i = registry->plugin_count; i-- > 0;) {
         dlclose(registry->plugins[i].library);
+        kiln_arena_release(&registry->plugins[i].arena);
         free(registry->plugins[i].path);
     }
     for (size_t i = 0; i < registry->folder_count; i++)
         free(registry->folders[i]);
+    kiln_arena_release(&registry->arena);
     free(registry->folders);
     free(registry->plugins);
     free(registry->items);

@@ -9,9 +9,11 @@ typedef struct KilnPlugin {
     void *library;                          /* dlopen's handle */
     char *path;                             /* absolute */
     const KilnComponent *const *components; /* NULL-terminated */
+    KilnArena arena;                        /* of `components`, where they are copies */
 } KilnPlugin;
 
 struct KilnRegistry {
+    KilnArena arena;             /* copies of the embedding program's components */
     const KilnComponent **items; /* in order of kind, then name */
     size_t count, capacity;
     KilnPlugin *plugins;
@@ -45,8 +47,9 @@ KILN_NODISCARD KilnStatus kiln_component_check(const KilnComponent *component, K
 const KilnPlugin *kiln_registry_plugin_of(const KilnRegistry *registry,
                                           const KilnComponent *component);
 /* Add all or none; a name that is in use is KILN_E_PLUGIN. */
-KILN_NODISCARD KilnStatus kiln_registry_add(KilnRegistry *registry,
-                                            const KilnComponent *const *components, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_registry_insert(KilnRegistry *registry,
+                                               const KilnComponent *const *components,
+                                               KilnError *err);
 
 /* The option of a key ("optimizer.lr", "model.hidden[0]"), which need not be in the tree; NULL: the
  * key is free. For an item of a list or mapping it is the option of the whole. */

@@ -122,6 +122,9 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
 #ifndef INFO_OPS
 #define INFO_OPS KILN_OPS_SIZES
 #endif
+#ifndef INFO_KINDS
+#define INFO_KINDS KILN_KIND_COUNT
+#endif
 #ifdef INFO_LIST
 #define INFO_LENGTH 1
 #else
@@ -131,6 +134,7 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
 KILN_API const KilnPluginInfo *kiln_plugin_v1(void);
 KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
 {
+    static const uint32_t sizes[KILN_KIND_COUNT] = INFO_OPS;
     static const KilnPluginInfo info = {
         .magic = INFO_MAGIC,
         .abi = INFO_ABI,
@@ -138,7 +142,8 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
         .field_size = INFO_FIELD,
         .version = KILN_VERSION,
         .components = INFO_LIST,
-        .ops_sizes = INFO_OPS,
+        .ops_sizes = sizes,
+        .n_kinds = INFO_KINDS,
         .n_components = INFO_LENGTH,
     };
     return list[0] != NULL ? &info : NULL;

@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_BUILT_COMPONENT_H
 #define KILN_TESTS_SUPPORT_BUILT_COMPONENT_H
 
-#include "kiln.h"
+#include "kiln_embed.h"
 #include "tests/support/cmocka.h"
 
 /* A component with its registry and config, which must outlive it. */

@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_DATA_FIXTURE_H
 #define KILN_TESTS_SUPPORT_DATA_FIXTURE_H
 
-#include "kiln.h"
+#include "kiln_embed.h"
 #include "tests/support/built_component.h"
 
 int fixture_begin(void **unused);

@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_PLANE_TASK_H
 #define KILN_TESTS_SUPPORT_PLANE_TASK_H
 
-#include "kiln.h"
+#include "kiln_embed.h"
 
 typedef struct PlaneOpts {
     KilnInstance *optimizer, *scheduler;

@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_POINTS_DATA_H
 #define KILN_TESTS_SUPPORT_POINTS_DATA_H
 
-#include "kiln.h"
+#include "kiln_embed.h"
 
 typedef struct PointsOpts {
     KILN_LOADING_OPTIONS;

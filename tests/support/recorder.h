@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_RECORDER_H
 #define KILN_TESTS_SUPPORT_RECORDER_H
 
-#include "kiln.h"
+#include "kiln_embed.h"
 
 typedef struct Recorder {
     char hooks[8192];      /* "fit_start train_start ..." */

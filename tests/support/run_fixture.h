@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-#include "kiln.h"
+#include "kiln_embed.h"
 #include "registry/registry.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/plane_task.h"

@@ -293,7 +293,7 @@ KilnRegistry *toy_registry_new(void)
     KilnError err = { 0 };
 
     assert_non_null(registry);
-    if (kiln_registry_add(registry, toy_components, &err) < 0)
+    if (kiln_registry_insert(registry, toy_components, &err) < 0)
         fail_msg("%s", err.text);
     return registry;
 }

@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_TOY_COMPONENTS_H
 #define KILN_TESTS_SUPPORT_TOY_COMPONENTS_H
 
-#include "kiln.h"
+#include "kiln_embed.h"
 #include "registry/registry.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/compose_support.h"

@@ -14,6 +14,7 @@
 
 #include "base/system/file.h"
 #include "kiln.h"
+#include "kiln/usage.h"
 
 static char root[64];
 

@@ -8,6 +8,7 @@
 
 #include "base/system/file.h"
 #include "tests/support/cmocka.h"
+#include "kiln/files/idx.h"
 #include "tests/support/data_fixture.h"
 
 #define REAL "../shared/data/mnist"

@@ -13,6 +13,7 @@
 
 #include "base/system/file.h"
 #include "kiln.h"
+#include "kiln/files/events.h"
 
 static char path[64];
 

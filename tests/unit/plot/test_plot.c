@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kiln.h"
+#include "kiln/plot.h"
 #include "plot/axis.h"
 
 static char path[64];

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "examples/plugin/poly_loss.c"
 #include "tests/support/cmocka.h"
 #include "tests/support/toy_components.h"
 
@@ -88,20 +89,14 @@ static bool can_compile(void)
     return status == 0;
 }
 
-static void test_good(void **unused)
+static void check_good(const char *macro)
 {
     KilnRegistry *registry = toy_registry_new();
     KilnConfig *config = NULL;
     KilnErrors *errors = NULL;
     KilnInstance *model = NULL;
     KilnError err = { 0 };
-
-    (void)unused;
-    if (!can_compile()) {
-        kiln_registry_free(registry);
-        skip();
-    }
-    char *path = compile("tests/plugins/variants.c", "good.so", "-DGOOD");
+    char *path = compile("tests/plugins/variants.c", "good.so", macro);
     size_t before = kiln_registry_count(registry);
     if (kiln_registry_load(registry, path, &err) < 0)
         fail_msg("%s", err.text);
@@ -134,6 +129,35 @@ static void test_good(void **unused)
     free(path);
 }
 
+static void test_good(void **unused)
+{
+    (void)unused;
+    if (!can_compile())
+        skip();
+    check_good("-DGOOD");
+    check_good("-DINFO_KINDS=3"); /* from before the other kinds: its tables are copied */
+}
+
+/* The components of the program itself, by a description as a plugin has it. */
+static const KilnComponent *const own[] = { &kiln_loss_poly, NULL };
+static KILN_PLUGIN_FUNCTION(own_components, own)
+
+    static void test_own_components(void **unused)
+{
+    KilnRegistry *registry = NULL;
+    KilnError err = { 0 };
+
+    (void)unused;
+    assert_int_equal(kiln_registry_new(&registry, &err), KILN_OK);
+    const size_t before = kiln_registry_count(registry);
+    if (kiln_registry_add(registry, own_components(), &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(kiln_registry_count(registry), before + 1);
+    assert_int_equal(kiln_registry_add(registry, own_components(), &err), KILN_E_PLUGIN);
+    assert_non_null(strstr(err.text, "is registered already"));
+    kiln_registry_free(registry);
+}
+
 static void test_refused(void **unused)
 {
     static const struct {
@@ -141,9 +165,13 @@ static void test_refused(void **unused)
     } cases[] = {
         { "-DINFO_ABI=7", "built for ABI 7, this program has 6: rebuild the plugin" },
         { "-DINFO_MAGIC=1", "does not describe a kiln plugin" },
-        { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, this program's " },
-        { "-DINFO_FIELD=8", "its KilnField has 8 bytes, this program's " },
-        { "-DINFO_OPS={8}", "its table of functions of a datamodule has 8 bytes, this program's " },
+        { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, fewer than the 88 of ABI 6" },
+        { "-DINFO_FIELD=8", "its KilnField has 8 bytes, fewer than the 152 of ABI 6" },
+        { "-DINFO_OPS={8}", "its table of functions of a datamodule has 8 bytes, fewer than" },
+        { "-DINFO_COMPONENT=4096", "which is newer than this program" },
+        { "-DINFO_FIELD=4096", "its KilnField has 4096 bytes, this program's 152; update kiln" },
+        { "-DINFO_OPS={4096}", "its table of functions of a datamodule has 4096 bytes" },
+        { "-DINFO_KINDS=1", "a component's kind is 2, which kiln does not know" },
         { "-DINFO_LIST=NULL", "it has no components" },
         { "-DINFO_LIST=&list[2]", "it has no components" },
         { "-DLIST_END", "its list of components has no end: write NULL as its last entry" },
@@ -230,9 +258,8 @@ static void test_example(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_files_that_are_none),
+        cmocka_unit_test(test_good),    cmocka_unit_test(test_own_components),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_files_that_are_none),
         cmocka_unit_test(test_example),
     };
 

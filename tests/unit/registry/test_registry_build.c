@@ -58,7 +58,7 @@ static int setup(void **unused)
 
     (void)unused;
     registry = toy_registry_new();
-    return kiln_registry_add(registry, list, NULL);
+    return kiln_registry_insert(registry, list, NULL);
 }
 
 static int teardown(void **unused)

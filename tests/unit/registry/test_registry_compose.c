@@ -281,7 +281,7 @@ static void test_endless_defaults(void **unused)
     KilnErrors *errors = NULL;
 
     (void)unused;
-    assert_int_equal(kiln_registry_add(registry, list, NULL), KILN_OK);
+    assert_int_equal(kiln_registry_insert(registry, list, NULL), KILN_OK);
     assert_int_equal(kiln_errors_new(&errors), KILN_OK);
     assert_true(compose_yaml(ROOT, overrides, registry, toy_root(), &config, errors) < 0);
     assert_non_null(strstr(kiln_errors_text(errors, 0), "components within components"));

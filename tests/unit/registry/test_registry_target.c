@@ -82,7 +82,7 @@ static void test_add_is_all_or_nothing(void **unused)
     KilnError err = { 0 };
 
     (void)unused;
-    assert_int_equal(kiln_registry_add(registry, list, &err), KILN_E_PLUGIN);
+    assert_int_equal(kiln_registry_insert(registry, list, &err), KILN_E_PLUGIN);
     assert_non_null(strstr(err.text, "transform/flip is registered already"));
     assert_int_equal(kiln_registry_count(registry), KILN_COUNT(toy_components) - 1);
     assert_null(kiln_registry_find(registry, KILN_KIND_LOGGER, "extra"));

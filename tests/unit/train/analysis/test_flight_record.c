@@ -14,6 +14,7 @@
 
 #include "base/system/file.h"
 #include "kiln.h"
+#include "kiln/files/flight.h"
 
 static char dir[64], path[96];
 

@@ -1,0 +1,79 @@
+/* Plugins: components in a shared object. A plugin is one or more files of components, compiled
+ * with -DKILN_BUILD_PLUGIN into a .so that exports kiln_plugin_v1 (KILN_PLUGIN_DEFINE).
+ *
+ * A plugin goes on working with later versions of kiln of the same KILN_ABI. Tables that components
+ * fill in (KilnComponent, KilnField, the ...Ops) only ever get new members at their end, which
+ * count as 0 for an older plugin; kinds and types only ever get new values at their end. Structs
+ * that kiln passes to a component by pointer may grow at their end, too. All other structs, such as
+ * those passed by value or in arrays, never change within an ABI. */
+#ifndef KILN_PLUGIN_H
+#define KILN_PLUGIN_H
+
+#include "kiln/component.h"
+#include "kiln/data.h"
+#include "kiln/image.h"
+#include "kiln/logger.h"
+#include "kiln/loss.h"
+#include "kiln/metric.h"
+#include "kiln/sweep.h"
+#include "kiln/trainer.h"
+
+/* Raised when something changes otherwise than that; plugins must then be compiled again. */
+#define KILN_ABI 6u
+#define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
+
+/* A list of components as its file saw their tables. */
+typedef struct KilnPluginInfo {
+    uint32_t magic;
+    uint32_t abi;
+    uint32_t component_size;                /* sizeof(KilnComponent) */
+    uint32_t field_size;                    /* sizeof(KilnField) */
+    const char *version;                    /* KILN_VERSION */
+    const uint32_t *ops_sizes;              /* sizeof of each kind's table of functions */
+    uint32_t n_kinds;                       /* length of `ops_sizes` */
+    uint32_t n_components;                  /* length of `components`, including NULL */
+    const KilnComponent *const *components; /* NULL-terminated */
+} KilnPluginInfo;
+
+/* The sizes of all kinds' tables. */
+#define KILN_OPS_SIZES                                                                             \
+    {                                                                                              \
+        [KILN_KIND_DATAMODULE] = sizeof(KilnDataModuleOps),                                        \
+        [KILN_KIND_MODULE] = sizeof(KilnModuleOps), [KILN_KIND_MODEL] = sizeof(KilnModelOps),      \
+        [KILN_KIND_LOSS] = sizeof(KilnLossOps), [KILN_KIND_OPTIMIZER] = sizeof(KilnOptimizerOps),  \
+        [KILN_KIND_SCHEDULER] = sizeof(KilnSchedulerOps),                                          \
+        [KILN_KIND_CALLBACK] = sizeof(KilnCallbackOps),                                            \
+        [KILN_KIND_LOGGER] = sizeof(KilnLoggerOps), [KILN_KIND_METRIC] = sizeof(KilnMetricOps),    \
+        [KILN_KIND_TRANSFORM] = sizeof(KilnTransformOps),                                          \
+        [KILN_KIND_SAMPLER] = sizeof(KilnSamplerOps),                                              \
+        [KILN_KIND_BATCH_TRANSFORM] = sizeof(KilnBatchTransformOps),                               \
+        [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
+        [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
+    }
+
+/* Defines `name`, a function that describes `list`, a NULL-terminated array (no pointer to one) of
+ * const KilnComponent pointers. */
+#define KILN_PLUGIN_FUNCTION(name, list)                                                           \
+    const KilnPluginInfo *name(void)                                                               \
+    {                                                                                              \
+        static const uint32_t sizes[] = KILN_OPS_SIZES;                                            \
+        static const KilnPluginInfo info = {                                                       \
+            .magic = KILN_PLUGIN_MAGIC,                                                            \
+            .abi = KILN_ABI,                                                                       \
+            .component_size = sizeof(KilnComponent),                                               \
+            .field_size = sizeof(KilnField),                                                       \
+            .version = KILN_VERSION,                                                               \
+            .ops_sizes = sizes,                                                                    \
+            .n_kinds = KILN_KIND_COUNT,                                                            \
+            .n_components = sizeof(list) / sizeof((list)[0]),                                      \
+            .components = list,                                                                    \
+        };                                                                                         \
+        return &info;                                                                              \
+    }
+
+/* Emits the one symbol that a plugin exports. */
+#define KILN_PLUGIN_DEFINE(list)                                                                   \
+    KILN_API const KilnPluginInfo *kiln_plugin_v1(void);                                           \
+    KILN_API KILN_PLUGIN_FUNCTION(kiln_plugin_v1, list)
+
+#endif
