@@ -81,7 +81,7 @@ FNR == 1 { here = place(FILENAME); count++ }
     if (header ~ /^kiln\//)
         next
     if (header == "kiln.h" || header == "kiln_embed.h") {
-        if (here == "public")
+        if (here == "public" && FILENAME != "src/kiln_embed.h")
             violation("a public header includes the ones it needs from kiln/")
         next
     }

@@ -9,7 +9,7 @@
 #include "cli/screen/screen.h"
 #include "registry/registry.h"
 #include "kiln/run.h"
-#include "registry/plugin_trust.h"
+#include "registry/plugin/plugin_trust.h"
 
 KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
 {

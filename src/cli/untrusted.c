@@ -10,7 +10,7 @@
 
 #include "base/system/file.h"
 #include "base/system/journal.h"
-#include "registry/plugin_trust.h"
+#include "registry/plugin/plugin_trust.h"
 #include "registry/outputs.h"
 
 KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *what, const char *dir,

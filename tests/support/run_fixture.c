@@ -70,7 +70,8 @@ void compose(Composed *ret, const char *const *overrides)
     *ret = (Composed) { 0 };
     assert_int_equal(kiln_registry_new(&ret->registry, &err), KILN_OK);
     if (kiln_registry_insert(ret->registry, components, &err) < 0 ||
-        (extra_components != NULL && kiln_registry_insert(ret->registry, extra_components, &err) < 0))
+        (extra_components != NULL &&
+         kiln_registry_insert(ret->registry, extra_components, &err) < 0))
         fail_msg("%s", err.text);
     request.registry = ret->registry;
     assert_int_equal(kiln_errors_new(&errors), KILN_OK);

@@ -11,8 +11,8 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "kiln/array.h"
-#include "registry/elf.h"
-#include "registry/plugin_tables.h"
+#include "registry/plugin/elf.h"
+#include "registry/plugin/component_tables.h"
 
 #define ENTRY "kiln_plugin_v1"
 

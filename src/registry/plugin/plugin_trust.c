@@ -1,6 +1,6 @@
 /* Plugins that the user has loaded: the same path, bytes and owner. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include "registry/plugin_trust.h"
+#include "registry/plugin/plugin_trust.h"
 
 #include <errno.h>
 #include <fcntl.h>

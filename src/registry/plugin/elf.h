@@ -1,6 +1,6 @@
 /* Checks, without running any of it, that a file is a complete shared object with a symbol. */
-#ifndef KILN_REGISTRY_ELF_H
-#define KILN_REGISTRY_ELF_H
+#ifndef KILN_REGISTRY_PLUGIN_ELF_H
+#define KILN_REGISTRY_PLUGIN_ELF_H
 
 #include "kiln/base.h"
 

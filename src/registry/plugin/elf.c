@@ -1,5 +1,5 @@
 /* Reads the headers of a shared object before dlopen does. */
-#include "registry/elf.h"
+#include "registry/plugin/elf.h"
 
 #include <elf.h>
 #include <errno.h>

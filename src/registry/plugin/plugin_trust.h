@@ -1,7 +1,7 @@
 /* Plugins that may be loaded because a run folder names them: those that this user loaded before.
  */
-#ifndef KILN_REGISTRY_PLUGIN_TRUST_H
-#define KILN_REGISTRY_PLUGIN_TRUST_H
+#ifndef KILN_REGISTRY_PLUGIN_PLUGIN_TRUST_H
+#define KILN_REGISTRY_PLUGIN_PLUGIN_TRUST_H
 
 #include "kiln/base.h"
 

@@ -1,6 +1,6 @@
 /* Sizes of the tables of components, now and when the ABI began (kiln/plugin.h), and copies that
  * fill up older ones. */
-#include "registry/plugin_tables.h"
+#include "registry/plugin/component_tables.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Brings the tables of components that were compiled against older headers to this program's sizes.
  */
-#ifndef KILN_REGISTRY_PLUGIN_TABLES_H
-#define KILN_REGISTRY_PLUGIN_TABLES_H
+#ifndef KILN_REGISTRY_PLUGIN_COMPONENT_TABLES_H
+#define KILN_REGISTRY_PLUGIN_COMPONENT_TABLES_H
 
 #include "base/arena.h"
 #include "kiln/registry.h"
