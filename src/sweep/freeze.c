@@ -208,7 +208,7 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, 
     if (wrong->status >= 0 && status >= 0 && sweep->jobs.items[number].parent > 0)
         status = kiln_sweep_link_start(sweep, &sweep->jobs.items[number], wrong, err);
     if (wrong->status >= 0 && status >= 0)
-        status = kiln_sweep_record_variables(sweep, err);
+        status = kiln_sweep_record_sources(sweep, err);
     if (wrong->status < 0)
         sweep->jobs.items[number].dir = NULL;
     kiln_job_files_release(&files);

@@ -133,7 +133,8 @@ static KilnStatus copy_search_path(KilnSweep *sweep, KilnError *err)
 
 /* ---- On disk ----------------------------------------------------------------------------- */
 
-static KilnStatus write_files(const KilnSweep *sweep, KilnError *err)
+/* Write the copies that are not on disk yet. */
+static KilnStatus write_files(KilnSweep *sweep, KilnError *err)
 {
     KilnText path = { 0 };
     KilnStatus status;
@@ -141,8 +142,8 @@ static KilnStatus write_files(const KilnSweep *sweep, KilnError *err)
     kiln_text_printf(&path, "%s/" CONFIG_COPIES, sweep->path);
     size_t root = path.length;
     status = path.failed ? kiln_error_nomem(err, 1) : kiln_dir_make(path.data, err);
-    for (size_t i = 0; i < sweep->n_copies && status >= 0; i++) {
-        const KilnConfigCopy *file = &sweep->copies[i];
+    for (; sweep->n_written < sweep->n_copies && status >= 0; sweep->n_written++) {
+        const KilnConfigCopy *file = &sweep->copies[sweep->n_written];
         const char *slash = strrchr(file->path, '/');
 
         path.length = root;
@@ -187,11 +188,11 @@ KilnStatus kiln_sweep_snapshot(KilnSweep *sweep, KilnError *err)
     return status >= 0 ? kiln_sweep_use_copies(sweep, err) : status;
 }
 
-KilnStatus kiln_sweep_record_variables(KilnSweep *sweep, KilnError *err)
+KilnStatus kiln_sweep_record_sources(KilnSweep *sweep, KilnError *err)
 {
-    KilnStatus status = KILN_OK;
+    KilnStatus status = sweep->n_written < sweep->n_copies ? write_files(sweep, err) : KILN_OK;
 
-    if (sweep->n_recorded < sweep->n_variables)
+    if (status >= 0 && sweep->n_recorded < sweep->n_variables)
         status = kiln_journal_append(
             sweep->journal, kiln_record_environment(sweep->variables + sweep->n_recorded), err);
     if (status >= 0)

@@ -27,7 +27,7 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
             sweep->journal, kiln_record_begun(&sweep->start, &sweep->arguments.space, extended),
             err);
     if (status >= 0)
-        status = kiln_sweep_record_variables(sweep, err);
+        status = kiln_sweep_record_sources(sweep, err);
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
         status = kiln_journal_append(sweep->journal,
                                      kiln_record_submitted(i, &sweep->jobs.items[i]), err);

@@ -41,7 +41,7 @@ typedef struct KilnSweep {
     KilnJobs jobs;
     size_t n_old; /* jobs of earlier processes */
     KilnConfigCopy *copies;
-    size_t n_copies, copies_capacity;
+    size_t n_copies, n_written, copies_capacity; /* n_written: on disk */
     const char **variables; /* of the environment: NAME=VALUE, or NAME; NULL-terminated */
     size_t n_variables, n_recorded, variables_capacity; /* n_recorded: in the journal */
     const char *metric;                                 /* jobs are ranked by it */
@@ -124,8 +124,8 @@ KilnStatus kiln_sweep_copy_sources(KilnSweep *sweep, const KilnConfig *config, K
 KilnStatus kiln_sweep_snapshot(KilnSweep *sweep, KilnError *err);
 /* Search the copies first. */
 KilnStatus kiln_sweep_use_copies(KilnSweep *sweep, KilnError *err);
-/* Append the variables that are not in the journal yet to it. */
-KilnStatus kiln_sweep_record_variables(KilnSweep *sweep, KilnError *err);
+/* Write the copies that are not on disk yet, and the variables that are not in the journal yet. */
+KilnStatus kiln_sweep_record_sources(KilnSweep *sweep, KilnError *err);
 
 /* ---- freeze.c: the config of a job that starts --------------------------------------------- */
 
