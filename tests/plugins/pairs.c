@@ -22,21 +22,21 @@ static KilnStatus data_setup(KilnInstance *self, const KilnDataContext *context,
 
 static KilnStatus data_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
+#define LIST                                                                                       \
+    .content = KILN_TOKENS, .dtype = KILN_I32, .shape = { .rank = 1, .dim = { LENGTH } },          \
+    .n_ids = IDS
     static const char *const names[CLASSES] = { "other", "same" };
-    const KilnFeature list = {
-        .content = KILN_TOKENS, .dtype = KILN_I32, .shape = KILN_SHAPE(LENGTH), .n_ids = IDS
+    static const KilnFeature list[] = {
+        { .name = "target", LIST },
+        { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
+        { .name = "source", LIST },
     };
-    KilnFeature source = list, target = list;
 
     (void)self;
     (void)err;
-    source.name = "source";
-    target.name = "target";
     *ret = (KilnDataSpec) {
-        .n_features = 3,
-        .features = { target,
-                      { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
-                      source },
+        .features = list,
+        .n_features = KILN_COUNT(list),
         .n_classes = CLASSES,
         .class_names = names,
     };
