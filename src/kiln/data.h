@@ -109,6 +109,22 @@ typedef struct KilnDataset {
 /* Whether the samples have the feature of that name, one of the spec. */
 KILN_API bool kiln_dataset_has(const KilnDataset *dataset, const char *name);
 
+/* A column of a table: numbers, or texts. */
+typedef struct KilnColumn {
+    const char *name;
+    KilnDType dtype;          /* of `data` */
+    const void *data;         /* [n_rows]; NULL: texts */
+    const char *const *texts; /* [n_rows] if there is no data; NULL entries are missing */
+} KilnColumn;
+
+/* All samples of a set at once, for modules that are no network (trees). */
+typedef struct KilnTable {
+    int64_t n_rows;
+    const KilnColumn *columns;
+    size_t n_columns;
+    size_t label; /* number of the column to predict; n_columns: none */
+} KilnTable;
+
 /* The maximum number of sets in a split. */
 #define KILN_MAX_SETS 8
 
@@ -191,6 +207,10 @@ struct KilnDataModuleOps {
      * and open_input. The data report of a run, `train --plan` and summary.json show it. */
     void (*left_out)(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
                      void *ctx);
+    /* Optional: one set of a split as a table, not augmented, its rows in the order of its samples.
+     * Borrowed until reload or release. */
+    KilnStatus (*table)(KilnInstance *self, KilnSplit split, size_t set, KilnTable *ret,
+                        KilnError *err);
 };
 
 #endif

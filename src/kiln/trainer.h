@@ -49,6 +49,12 @@ KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char
 /* The text feature of that name in row `row` of the current batch, which owns it; NULL: none. */
 KILN_API const char *kiln_trainer_text(const KilnTrainer *trainer, const char *name, int64_t row);
 
+/* One set of a split as a table (KilnDataModuleOps.table); borrowed until the data are loaded
+ * again. From on_fit_start, on_test_start or on_predict_start on. KILN_E_MISSING if the datamodule
+ * has no tables. */
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_table(const KilnTrainer *trainer, KilnSplit split,
+                                                      size_t set, KilnTable *ret, KilnError *err);
+
 /* The samples of the batch that just ran: [*ret_n] indices in its dataset, in the order of the
  * batch's rows. For on_..._batch_end; borrowed until the hook returns. */
 KILN_API const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *ret_n);

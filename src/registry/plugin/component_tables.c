@@ -53,6 +53,8 @@ KILN_FIXED(KilnModelOutput, 64);
 KILN_FIXED(KilnModelValue, 16);
 KILN_FIXED(KilnDataset, 56);
 KILN_FIXED(KilnDataSpec, 32);
+KILN_FIXED(KilnColumn, 32);
+KILN_FIXED(KilnTable, 32);
 KILN_FIXED(KilnLoading, 56);
 KILN_FIXED(KilnMetric, 40);
 KILN_FIXED(KilnOpArg, 72);

@@ -100,6 +100,20 @@ int64_t kiln_trainer_train_samples(const KilnTrainer *trainer)
     return trainer->data.sets[KILN_TRAIN].list[0].dataset.count;
 }
 
+KilnStatus kiln_trainer_table(const KilnTrainer *trainer, KilnSplit split, size_t set,
+                              KilnTable *ret, KilnError *err)
+{
+    const KilnDataModuleOps *ops = data_ops(trainer);
+
+    if (ops->table == NULL || set >= trainer->data.sets[split].n)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "datamodule %s gives no table of %s set %zu; use one that gives "
+                              "tables",
+                              kiln_instance_name(trainer->datamodule), kiln_split_name(split), set);
+    return KILN_CALLED(trainer->datamodule, "table",
+                       ops->table(trainer->datamodule, split, set, ret, err), err);
+}
+
 /* ---- Batches --------------------------------------------------------------------------- */
 
 KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase)

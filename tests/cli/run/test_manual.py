@@ -125,4 +125,26 @@ class Centroids(Case):
             self.assertEqual(self.state(run)["step"], 32)
 
 
+class Tables(Case):
+    """A module that learns from a whole table."""
+
+    def setUp(self):
+        super().setUp()
+        self.words = ["--plugin", build_plugin("stump", self.dir), "datamodule=lengths", "task={_target_: module/stump}",
+                      "~model", "~optimizer", "~scheduler", "trainer.max_epochs=1", "kiln.run.dir=run"]
+
+    def test_trains_and_is_used(self):
+        self.run_kiln(*self.words)
+        self.assertEqual(read_json(self.path("run/summary.json"))["metrics"]["test/accuracy"]["last"]["value"], 1)
+        state = read_json(self.path("run/checkpoints/last/state.json"))["callbacks"]["task"]
+        self.assertEqual(state["column"], 1)
+        self.assertTrue(3 < state["threshold"] < 5.5)
+        out, _ = self.run_kiln("eval", *self.words[:2], "ckpt_path=run", program="kiln")
+        self.assertEqual(json.loads(out)["metrics"]["test/accuracy"], 1)
+
+    def test_no_table(self):
+        _, err = self.run_kiln(*self.words, "datamodule.tables=false", status=1)
+        self.assertIn("tables: is false", err)
+
+
 main()
