@@ -115,7 +115,10 @@ KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *co
 KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape, KilnPlace at,
                                    bool wants_grad, KilnPlace grad);
 /* Whether the value is written to a place of its own. */
-bool kiln_tensor_has_dest(const KilnTensor *tensor);
+static inline bool kiln_tensor_has_dest(const KilnTensor *tensor)
+{
+    return tensor->dest.buffer != NULL || tensor->dest.host != NULL;
+}
 /* Bytes of a tensor as it is stored, in plain order. */
 size_t kiln_tensor_bytes(const KilnTensor *tensor);
 /* Keeps the first error and returns the poisoned tensor. */

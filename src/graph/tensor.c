@@ -36,11 +36,6 @@ const void *kiln_tensor_data(const KilnTensor *tensor)
     return tensor->data;
 }
 
-bool kiln_tensor_has_dest(const KilnTensor *tensor)
-{
-    return kiln_place_address(&tensor->dest) != 0;
-}
-
 size_t kiln_tensor_bytes(const KilnTensor *tensor)
 {
     const KilnDType dtype = tensor->stored_bf16 ? KILN_BF16 : tensor->dtype;
