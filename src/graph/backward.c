@@ -64,9 +64,9 @@ static void add_to_dest(KilnGraph *graph, KilnTensor *variable)
 
     if (variable->grad == NULL)
         return;
-    KilnTensor *place = kiln_graph_variable_at(graph, dtype, variable->shape, variable->grad_dest,
-                                               false, (KilnPlace) { 0 });
-    kiln_store(place, kiln_add(place, variable->grad));
+    KilnTensor *held = kiln_graph_variable_at(graph, dtype, variable->shape, variable->grad_dest,
+                                              false, (KilnLocation) { 0 });
+    kiln_store(held, kiln_add(held, variable->grad));
 }
 
 /* Writes the variable's gradient to its destination. A variable that the loss does not depend on
@@ -75,7 +75,7 @@ static void set_gradient_dest(KilnGraph *graph, KilnTensor *variable)
 {
     KilnTensor *gradient = variable->grad;
 
-    if (kiln_place_address(&variable->grad_dest) == 0)
+    if (kiln_location_address(&variable->grad_dest) == 0)
         return;
     if (graph->accumulates) {
         add_to_dest(graph, variable);

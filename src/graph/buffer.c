@@ -1,4 +1,4 @@
-/* Buffers: handles of a backend's memory, and places in them. */
+/* Buffers: handles of a backend's memory, and locations in them. */
 #include "graph/buffer.h"
 
 #include <stdlib.h>
@@ -84,13 +84,13 @@ KilnStatus kiln_backend_synchronize(KilnBackend *backend, KilnError *err)
     return backend->ops->memory->synchronize(backend, err);
 }
 
-uintptr_t kiln_place_address(const KilnPlace *place)
+uintptr_t kiln_location_address(const KilnLocation *location)
 {
-    return place->buffer != NULL ? (uintptr_t)(place->buffer->address + place->offset)
-                                 : (uintptr_t)place->host;
+    return location->buffer != NULL ? (uintptr_t)(location->buffer->address + location->offset)
+                                    : (uintptr_t)location->host;
 }
 
-bool kiln_place_equal(const KilnPlace *a, const KilnPlace *b)
+bool kiln_location_equal(const KilnLocation *a, const KilnLocation *b)
 {
     return a->buffer == b->buffer && a->offset == b->offset && a->host == b->host;
 }

@@ -37,14 +37,14 @@ bool kiln_backend_on_host(const KilnBackend *backend);
 KILN_NODISCARD KilnStatus kiln_backend_synchronize(KilnBackend *backend, KilnError *err);
 
 /* Where the bytes of a leaf or of a gradient are. All zero: nowhere. */
-typedef struct KilnPlace {
+typedef struct KilnLocation {
     KilnBuffer *buffer; /* borrowed; NULL: they are in the host's memory */
     size_t offset;      /* in the buffer */
     void *host;         /* borrowed; NULL if there is a buffer */
-} KilnPlace;
+} KilnLocation;
 
-/* A number that orders places: ranges of bytes overlap where their numbers do. 0: nowhere. */
-uintptr_t kiln_place_address(const KilnPlace *place);
-bool kiln_place_equal(const KilnPlace *a, const KilnPlace *b);
+/* A number that orders locations: ranges of bytes overlap where their numbers do. 0: nowhere. */
+uintptr_t kiln_location_address(const KilnLocation *location);
+bool kiln_location_equal(const KilnLocation *a, const KilnLocation *b);
 
 #endif

@@ -30,12 +30,12 @@ struct KilnTensor {
     bool variable;    /* a leaf that operations may update */
     bool stored_bf16; /* stored as bf16; operations see it as f32 */
     KilnShape shape;
-    int64_t classes;     /* i32 labels are 0 to classes - 1; 0: unknown */
-    const void *data;    /* host bytes: of a leaf there, or of a result that the last run gave */
-    KilnPlace at;        /* leaf: its bytes */
-    KilnPlace dest;      /* a place: write the value there (a gradient into its flat buffer) */
-    KilnPlace grad_dest; /* variables: destination of the gradient */
-    KilnTensor *grad;    /* set by kiln_graph_backward */
+    int64_t classes;   /* i32 labels are 0 to classes - 1; 0: unknown */
+    const void *data;  /* host bytes: of a leaf there, or of a result that the last run gave */
+    KilnLocation at;   /* leaf: its bytes */
+    KilnLocation dest; /* a location: write the value there (a gradient into its flat buffer) */
+    KilnLocation grad_dest; /* variables: destination of the gradient */
+    KilnTensor *grad;       /* set by kiln_graph_backward */
 };
 
 struct KilnNode {
@@ -112,9 +112,9 @@ struct KilnGraph {
 KilnTensor *kiln_graph_record(KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
                               int n_inputs, const void *attrs);
 /* Like kiln_graph_variable, over bytes in a buffer or in the host's memory. */
-KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape, KilnPlace at,
-                                   bool wants_grad, KilnPlace grad);
-/* Whether the value is written to a place of its own. */
+KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape,
+                                   KilnLocation at, bool wants_grad, KilnLocation grad);
+/* Whether the value is written to a location of its own. */
 static inline bool kiln_tensor_has_dest(const KilnTensor *tensor)
 {
     return tensor->dest.buffer != NULL || tensor->dest.host != NULL;

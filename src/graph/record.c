@@ -245,11 +245,12 @@ static KilnTensor *leaf_new(KilnGraph *graph, const char *kind, KilnDType dtype,
 
 static void key_add_leaf(KilnGraph *graph, const KilnTensor *leaf)
 {
-    int64_t words[4 + KILN_MAX_RANK] = { -1, leaf->dtype,
-                                         (leaf->variable ? 1 : 0) | (leaf->wants_grad ? 2 : 0) |
-                                             (kiln_place_address(&leaf->grad_dest) != 0 ? 4 : 0) |
-                                             (leaf->stored_bf16 ? 8 : 0),
-                                         leaf->shape.rank };
+    int64_t words[4 + KILN_MAX_RANK] = {
+        -1, leaf->dtype,
+        (leaf->variable ? 1 : 0) | (leaf->wants_grad ? 2 : 0) |
+            (kiln_location_address(&leaf->grad_dest) != 0 ? 4 : 0) | (leaf->stored_bf16 ? 8 : 0),
+        leaf->shape.rank
+    };
 
     memcpy(words + 4, leaf->shape.dim, sizeof(leaf->shape.dim));
     kiln_plan_key_add(&graph->plan_key, words, sizeof(words));
@@ -270,13 +271,13 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
 KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,
                                 bool wants_grad, void *grad)
 {
-    const KilnPlace at = { .host = data }, gradient = { .host = grad };
+    const KilnLocation at = { .host = data }, gradient = { .host = grad };
 
     return kiln_graph_variable_at(graph, dtype, shape, at, wants_grad, gradient);
 }
 
-KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape, KilnPlace at,
-                                   bool wants_grad, KilnPlace grad)
+KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape shape,
+                                   KilnLocation at, bool wants_grad, KilnLocation grad)
 {
     const bool bf16 = dtype == KILN_BF16 && graph->float_type == KILN_F32;
     KilnTensor *leaf = leaf_new(graph, "variable", bf16 ? KILN_F32 : dtype, &shape);

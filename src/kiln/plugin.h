@@ -1,7 +1,7 @@
 /* Plugins: components in a shared object. A plugin is one or more files of components, compiled
  * with -DKILN_BUILD_PLUGIN into a .so that exports kiln_plugin_v1 (KILN_PLUGIN_DEFINE).
  *
- * A plugin goes on working with later versions of kiln of the same KILN_ABI. Tables that components
+ * A plugin works with later versions of kiln of the same KILN_ABI. Tables that components
  * fill in (KilnComponent, KilnField, the ...Ops) only ever get new members at their end, which
  * count as 0 for an older plugin; kinds and types only ever get new values at their end. Structs
  * that kiln passes to a component by pointer may grow at their end, too. All other structs, such as
@@ -18,7 +18,7 @@
 #include "kiln/sweep.h"
 #include "kiln/trainer.h"
 
-/* Raised when something changes otherwise than that; plugins must then be compiled again. */
+/* Raised by any other change; plugins must then be compiled again. */
 #define KILN_ABI 6u
 #define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
 

@@ -33,8 +33,8 @@ static KilnTensor *sparse_rows_of(const KilnEmbedding *layer, KilnGraph *graph)
     const int64_t rows = kiln_param_shape(layer->weight)->dim[0];
 
     return kiln_graph_variable_at(graph, KILN_I32, KILN_SHAPE(1 + rows),
-                                  kiln_param_sparse_rows_place(layer->weight), false,
-                                  (KilnPlace) { 0 });
+                                  kiln_param_sparse_rows_location(layer->weight), false,
+                                  (KilnLocation) { 0 });
 }
 
 KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)

@@ -274,12 +274,12 @@ static KilnStatus draw_floats(KilnParam *param, uint64_t seed, KilnError *err)
 static KilnStatus draw(KilnParam *param, uint64_t seed, KilnError *err)
 {
     const int64_t value = (int64_t)param->init.a;
-    KilnPlace place = kiln_param_place(param);
+    KilnLocation location = kiln_param_location(param);
 
     if (param->dtype != KILN_I64)
         return draw_floats(param, seed, err);
-    for (int64_t i = 0; i < param->count; i++, place.offset += sizeof(value))
-        kiln_buffer_upload(place.buffer, place.offset, &value, sizeof(value));
+    for (int64_t i = 0; i < param->count; i++, location.offset += sizeof(value))
+        kiln_buffer_upload(location.buffer, location.offset, &value, sizeof(value));
     return KILN_OK;
 }
 
@@ -336,13 +336,13 @@ int64_t kiln_params_largest(const KilnParams *params)
 /* ---- One parameter ---------------------------------------------------------------- */
 
 /* Where parameter data is, in bytes from element `at` of a flat buffer. */
-static KilnPlace place_in(KilnBuffer *buffer, int64_t at, KilnDType dtype)
+static KilnLocation place_in(KilnBuffer *buffer, int64_t at, KilnDType dtype)
 {
-    return (KilnPlace) { .buffer = buffer,
-                         .offset = buffer != NULL ? (size_t)at * kiln_dtype_size(dtype) : 0 };
+    return (KilnLocation) { .buffer = buffer,
+                            .offset = buffer != NULL ? (size_t)at * kiln_dtype_size(dtype) : 0 };
 }
 
-KilnPlace kiln_param_place(const KilnParam *param)
+KilnLocation kiln_param_location(const KilnParam *param)
 {
     const KilnParams *params = param->store;
 
@@ -352,13 +352,13 @@ KilnPlace kiln_param_place(const KilnParam *param)
                     param->offset, kiln_param_dtype(param));
 }
 
-KilnPlace kiln_param_gradient_place(const KilnParam *param)
+KilnLocation kiln_param_gradient_location(const KilnParam *param)
 {
     return place_in(param->trained ? param->store->gradients : NULL, param->offset,
                     param->store->dtype);
 }
 
-KilnPlace kiln_param_sparse_rows_place(const KilnParam *param)
+KilnLocation kiln_param_sparse_rows_location(const KilnParam *param)
 {
     return place_in(param->sparse_rows >= 0 ? param->store->sparse_rows : NULL, param->sparse_rows,
                     KILN_I32);
@@ -366,15 +366,15 @@ KilnPlace kiln_param_sparse_rows_place(const KilnParam *param)
 
 /* The leaf made earlier in this step, or NULL. Steps reuse memory, so an address proves nothing:
  * checks what the graph now has at the noted index. */
-static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph, KilnPlace at,
-                                KilnPlace gradient)
+static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph, KilnLocation at,
+                                KilnLocation gradient)
 {
     if (param->leaf == NULL || param->leaf_id < 0 || (size_t)param->leaf_id >= graph->n_tensors)
         return NULL;
     KilnTensor *leaf = graph->tensors[param->leaf_id];
     bool same = leaf == param->leaf && leaf->node == NULL && leaf->variable &&
-                kiln_place_equal(&leaf->at, &at) && kiln_place_equal(&leaf->grad_dest, &gradient) &&
-                leaf->dtype == param->dtype &&
+                kiln_location_equal(&leaf->at, &at) &&
+                kiln_location_equal(&leaf->grad_dest, &gradient) && leaf->dtype == param->dtype &&
                 leaf->wants_grad == (param->trained && !param->frozen) &&
                 kiln_shape_equal(&leaf->shape, &param->shape);
 
@@ -384,8 +384,9 @@ static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph, 
 KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph)
 {
     const bool wants = param->trained && !param->frozen;
-    const KilnPlace at = kiln_param_place(param);
-    const KilnPlace gradient = wants ? kiln_param_gradient_place(param) : (KilnPlace) { 0 };
+    const KilnLocation at = kiln_param_location(param);
+    const KilnLocation gradient = wants ? kiln_param_gradient_location(param)
+                                        : (KilnLocation) { 0 };
 
     if (!param->store->allocated)
         return kiln_graph_poison(graph, "parameter %s is used before its store is sealed",
@@ -429,7 +430,8 @@ int64_t kiln_param_offset(const KilnParam *param)
 
 enum { PART = 4096 }; /* elements that are converted at a time */
 
-static void read_place(KilnPlace from, KilnDType stored, KilnDType dtype, int64_t n, void *ret)
+static void read_location(KilnLocation from, KilnDType stored, KilnDType dtype, int64_t n,
+                          void *ret)
 {
     uint16_t part[PART];
 
@@ -446,8 +448,8 @@ static void read_place(KilnPlace from, KilnDType stored, KilnDType dtype, int64_
     }
 }
 
-static void write_place(KilnPlace to, KilnDType stored, KilnDType dtype, int64_t n,
-                        const void *data)
+static void write_location(KilnLocation to, KilnDType stored, KilnDType dtype, int64_t n,
+                           const void *data)
 {
     uint16_t part[PART];
 
@@ -466,23 +468,24 @@ static void write_place(KilnPlace to, KilnDType stored, KilnDType dtype, int64_t
 
 void kiln_param_read(const KilnParam *param, KilnDType dtype, void *ret)
 {
-    read_place(kiln_param_place(param), kiln_param_dtype(param), dtype, param->count, ret);
+    read_location(kiln_param_location(param), kiln_param_dtype(param), dtype, param->count, ret);
 }
 
 void kiln_param_write(KilnParam *param, KilnDType dtype, const void *data)
 {
-    write_place(kiln_param_place(param), kiln_param_dtype(param), dtype, param->count, data);
+    write_location(kiln_param_location(param), kiln_param_dtype(param), dtype, param->count, data);
 }
 
 void kiln_param_read_gradient(const KilnParam *param, KilnDType dtype, void *ret)
 {
-    read_place(kiln_param_gradient_place(param), kiln_param_dtype(param), dtype, param->count, ret);
+    read_location(kiln_param_gradient_location(param), kiln_param_dtype(param), dtype, param->count,
+                  ret);
 }
 
 void kiln_param_gradient_written(KilnParam *param)
 {
     const int32_t all = KILN_SPARSE_ROWS_ALL;
-    const KilnPlace rows = kiln_param_sparse_rows_place(param);
+    const KilnLocation rows = kiln_param_sparse_rows_location(param);
 
     if (rows.buffer != NULL)
         kiln_buffer_upload(rows.buffer, rows.offset, &all, sizeof(all));
@@ -494,7 +497,7 @@ static KilnTensor *flat_leaf(const KilnParams *params, KilnGraph *graph, KilnBuf
                              int64_t n)
 {
     return kiln_graph_variable_at(graph, params->dtype, KILN_SHAPE(n),
-                                  (KilnPlace) { .buffer = buffer }, false, (KilnPlace) { 0 });
+                                  (KilnLocation) { .buffer = buffer }, false, (KilnLocation) { 0 });
 }
 
 KilnTensor *kiln_params_flat_values(KilnParams *params, KilnGraph *graph)

@@ -47,9 +47,9 @@ struct KilnParams {
 
 /* Where the parameter or buffer is, where its gradient is (trained only), and its list of sparse
  * rows; nowhere before the store is allocated. */
-KilnPlace kiln_param_place(const KilnParam *param);
-KilnPlace kiln_param_gradient_place(const KilnParam *param);
-KilnPlace kiln_param_sparse_rows_place(const KilnParam *param);
+KilnLocation kiln_param_location(const KilnParam *param);
+KilnLocation kiln_param_gradient_location(const KilnParam *param);
+KilnLocation kiln_param_sparse_rows_location(const KilnParam *param);
 /* Reserves a list of sparse rows for a parameter [rows, ...], before the store is allocated. */
 void kiln_param_add_sparse_rows(KilnParam *param, int64_t rows);
 /* To be called when something else than a step wrote the gradient: no row of it is known to be 0.

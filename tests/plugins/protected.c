@@ -14,7 +14,7 @@
 #include "kiln.h"
 
 #define DISTANCE ((size_t)1 << 38) /* of the bytes from their address; address space alone */
-enum { PAGE = 4096, SLACK = 64 /* vector loops read behind the end */, MAX_KERNELS = 512 };
+enum { PAGE = 4096, SLACK = 64 /* vector loops read past the end */, MAX_KERNELS = 512 };
 
 static struct {
     char *start; /* of the addresses; the bytes start at start + DISTANCE */

@@ -1,4 +1,5 @@
-/* Values of a parameter store in place, for tests on backends that compute in the host's memory. */
+/* Values of a parameter store in location, for tests on backends that compute in the host's memory.
+ */
 #ifndef KILN_TESTS_SUPPORT_PARAM_MEMORY_H
 #define KILN_TESTS_SUPPORT_PARAM_MEMORY_H
 
@@ -17,16 +18,16 @@ static inline KilnBackend *store_backend(void)
     return backend;
 }
 
-/* The bytes of a place in a buffer; NULL if there is none. */
-static inline void *place_data(KilnPlace place)
+/* The bytes of a location in a buffer; NULL if there is none. */
+static inline void *location_data(KilnLocation location)
 {
-    return place.buffer != NULL ? kiln_buffer_address(place.buffer, place.offset) : NULL;
+    return location.buffer != NULL ? kiln_buffer_address(location.buffer, location.offset) : NULL;
 }
 
 /* The bytes of a parameter or buffer; NULL before the store is sealed. */
 static inline void *param_data(const KilnParam *param)
 {
-    return place_data(kiln_param_place(param));
+    return location_data(kiln_param_location(param));
 }
 
 /* All trained values and all gradients, [kiln_params_size]; NULL where the store keeps bf16. */

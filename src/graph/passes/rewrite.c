@@ -125,7 +125,7 @@ bool kiln_rewrite_visible(const KilnRewrite *rewrite, const KilnTensor *tensor)
 
 bool kiln_overlaps(const KilnTensor *updated, const KilnTensor *variable)
 {
-    uintptr_t a = kiln_place_address(&updated->at), b = kiln_place_address(&variable->at);
+    uintptr_t a = kiln_location_address(&updated->at), b = kiln_location_address(&variable->at);
     size_t a_bytes = (size_t)kiln_shape_count(&updated->shape) * kiln_dtype_size(updated->dtype);
     size_t b_bytes = (size_t)kiln_shape_count(&variable->shape) * kiln_dtype_size(variable->dtype);
 

@@ -22,8 +22,8 @@ static KilnStatus ensure_buffer(KilnGraph *graph, KilnBuffer **buffer, size_t si
                                 size >> 20, what);
 }
 
-/* The place of a leaf's or a destination's bytes. */
-static const KilnPlace *place_of(const KilnGraph *graph, const KilnStorage *storage)
+/* The location of a leaf's or a destination's bytes. */
+static const KilnLocation *location_of(const KilnGraph *graph, const KilnStorage *storage)
 {
     const KilnTensor *tensor = graph->tensors[storage->tensor];
 
@@ -39,7 +39,7 @@ static size_t aligned(size_t bytes)
 static bool needs_upload(const KilnGraph *graph, const KilnStorage *storage)
 {
     return storage->kind == KILN_STORAGE_LEAF && !kiln_backend_on_host(graph->backend) &&
-           place_of(graph, storage)->host != NULL;
+           location_of(graph, storage)->host != NULL;
 }
 
 static KilnStatus reserve_memory(KilnGraph *graph, const KilnPlan *plan, KilnError *err)
@@ -54,19 +54,19 @@ static KilnStatus reserve_memory(KilnGraph *graph, const KilnPlan *plan, KilnErr
                : ensure_buffer(graph, &graph->uploads, uploads, "its inputs", err);
 }
 
-static KilnStatus check_place(const KilnGraph *graph, const KilnTensor *tensor,
-                              const KilnPlace *place, KilnError *err)
+static KilnStatus check_location(const KilnGraph *graph, const KilnTensor *tensor,
+                                 const KilnLocation *location, KilnError *err)
 {
     char text[KILN_SHAPE_TEXT];
 
-    if (kiln_place_address(place) == 0)
+    if (kiln_location_address(location) == 0)
         return kiln_error_set(err, KILN_E_MISSING,
                               "a leaf of shape %s has no data: the step was recorded for its "
                               "shapes only and cannot run",
                               kiln_shape_text(&tensor->shape, text, sizeof(text)));
-    if (place->host == NULL || kiln_backend_on_host(graph->backend))
+    if (location->host == NULL || kiln_backend_on_host(graph->backend))
         return KILN_OK;
-    return place == &tensor->at && !tensor->variable
+    return location == &tensor->at && !tensor->variable
                ? KILN_OK
                : kiln_error_set(err, KILN_E_INTERNAL,
                                 "a variable of shape %s is in the host's memory, which the %s "
@@ -88,11 +88,11 @@ static KilnStatus bind_storages(const KilnGraph *graph, KilnPlan *plan, KilnErro
             plan->pointers[i] = kiln_buffer_address(graph->block, storage->offset);
             continue;
         }
-        const KilnPlace *place = place_of(graph, storage);
-        status = check_place(graph, graph->tensors[storage->tensor], place, err);
-        plan->pointers[i] = (void *)kiln_place_address(place);
+        const KilnLocation *location = location_of(graph, storage);
+        status = check_location(graph, graph->tensors[storage->tensor], location, err);
+        plan->pointers[i] = (void *)kiln_location_address(location);
         if (status >= 0 && needs_upload(graph, storage)) {
-            kiln_buffer_upload(graph->uploads, uploaded, place->host, storage->bytes);
+            kiln_buffer_upload(graph->uploads, uploaded, location->host, storage->bytes);
             plan->pointers[i] = kiln_buffer_address(graph->uploads, uploaded);
             uploaded += aligned(storage->bytes);
         }
@@ -130,15 +130,15 @@ KilnStatus kiln_plan_bind(KilnGraph *graph, KilnPlan *plan, KilnError *err)
 /* ---- Results -------------------------------------------------------------------- */
 
 /* The bytes of output i in the backend's memory. */
-static KilnPlace result_place(const KilnGraph *graph, const KilnPlan *plan,
-                              const KilnTensor *output, size_t i)
+static KilnLocation result_location(const KilnGraph *graph, const KilnPlan *plan,
+                                    const KilnTensor *output, size_t i)
 {
     if (plan->outputs[i] < 0)
         return output->at;
     const KilnStorage *storage = &plan->storages[kiln_plan_storage(plan, plan->outputs[i])];
     return storage->kind == KILN_STORAGE_BLOCK
-               ? (KilnPlace) { .buffer = graph->block, .offset = storage->offset }
-               : *place_of(graph, storage);
+               ? (KilnLocation) { .buffer = graph->block, .offset = storage->offset }
+               : *location_of(graph, storage);
 }
 
 /* Memory for copies of the results; grow-only, so that steps allocate nothing. */
@@ -165,14 +165,14 @@ KilnStatus kiln_plan_read_outputs(KilnGraph *graph, const KilnPlan *plan,
     size_t copied = 0;
 
     for (size_t i = 0; i < n && status >= 0; i++) {
-        const KilnPlace place = result_place(graph, plan, outputs[i], i);
+        const KilnLocation location = result_location(graph, plan, outputs[i], i);
 
-        if (on_host || place.buffer == NULL) {
-            outputs[i]->data = (const void *)kiln_place_address(&place);
+        if (on_host || location.buffer == NULL) {
+            outputs[i]->data = (const void *)kiln_location_address(&location);
             continue;
         }
         const size_t bytes = kiln_tensor_bytes(outputs[i]);
-        kiln_buffer_download(place.buffer, place.offset, graph->results + copied, bytes);
+        kiln_buffer_download(location.buffer, location.offset, graph->results + copied, bytes);
         outputs[i]->data = graph->results + copied;
         copied += aligned(bytes);
     }

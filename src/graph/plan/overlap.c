@@ -7,9 +7,9 @@ typedef struct Range {
     int64_t name; /* twice the tensor's id; odd for a destination */
 } Range;
 
-static Range range_of(const KilnTensor *tensor, const KilnPlace *place, bool dest)
+static Range range_of(const KilnTensor *tensor, const KilnLocation *location, bool dest)
 {
-    const uintptr_t begin = kiln_place_address(place);
+    const uintptr_t begin = kiln_location_address(location);
 
     return (Range) { .begin = begin,
                      .end = begin + kiln_tensor_bytes(tensor),
@@ -23,7 +23,7 @@ static size_t find_ranges(const KilnGraph *graph, Range *ranges)
     for (size_t i = 0; i < graph->n_tensors; i++) {
         const KilnTensor *tensor = graph->tensors[i];
 
-        if (tensor->node == NULL && kiln_place_address(&tensor->at) != 0)
+        if (tensor->node == NULL && kiln_location_address(&tensor->at) != 0)
             ranges[n++] = range_of(tensor, &tensor->at, false);
         if (kiln_tensor_has_dest(tensor))
             ranges[n++] = range_of(tensor, &tensor->dest, true);

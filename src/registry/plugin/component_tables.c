@@ -126,7 +126,7 @@ KilnStatus kiln_plugin_check(const KilnPluginInfo *info, KilnError *err)
 
 /* ---- Copies --------------------------------------------------------------------------- */
 
-/* A table of `size` bytes that begins with the `has` bytes at `from`, and goes on with zeros; NULL:
+/* A table of `size` bytes that begins with the `has` bytes at `from`, followed by zeros; NULL:
  * memory is out, or there is none. */
 static void *grow(KilnArena *arena, const void *from, size_t has, size_t size)
 {

@@ -57,8 +57,8 @@ void kiln_batch_stats_prepare(KilnTrainer *trainer, KilnFlat *flat)
         return;
     flat->part_ends = kiln_graph_input(trainer->graph, KILN_I64, shape, batch_stats->norm_ends);
     flat->norms = kiln_graph_variable_at(trainer->graph, KILN_F32, shape,
-                                         (KilnPlace) { .buffer = batch_stats->norms }, false,
-                                         (KilnPlace) { 0 });
+                                         (KilnLocation) { .buffer = batch_stats->norms }, false,
+                                         (KilnLocation) { 0 });
 }
 
 /* Whether the recorded step writes `variable`. */
@@ -82,9 +82,9 @@ void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat)
     if (flat->norms == NULL || is_updated(trainer->graph, flat->norms))
         return;
     for (size_t i = 0; i < batch_stats->n_norms; begin = batch_stats->norm_ends[i++]) {
-        const KilnPlace at = { .buffer = batch_stats->norms, .offset = i * sizeof(float) };
+        const KilnLocation at = { .buffer = batch_stats->norms, .offset = i * sizeof(float) };
         KilnTensor *norm = kiln_graph_variable_at(trainer->graph, KILN_F32, KILN_SCALAR, at, false,
-                                                  (KilnPlace) { 0 });
+                                                  (KilnLocation) { 0 });
 
         kiln_store(norm, kiln_l2_norm(
                              kiln_narrow(flat->grad, 0, begin, batch_stats->norm_ends[i] - begin)));

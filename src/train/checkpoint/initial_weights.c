@@ -142,7 +142,7 @@ static KilnStatus read_param(const KilnSafetensors *file, KilnParam *param, Kiln
 
     if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
         return KILN_OK;
-    return kiln_read_tensor(file, entry, kiln_param_dtype(param), kiln_param_place(param), err);
+    return kiln_read_tensor(file, entry, kiln_param_dtype(param), kiln_param_location(param), err);
 }
 
 KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)

@@ -93,7 +93,7 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
         KilnParam *param = kiln_params_at(trainer->params, i);
 
         status = kiln_read_tensor(file, kiln_safetensors_find(file, kiln_param_name(param)),
-                                  kiln_param_dtype(param), kiln_param_place(param), err);
+                                  kiln_param_dtype(param), kiln_param_location(param), err);
     }
     kiln_safetensors_close(file);
     free(path);
@@ -147,7 +147,7 @@ static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *fi
                                   "the batches of a step; use another checkpoint",
                                   path, name);
         status = kiln_read_tensor(file, entry, kiln_param_dtype(param),
-                                  kiln_param_gradient_place(param), err);
+                                  kiln_param_gradient_location(param), err);
         kiln_param_gradient_written(param);
     }
     return status;
@@ -263,11 +263,11 @@ static KilnStatus load_averaged(const KilnCheckpoint *checkpoint, KilnTrainer *t
 
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        const KilnPlace place = kiln_averaged_place(trainer->averaged, param);
+        const KilnLocation location = kiln_averaged_location(trainer->averaged, param);
 
-        if (place.buffer != NULL)
+        if (location.buffer != NULL)
             status = kiln_read_tensor(file, kiln_safetensors_find(file, kiln_param_name(param)),
-                                      KILN_F32, place, err);
+                                      KILN_F32, location, err);
     }
     kiln_safetensors_close(file);
     free(path);
@@ -297,8 +297,8 @@ static KilnStatus load_training_weights(const KilnCheckpoint *checkpoint, KilnTr
                                     "another checkpoint",
                                     path, name);
         else
-            status = kiln_read_tensor(file, entry, kiln_param_dtype(param), kiln_param_place(param),
-                                      err);
+            status = kiln_read_tensor(file, entry, kiln_param_dtype(param),
+                                      kiln_param_location(param), err);
     }
     kiln_safetensors_close(file);
     free(path);

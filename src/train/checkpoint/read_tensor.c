@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 KilnStatus kiln_read_tensor(const KilnSafetensors *file, const KilnStEntry *entry, KilnDType dtype,
-                            KilnPlace to, KilnError *err)
+                            KilnLocation to, KilnError *err)
 {
     const size_t bytes = (size_t)kiln_shape_count(&entry->shape) * kiln_dtype_size(dtype);
     void *data = malloc(bytes);

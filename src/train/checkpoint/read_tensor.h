@@ -7,6 +7,6 @@
 
 /* Reads all elements of an entry as `dtype` into a buffer, as kiln_safetensors_read does. */
 KILN_NODISCARD KilnStatus kiln_read_tensor(const KilnSafetensors *file, const KilnStEntry *entry,
-                                           KilnDType dtype, KilnPlace to, KilnError *err);
+                                           KilnDType dtype, KilnLocation to, KilnError *err);
 
 #endif

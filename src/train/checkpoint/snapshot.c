@@ -20,7 +20,7 @@ enum {
 
 /* Append to one of the two lists; reserve_views has made room. */
 static KilnStatus add(KilnSnapshot *snapshot, KilnStView *views, size_t *n, const char *name,
-                      KilnDType dtype, const KilnShape *shape, KilnPlace from, KilnError *err)
+                      KilnDType dtype, const KilnShape *shape, KilnLocation from, KilnError *err)
 {
     if (name == NULL)
         return kiln_error_nomem(err, 1);
@@ -31,7 +31,7 @@ static KilnStatus add(KilnSnapshot *snapshot, KilnStView *views, size_t *n, cons
 }
 
 static KilnStatus add_to_trainer(KilnSnapshot *snapshot, const char *name, const KilnParam *param,
-                                 KilnPlace from, KilnError *err)
+                                 KilnLocation from, KilnError *err)
 {
     return add(snapshot, snapshot->trainer, &snapshot->n_trainer, name, kiln_param_dtype(param),
                kiln_param_shape(param), from, err);
@@ -44,12 +44,12 @@ static KilnStatus add_model(KilnSnapshot *snapshot, const KilnTrainer *trainer, 
 
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        const KilnPlace averaged = kiln_averaged_place(trainer->averaged, param);
+        const KilnLocation averaged = kiln_averaged_location(trainer->averaged, param);
         const bool has_average = averaged.buffer != NULL;
 
         status = add(snapshot, snapshot->model, &snapshot->n_model, kiln_param_name(param),
                      has_average ? KILN_F32 : kiln_param_dtype(param), kiln_param_shape(param),
-                     has_average ? averaged : kiln_param_place(param), err);
+                     has_average ? averaged : kiln_param_location(param), err);
     }
     return status;
 }
@@ -62,12 +62,12 @@ static KilnStatus add_weights(KilnSnapshot *snapshot, const KilnTrainer *trainer
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
 
-        if (kiln_averaged_place(trainer->averaged, param).buffer != NULL)
+        if (kiln_averaged_location(trainer->averaged, param).buffer != NULL)
             status = add_to_trainer(snapshot,
                                     kiln_arena_printf(&snapshot->names,
                                                       KILN_CHECKPOINT_WEIGHTS "%s",
                                                       kiln_param_name(param)),
-                                    param, kiln_param_place(param), err);
+                                    param, kiln_param_location(param), err);
     }
     return status;
 }
@@ -104,7 +104,7 @@ static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *train
                                     kiln_arena_printf(&snapshot->names,
                                                       KILN_CHECKPOINT_GRADIENTS "%s",
                                                       kiln_param_name(param)),
-                                    param, kiln_param_gradient_place(param), err);
+                                    param, kiln_param_gradient_location(param), err);
     }
     return status;
 }
@@ -156,7 +156,7 @@ static KilnStatus add_tensors(KilnSnapshot *snapshot, KilnError *err)
         const KilnStateTensor *tensor = &snapshot->tensors[i];
 
         status = add(snapshot, snapshot->trainer, &snapshot->n_trainer, tensor->name, tensor->dtype,
-                     &tensor->shape, (KilnPlace) { .host = tensor->data }, err);
+                     &tensor->shape, (KilnLocation) { .host = tensor->data }, err);
     }
     return status;
 }
@@ -185,7 +185,7 @@ static bool copy(const KilnSnapshot *snapshot, KilnStView *view, char *to, bool 
 {
     enum { PART = 1 << 15 };
     const size_t bytes = bytes_of(view);
-    const KilnPlace *from = &snapshot->from[view - snapshot->model];
+    const KilnLocation *from = &snapshot->from[view - snapshot->model];
     bool finite = true;
 
     for (size_t at = 0; at < bytes; at += PART) {

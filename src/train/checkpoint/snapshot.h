@@ -21,7 +21,7 @@ typedef struct KilnSnapshot {
     bool weights_only;
     KilnStView *model, *trainer; /* tensors of the two files; one allocation, data in `bytes` */
     size_t n_model, n_trainer;
-    KilnPlace *from;       /* where to copy the tensors from, beginning with the model's */
+    KilnLocation *from;    /* where to copy the tensors from, beginning with the model's */
     size_t views_capacity; /* of both together */
     json_t *state;         /* state.json without what depends on the folder */
     const char *config;    /* config.yaml; borrowed from the run */

@@ -218,11 +218,11 @@ void kiln_averaged_swap_out(KilnAveragedWeights *averaged)
         for_parts(averaged, is_bf16(averaged->params) ? restore_part : exchange_part, 0.0f);
 }
 
-KilnPlace kiln_averaged_place(const KilnAveragedWeights *averaged, const KilnParam *param)
+KilnLocation kiln_averaged_location(const KilnAveragedWeights *averaged, const KilnParam *param)
 {
     if (averaged == NULL || param->dtype != KILN_F32 || averaged->unused)
-        return (KilnPlace) { 0 };
-    return (KilnPlace) {
+        return (KilnLocation) { 0 };
+    return (KilnLocation) {
         .buffer = param->trained ? averaged->weights.values : averaged->statistics.values,
         .offset = (size_t)param->offset * sizeof(float),
     };
@@ -253,9 +253,9 @@ void kiln_averaged_average(KilnAveragedWeights *averaged, double weight)
 
 static void lerp(const Average *average, KilnTensor *store, KilnTensor *weight)
 {
-    KilnTensor *values =
-        kiln_graph_variable_at(kiln_tensor_graph(weight), KILN_F32, KILN_SHAPE(average->n),
-                               (KilnPlace) { .buffer = average->values }, false, (KilnPlace) { 0 });
+    KilnTensor *values = kiln_graph_variable_at(
+        kiln_tensor_graph(weight), KILN_F32, KILN_SHAPE(average->n),
+        (KilnLocation) { .buffer = average->values }, false, (KilnLocation) { 0 });
 
     kiln_lerp_update(values, store, weight);
 }

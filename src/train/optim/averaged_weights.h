@@ -13,7 +13,7 @@ void kiln_averaged_swap_in(KilnAveragedWeights *averaged);
 void kiln_averaged_swap_out(KilnAveragedWeights *averaged);
 /* Where the average of a parameter or buffer is, f32; nowhere when it has none (i64), and when the
  * average is not in use. Accepts NULL. */
-KilnPlace kiln_averaged_place(const KilnAveragedWeights *averaged, const KilnParam *param);
+KilnLocation kiln_averaged_location(const KilnAveragedWeights *averaged, const KilnParam *param);
 /* Accepts NULL. */
 void kiln_averaged_free(KilnAveragedWeights *averaged);
 /* Bytes that the average of a store takes. */

@@ -96,10 +96,10 @@ static void clear(const Statistics *statistics)
 
     for (size_t i = 0; i < params->count; i++) {
         const KilnParam *param = params->items[i];
-        const KilnPlace place = kiln_param_place(param);
+        const KilnLocation location = kiln_param_location(param);
 
         if (statistics->is_running[i])
-            kiln_buffer_clear(place.buffer, place.offset,
+            kiln_buffer_clear(location.buffer, location.offset,
                               (size_t)param->count * kiln_dtype_size(params->dtype));
     }
 }
@@ -139,7 +139,7 @@ static void write_means(const Statistics *statistics, const KilnAveragedWeights 
 
     for (size_t i = 0; i < params->count; i++) {
         KilnParam *param = params->items[i];
-        const KilnPlace average = kiln_averaged_place(averaged, param);
+        const KilnLocation average = kiln_averaged_location(averaged, param);
         float *values = statistics->values + param->offset;
 
         if (!statistics->is_running[i])

@@ -32,10 +32,10 @@ static KilnTensor *next_gradients(KilnTrainer *trainer, size_t *next)
     }
     if (begin < 0)
         return NULL;
-    const KilnPlace at = { .buffer = params->gradients,
-                           .offset = (size_t)begin * kiln_dtype_size(params->dtype) };
+    const KilnLocation at = { .buffer = params->gradients,
+                              .offset = (size_t)begin * kiln_dtype_size(params->dtype) };
     return kiln_graph_variable_at(trainer->graph, params->dtype, KILN_SHAPE(end - begin), at, false,
-                                  (KilnPlace) { 0 });
+                                  (KilnLocation) { 0 });
 }
 
 /* The norm of all gradients that this step computes. */
@@ -115,8 +115,8 @@ static KilnFlat flat_leaves(KilnTrainer *trainer, KilnOptimizerState *optimizer,
         if (optimizer->slot_names[i] != NULL)
             flat.slots[i] = kiln_graph_variable_at(graph, kiln_params_dtype(trainer->params),
                                                    KILN_SHAPE(kiln_params_size(trainer->params)),
-                                                   (KilnPlace) { .buffer = optimizer->slots[i] },
-                                                   false, (KilnPlace) { 0 });
+                                                   (KilnLocation) { .buffer = optimizer->slots[i] },
+                                                   false, (KilnLocation) { 0 });
     return flat;
 }
 

@@ -171,13 +171,13 @@ int64_t kiln_optimizers_slots(const KilnTrainer *trainer, const KilnParam *param
     return used;
 }
 
-KilnPlace kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot,
-                              const KilnParam *param)
+KilnLocation kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot,
+                                 const KilnParam *param)
 {
     const size_t size = kiln_dtype_size(kiln_param_dtype(param));
 
-    return (KilnPlace) { .buffer = optimizer->slots[slot],
-                         .offset = (size_t)kiln_param_offset(param) * size };
+    return (KilnLocation) { .buffer = optimizer->slots[slot],
+                            .offset = (size_t)kiln_param_offset(param) * size };
 }
 
 const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,

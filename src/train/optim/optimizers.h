@@ -39,8 +39,8 @@ bool kiln_optimizer_has(const KilnOptimizerState *optimizer, const KilnParam *pa
 /* State tensors that all optimizers hold of a parameter. */
 int64_t kiln_optimizers_slots(const KilnTrainer *trainer, const KilnParam *param);
 /* State `slot`, which is in use, of a parameter that the optimizer trains. */
-KilnPlace kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot,
-                              const KilnParam *param);
+KilnLocation kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slot,
+                                 const KilnParam *param);
 /* Its name in a checkpoint: "optimizer.exp_avg.fc.weight", with the optimizer's name before the
  * slot's if it has one. Returns buf. */
 const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,

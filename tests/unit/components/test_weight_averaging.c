@@ -64,7 +64,7 @@ static void test_average(void **unused)
     make_params(&trainer.params, KILN_F32);
     assert_int_equal(kiln_trainer_averaged_new(&trainer, &averaged, &err), KILN_OK);
     KilnParam *param = kiln_params_at(trainer.params, 0);
-    const float *average = place_data(kiln_averaged_place(averaged, param));
+    const float *average = location_data(kiln_averaged_location(averaged, param));
     for (int row = 0; row < 4; row++) {
         memcpy(param_data(param), swa_weights + 6 * row, 6 * sizeof(float));
         kiln_averaged_average(averaged, 1.0 / (row + 1));
@@ -74,7 +74,7 @@ static void test_average(void **unused)
     }
     /* While it is not used, nobody sees it. */
     kiln_averaged_use(averaged, false);
-    assert_null(place_data(kiln_averaged_place(averaged, param)));
+    assert_null(location_data(kiln_averaged_location(averaged, param)));
     kiln_averaged_swap_in(averaged);
     assert_memory_equal(param_data(param), swa_weights + 18, 6 * sizeof(float));
     kiln_averaged_swap_out(averaged);

@@ -288,7 +288,7 @@ static void test_read_and_write(void **unused)
             kiln_param_read(param, KILN_BF16, stored);
             assert_int_equal(stored[2], 0xC040);
         }
-        const int32_t *rows = place_data(kiln_param_sparse_rows_place(param));
+        const int32_t *rows = location_data(kiln_param_sparse_rows_location(param));
         assert_int_equal(rows[0], 0);
         kiln_param_gradient_written(param);
         assert_int_equal(rows[0], -1);

@@ -127,7 +127,7 @@ static void compare_average(const KilnTrainer *trainer)
         return;
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
-        const float *values = place_data(kiln_averaged_place(trainer->averaged, param));
+        const float *values = location_data(kiln_averaged_location(trainer->averaged, param));
 
         for (int64_t j = 0; j < kiln_shape_count(kiln_param_shape(param)); j++)
             script.off = fmax(script.off, fabs((double)values[j] - script.sum[n++]));

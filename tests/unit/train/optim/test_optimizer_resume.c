@@ -163,7 +163,7 @@ static void test_validation_sees_the_average(void **unused)
                 metric_of("plain", "train/loss_epoch"));
 }
 
-/* An average can begin in a run that had none, and end: training goes on from the
+/* An average can begin in a run that had none, and end: training continues from the
  * weights, not from the average. */
 static void test_average_comes_and_goes(void **unused)
 {
