@@ -112,9 +112,9 @@ KilnTensor *kiln_custom_op(KilnGraph *graph, const KilnCustomOp *op, KilnTensor 
 
 static KilnOpArg arg_of(const KilnArg *arg)
 {
-    return arg->absent
-               ? (KilnOpArg) { .data = NULL }
-               : (KilnOpArg) { .dtype = arg->dtype, .shape = arg->shape, .data = arg->data };
+    if (arg->absent)
+        return (KilnOpArg) { .data = NULL };
+    return (KilnOpArg) { .dtype = arg->dtype, .shape = arg->shape, .data = arg->data };
 }
 
 KilnOpCall kiln_custom_call(const KilnCall *call)
