@@ -26,21 +26,33 @@ bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
     return false;
 }
 
+enum { LISTED = 64 };
+
+/* The first LISTED metrics that the run logs, each once though several phases may log it, and NULL.
+ * Returns their number. */
+static size_t list_logged(const KilnTrainer *trainer, const char *ret[LISTED + 1])
+{
+    const char *name;
+    size_t n = 0;
+
+    ret[0] = NULL;
+    for (size_t i = 0; (name = kiln_metrics_declared_at(trainer->metrics, i)) != NULL; i++)
+        if (n < LISTED && kiln_trainer_logs(trainer, name) && !is_in(ret, name)) {
+            ret[n++] = name;
+            ret[n] = NULL;
+        }
+    return n;
+}
+
 KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
                                        const char *name, KilnError *err)
 {
-    const char *names[64];
-    size_t n = 0;
+    const char *names[LISTED + 1];
+    const size_t n = list_logged(trainer, names);
     KilnText list = { 0 };
 
-    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
-        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
-
-        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known)) {
-            kiln_text_printf(&list, "%s%s", n > 0 ? ", " : "", known);
-            names[n++] = known;
-        }
-    }
+    for (size_t i = 0; i < n; i++)
+        kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
     const char *nearest = kiln_nearest(name, names, n);
     kiln_error_set(err, KILN_E_KEY, "%s=%s: this run logs no such metric%s%s%s; it logs: %s%s",
                    option, name, nearest != NULL ? "; did you mean " : "",
@@ -57,17 +69,14 @@ KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *o
  * values are better. NULL: none. */
 static const char *suggest_metric(const KilnTrainer *trainer, const char *name)
 {
-    const char *names[64];
+    const char *names[LISTED + 1];
+    const size_t n_logged = list_logged(trainer, names);
     size_t n = 0;
 
-    for (size_t i = 0; kiln_metrics_declared_at(trainer->metrics, i) != NULL; i++) {
-        const char *known = kiln_metrics_declared_at(trainer->metrics, i);
-
-        if (n < KILN_COUNT(names) && kiln_trainer_logs(trainer, known) &&
-            kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, known) &&
-            kiln_metrics_mode(trainer->metrics, known) != KILN_MODE_AUTO)
-            names[n++] = known;
-    }
+    for (size_t i = 0; i < n_logged; i++)
+        if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, names[i]) &&
+            kiln_metrics_mode(trainer->metrics, names[i]) != KILN_MODE_AUTO)
+            names[n++] = names[i];
     const char *nearest = kiln_nearest(name, names, n);
     return nearest != NULL ? nearest : n > 0 ? names[0] : NULL;
 }
