@@ -217,7 +217,10 @@ $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -DKILN_BUILD_PLUGIN -shared -o $@ $<
 
 units: $(UNITS)
+# Tests build the plugins of tests/plugins as a user would; this only compiles them, to find those that a changed header breaks.
 plugins: $(PLUGINS)
+	@for p in $(sort $(wildcard tests/plugins/*.c)); do \
+		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(WARN) -fsyntax-only $$p || exit 1; done
 
 # libFuzzer has its own main; build the targets with VARIANT=fuzz only.
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/tree.o $(B)/libkiln.a
