@@ -65,11 +65,14 @@ typedef struct Folder {
     KilnCache *cache;   /* of their images; NULL: none */
 } Folder;
 
+enum { SETS = KILN_SPLIT_COUNT * KILN_MAX_SETS };
+
 typedef struct State {
     const Opts *opts;
     uint64_t seed;
     const KilnPoll *poll;
     Folder folders[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* the first is below root */
+    const KilnImageSet *sets[SETS];                  /* of all folders */
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageSet input;
     int32_t *order; /* of train/: for training first, then for validation */
@@ -116,6 +119,8 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     const Opts *opts = kiln_opts(self);
 
     state->opts = opts;
+    for (int i = 0; i < SETS; i++)
+        state->sets[i] = &state->folders[i / KILN_MAX_SETS][i % KILN_MAX_SETS].files;
     return kiln_image_reader_new(
         &(KilnImageForm) {
             .channels = opts->channels,
@@ -203,11 +208,8 @@ static KilnStatus scan_split(State *state, KilnSplit split, KilnError *err)
     if (length < 0 || (size_t)length >= sizeof(path))
         return kiln_error_set(err, KILN_E_RANGE, "root: the path is longer than %zu bytes",
                               sizeof(path));
-    if (stat(path, &st) != 0) {
-        if (errno != ENOENT)
-            return kiln_error_errno(err, path);
-        return KILN_OK;
-    }
+    if (stat(path, &st) != 0)
+        return errno == ENOENT ? KILN_OK : kiln_error_errno(err, path);
     return kiln_image_set_scan(path, known, state->poll, files_of(state, split), err);
 }
 
@@ -220,8 +222,7 @@ static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
 
     if (stat(root, &st) != 0 || !S_ISDIR(st.st_mode))
         return kiln_error_set(err, KILN_E_IO,
-                              "root: %s: no such folder; expected one "
-                              "with train/<class>/*.png",
+                              "root: %s: no such folder; expected one with train/<class>/*.png",
                               root);
     for (int i = 0; i < KILN_SPLIT_COUNT && status >= 0; i++) {
         status = scan_split(state, (KilnSplit)i, err);
@@ -266,42 +267,26 @@ static KilnStatus split_train(State *state, KilnError *err)
     return kiln_hold_out(n, n_val, state->seed, state->order, err);
 }
 
-enum { SETS = KILN_SPLIT_COUNT * KILN_MAX_SETS };
-
-static void list_sets(const State *state, const KilnImageSet *ret[SETS])
-{
-    for (int i = 0; i < SETS; i++)
-        ret[i] = &state->folders[i / KILN_MAX_SETS][i % KILN_MAX_SETS].files;
-}
-
 static int64_t memory(KilnInstance *self)
 {
     const State *state = kiln_state(self);
-    const KilnImageSet *sets[SETS];
 
-    list_sets(state, sets);
-    return kiln_image_reader_memory(state->reader, sets, SETS);
+    return kiln_image_reader_memory(state->reader, state->sets, SETS);
 }
 
 static KilnStatus find_shape(State *state, KilnError *err)
 {
-    const KilnImageSet *sets[SETS];
+    KilnStatus status = kiln_image_reader_shape(state->reader, state->sets, SETS, state->poll,
+                                                state->decoded, state->shape, err);
 
-    list_sets(state, sets);
-    return kiln_image_reader_shape(state->reader, sets, SETS, state->poll, state->decoded,
-                                   state->shape, err);
+    if (status >= 0 && state->opts->cache != NULL && state->decoded[0] <= 0)
+        status = kiln_error_set(
+            err, KILN_E_SHAPE,
+            "datamodule.cache needs images of one size before the transforms; set datamodule.size");
+    return status;
 }
 
 /* ---- The cache ------------------------------------------------------------------------------ */
-
-static KilnStatus check_cache(const State *state, KilnError *err)
-{
-    if (state->opts->cache == NULL || state->decoded[0] > 0)
-        return KILN_OK;
-    return kiln_error_set(
-        err, KILN_E_SHAPE,
-        "datamodule.cache needs images of one size before the transforms; set datamodule.size");
-}
 
 /* Decoded and scaled images of a set. What they are depends on the file, which entries are
  * marked with, and on these. */
@@ -366,8 +351,6 @@ static KilnStatus look(State *state, KilnStage stage, KilnError *err)
 
     if (status >= 0)
         status = find_shape(state, err);
-    if (status >= 0)
-        status = check_cache(state, err);
     return status >= 0 ? split_train(state, err) : status;
 }
 
@@ -392,8 +375,7 @@ static KilnStatus check_kept(State *state, const int64_t shape[3], int64_t files
     if (state->n_val > 0 && train->count != files)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s/train: has %lld files and had %lld, so a different part would be "
-                              "held out for validation; put the "
-                              "validation files into val/",
+                              "held out for validation; put the validation files into val/",
                               state->opts->root, (long long)train->count, (long long)files);
     return KILN_OK;
 }
@@ -558,7 +540,7 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
                      void *ctx)
 {
     State *state = kiln_state(self);
-    const char *more_folders[KILN_SPLIT_COUNT * KILN_MAX_SETS];
+    const char *more_folders[SETS];
     size_t n_more = 0;
 
     kiln_image_set_left_out(&state->input, add, ctx);
@@ -566,10 +548,11 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
         size_t n = 0;
         const KilnPairStr *more = more_of(state->opts, (KilnSplit)split, &n);
 
-        for (size_t set = 0; set <= n; set++)
+        for (size_t set = 0; set <= n; set++) {
             kiln_image_set_left_out(&state->folders[split][set].files, add, ctx);
-        for (size_t i = 0; i < n; i++)
-            more_folders[n_more++] = more[i].value;
+            if (set > 0)
+                more_folders[n_more++] = more[set - 1].value;
+        }
     }
     if (files_of(state, KILN_TRAIN)->count > 0) /* not an input alone */
         kiln_split_folders_left_out(state->opts->root, more_folders, n_more, add, ctx);
