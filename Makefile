@@ -285,7 +285,8 @@ $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(DESTDIR)$(PREFIX)/include/kiln/files $(DESTDIR)$(PREFIX)/share/kiln
+		$(DESTDIR)$(PREFIX)/include/kiln/files $(DESTDIR)$(PREFIX)/include/kiln/tools \
+		$(DESTDIR)$(PREFIX)/share/kiln
 	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
 	ln -sf kiln $(DESTDIR)$(PREFIX)/bin/train
 	install -m 644 $(B)/libkiln.a $(DESTDIR)$(PREFIX)/lib/libkiln.a
@@ -295,6 +296,7 @@ install: all
 	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
 	install -m 644 src/kiln/files/*.h $(DESTDIR)$(PREFIX)/include/kiln/files/
+	install -m 644 src/kiln/tools/*.h $(DESTDIR)$(PREFIX)/include/kiln/tools/
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
 	install -d $(DESTDIR)$(PREFIX)/share/doc/kiln/docs $(addprefix $(DESTDIR)$(PREFIX)/share/doc/kiln/,$(EXAMPLES))
 	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/kiln/

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
 #include "kiln_embed.h"
 
 static void compose(const KilnComposeRequest *request)

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-#include "base/system/file.h"
 #include "base/parse.h"
 #include "graph/plan/profile.h"
 #include "kiln/rng.h"
+#include "kiln/tools/clock.h"
 
 enum { MAX_PARAMS = 256, RUNS = 9, MAX_KINDS = 64 };
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
 #include "base/parse.h"
 #include "kiln.h"
 

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/system/file.h"
 #include "base/system/zeros.h"
 #include "graph/graph.h"
 #include "graph/plan/profile.h"
+#include "kiln/tools/clock.h"
 #include "tests/nets/adam.h"
 
 enum { BENCH_WARM = 4, BENCH_MOST = 2000, BENCH_KINDS = 128 };

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* File systems allow 255 bytes; "-v12" must fit, too. */
 enum { NAME_SIZE = 240, VERSION_SIZE = 16 };
@@ -72,14 +71,6 @@ typedef struct State {
     double checked;    /* start of train_time_interval */
 } State;
 
-static double now(void)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
-
 /* ---- The best ones -------------------------------------------------------------------- */
 
 /* NaN is worse than any number. */
@@ -121,16 +112,9 @@ static size_t find_step(const State *state, int64_t step)
 
 static KilnStatus reserve(State *state, KilnError *err)
 {
-    size_t capacity = state->capacity > 0 ? 2 * state->capacity : 4;
-
-    if (state->count < state->capacity)
-        return KILN_OK;
-    Entry *more = realloc(state->entries, capacity * sizeof(*more));
-    if (more == NULL)
-        return kiln_error_nomem(err, capacity * sizeof(*more));
-    state->entries = more;
-    state->capacity = capacity;
-    return KILN_OK;
+    return KILN_RESERVE(state->entries, state->capacity, state->count + 1)
+               ? KILN_OK
+               : kiln_error_nomem(err, (state->count + 1) * sizeof(*state->entries));
 }
 
 /* Insert `entry` among the best, which have room for one more. */
@@ -332,9 +316,10 @@ static bool step_is_due(const Opts *opts, State *state, const KilnTrainer *train
 
 static bool time_is_due(const Opts *opts, State *state)
 {
-    if (opts->train_time_interval == NULL || now() - state->checked < *opts->train_time_interval)
+    if (opts->train_time_interval == NULL ||
+        kiln_clock() - state->checked < *opts->train_time_interval)
         return false;
-    state->checked = now();
+    state->checked = kiln_clock();
     return true;
 }
 
@@ -467,7 +452,7 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
 
     (void)trainer;
     (void)err;
-    state->checked = now();
+    state->checked = kiln_clock();
     return KILN_OK;
 }
 

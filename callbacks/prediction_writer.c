@@ -43,66 +43,49 @@ typedef struct Column {
     char *name;
     KilnShape shape; /* of a row */
     float *data;
-    size_t room; /* rows */
+    size_t capacity;
 } Column;
 
 typedef struct State {
     KilnTrainer *trainer;
     int64_t format;
-    int64_t set;     /* which one is written, */
-    char path[4096]; /* and where */
-    FILE *file;      /* NULL: standard output */
-    char *text;      /* the current line, or all lines until the end */
-    size_t length, room;
+    int64_t set;      /* which one is written, */
+    char path[4096];  /* and where */
+    FILE *file;       /* NULL: standard output */
+    KilnText text;    /* the current line, or all lines until the end */
     bool each_batch;  /* write after each */
     bool has_head;    /* of CSV */
     int64_t n_values; /* cells after the common ones */
     Column columns[KILN_STEP_OUTPUTS];
     size_t n_columns, n_rows;
     int64_t *samples, *labels; /* of these rows; label -1: not known */
-    size_t samples_room, labels_room;
+    size_t samples_capacity, labels_capacity;
     bool has_labels;
     int64_t files; /* written, of safetensors */
 } State;
 
 /* ---- Text -------------------------------------------------------------------------------- */
 
-static KilnStatus append(State *state, const char *text, size_t length, KilnError *err)
+static KilnStatus check_text(const State *state, KilnError *err)
 {
-    if (state->length + length + 1 > state->room) {
-        size_t room = 2 * (state->length + length) + 256;
-        char *more = realloc(state->text, room);
-
-        if (more == NULL)
-            return kiln_error_nomem(err, room);
-        state->text = more;
-        state->room = room;
-    }
-    memcpy(state->text + state->length, text, length);
-    state->length += length;
-    state->text[state->length] = '\0';
-    return KILN_OK;
-}
-
-static KilnStatus add(State *state, const char *text, KilnError *err)
-{
-    return append(state, text, strlen(text), err);
+    return state->text.failed ? kiln_error_nomem(err, state->text.length + 1) : KILN_OK;
 }
 
 /* Write the complete lines. */
 static KilnStatus flush(State *state, KilnError *err)
 {
-    KilnStatus status = KILN_OK;
+    KilnText *text = &state->text;
+    KilnStatus status = check_text(state, err);
 
-    if (state->length == 0)
-        return KILN_OK;
+    if (status < 0 || text->length == 0)
+        return status;
     errno = EIO;
     if (state->file == NULL)
-        status = kiln_trainer_output(state->trainer, state->text, err);
-    else if (fwrite(state->text, 1, state->length, state->file) != state->length ||
+        status = kiln_trainer_output(state->trainer, text->data, err);
+    else if (fwrite(text->data, 1, text->length, state->file) != text->length ||
              fflush(state->file) != 0)
         status = kiln_error_errno(err, state->path);
-    state->length = 0;
+    kiln_text_clear(text);
     return status;
 }
 
@@ -164,14 +147,16 @@ static json_t *number(double value)
                                                       : "-inf");
 }
 
-static KilnStatus put_json(State *state, json_t *line, KilnError *err)
+static void put_json(State *state, json_t *line)
 {
     char *text = line != NULL ? json_dumps(line, JSON_REAL_PRECISION(9)) : NULL;
-    KilnStatus status = text != NULL ? add(state, text, err) : kiln_error_nomem(err, 1);
 
+    if (text != NULL)
+        kiln_text_printf(&state->text, "%s\n", text);
+    else
+        state->text.failed = true;
     json_decref(line);
     free(text);
-    return status >= 0 ? add(state, "\n", err) : status;
 }
 
 /* The members that identify the sample. */
@@ -220,104 +205,95 @@ static json_t *row_json(const State *state, const KilnOutputView *outputs, size_
 /* ---- CSV ------------------------------------------------------------------------------------ */
 
 /* A cell with its separator. */
-static KilnStatus add_cell(State *state, const char *before, const char *text, KilnError *err)
+static void add_cell(State *state, const char *before, const char *text)
 {
-    const bool quotes = strpbrk(text, ",\"\r\n") != NULL;
-    KilnStatus status = add(state, before, err);
+    const char *quote = strpbrk(text, ",\"\r\n") != NULL ? "\"" : "";
 
-    if (status >= 0)
-        status = add(state, quotes ? "\"" : "", err);
-    for (const char *c = text; *c != '\0' && status >= 0; c++)
-        status = append(state, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1, err);
-    return status >= 0 && quotes ? add(state, "\"", err) : status;
+    kiln_text_printf(&state->text, "%s%s", before, quote);
+    for (const char *c = text; *c != '\0'; c++)
+        kiln_text_append_n(&state->text, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
+    kiln_text_append(&state->text, quote);
 }
 
-static KilnStatus add_head(State *state, const KilnOutputView *outputs, size_t n, KilnError *err)
+static void add_head(State *state, const KilnOutputView *outputs, size_t n)
 {
     const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
-    KilnStatus status = add(state, "index,file,error,label,class", err);
 
-    for (size_t i = 0; i < spec->n_features && status >= 0; i++)
+    kiln_text_append(&state->text, "index,file,error,label,class");
+    for (size_t i = 0; i < spec->n_features; i++)
         if (spec->features[i].content == KILN_TEXT) {
-            status = add_cell(state, ",", spec->features[i].name, err);
+            add_cell(state, ",", spec->features[i].name);
             state->n_values++;
         }
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
 
-        for (int64_t j = 0; j < width && status >= 0; j++) {
+        for (int64_t j = 0; j < width; j++) {
             char index[32], name[512];
 
             snprintf(index, sizeof(index), "%" PRId64, j);
             snprintf(name, sizeof(name), "%s/%s", outputs[i].name,
                      width == spec->n_classes ? spec->class_names[j] : index);
-            status = add_cell(state, ",", width > 1 ? name : outputs[i].name, err);
+            add_cell(state, ",", width > 1 ? name : outputs[i].name);
             state->n_values++;
         }
     }
     state->has_head = true;
-    return status >= 0 ? add(state, "\n", err) : status;
+    kiln_text_char(&state->text, '\n');
 }
 
 /* The cells "index,file". */
-static KilnStatus add_sample(State *state, int64_t sample, KilnError *err)
+static void add_sample(State *state, int64_t sample)
 {
     const char *name = kiln_trainer_sample_name(state->trainer, sample);
-    char index[32];
 
-    snprintf(index, sizeof(index), "%" PRId64, sample);
-    KilnStatus status = add(state, index, err);
-    return status >= 0 ? add_cell(state, ",", name != NULL ? name : "", err) : status;
+    kiln_text_printf(&state->text, "%" PRId64, sample);
+    add_cell(state, ",", name != NULL ? name : "");
 }
 
-static KilnStatus add_csv_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
-                              int64_t row, KilnError *err)
+static void add_csv_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
+                        int64_t row)
 {
     const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
     const char *class = NULL, *label = label_of(state, row);
-    char buf[32];
-    KilnStatus status = add_sample(state, sample, err);
 
+    add_sample(state, sample);
     for (size_t i = 0; i < n; i++)
         class = class_of(state, &outputs[i], row) != NULL ? class_of(state, &outputs[i], row)
                                                           : class;
-    if (status >= 0)
-        status = add_cell(state, ",,", label != NULL ? label : "", err);
-    if (status >= 0)
-        status = add_cell(state, ",", class != NULL ? class : "", err);
-    for (size_t i = 0; i < spec->n_features && status >= 0; i++) {
+    add_cell(state, ",,", label != NULL ? label : "");
+    add_cell(state, ",", class != NULL ? class : "");
+    for (size_t i = 0; i < spec->n_features; i++) {
         const char *text = kiln_trainer_text(state->trainer, spec->features[i].name, row);
 
         if (spec->features[i].content == KILN_TEXT)
-            status = add_cell(state, ",", text != NULL ? text : "", err);
+            add_cell(state, ",", text != NULL ? text : "");
     }
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
 
-        for (int64_t j = 0; j < width && status >= 0; j++) {
-            snprintf(buf, sizeof(buf), ",%.9g", (double)outputs[i].data[row * width + j]);
-            status = add(state, buf, err);
-        }
+        for (int64_t j = 0; j < width; j++)
+            kiln_text_printf(&state->text, ",%.9g", (double)outputs[i].data[row * width + j]);
     }
-    return status >= 0 ? add(state, "\n", err) : status;
+    kiln_text_char(&state->text, '\n');
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static KilnStatus put_unread(State *state, const KilnUnreadSample *unread, KilnError *err)
+static void put_unread(State *state, const KilnUnreadSample *unread)
 {
     if (state->format == JSONL) {
         json_t *line = sample_json(state, unread->sample);
 
         json_object_set_new(line, "error", json_string(unread->message));
-        return put_json(state, line, err);
+        put_json(state, line);
+        return;
     }
-    KilnStatus status = add_sample(state, unread->sample, err);
-    if (status >= 0)
-        status = add_cell(state, ",", unread->message, err);
-    for (int64_t i = 0; i < 2 + state->n_values && status >= 0; i++)
-        status = add(state, ",", err);
-    return status >= 0 ? add(state, "\n", err) : status;
+    add_sample(state, unread->sample);
+    add_cell(state, ",", unread->message);
+    for (int64_t i = 0; i < 2 + state->n_values; i++)
+        kiln_text_char(&state->text, ',');
+    kiln_text_char(&state->text, '\n');
 }
 
 /* The batch's rows and the samples that could not be read, in the input's order. */
@@ -327,36 +303,23 @@ static KilnStatus put_batch(State *state, const KilnOutputView *outputs, size_t 
     size_t n_unread = kiln_trainer_unread(state->trainer, &unread), done = 0;
     int64_t rows;
     const int64_t *samples = kiln_trainer_batch_samples(state->trainer, &rows);
-    KilnStatus status = KILN_OK;
 
     if (state->format == CSV && !state->has_head)
-        status = add_head(state, outputs, n, err);
-    for (int64_t row = 0; row < rows && status >= 0; row++) {
-        for (; done < n_unread && unread[done].sample < samples[row] && status >= 0; done++)
-            status = put_unread(state, &unread[done], err);
-        if (status >= 0)
-            status = state->format == CSV
-                         ? add_csv_row(state, outputs, n, samples[row], row, err)
-                         : put_json(state, row_json(state, outputs, n, samples[row], row), err);
+        add_head(state, outputs, n);
+    for (int64_t row = 0; row < rows; row++) {
+        for (; done < n_unread && unread[done].sample < samples[row]; done++)
+            put_unread(state, &unread[done]);
+        if (state->format == CSV)
+            add_csv_row(state, outputs, n, samples[row], row);
+        else
+            put_json(state, row_json(state, outputs, n, samples[row], row));
     }
-    for (; done < n_unread && status >= 0; done++)
-        status = put_unread(state, &unread[done], err);
-    return status;
+    for (; done < n_unread; done++)
+        put_unread(state, &unread[done]);
+    return check_text(state, err);
 }
 
 /* ---- safetensors -------------------------------------------------------------------- */
-
-static KilnStatus grow(void **list, size_t *room, size_t rows, size_t size, KilnError *err)
-{
-    if (rows <= *room)
-        return KILN_OK;
-    void *more = realloc(*list, 2 * rows * size);
-    if (more == NULL)
-        return kiln_error_nomem(err, 2 * rows * size);
-    *list = more;
-    *room = 2 * rows;
-    return KILN_OK;
-}
 
 static KilnStatus keep_column(State *state, const KilnOutputView *output, size_t i, size_t rows,
                               KilnError *err)
@@ -378,24 +341,23 @@ static KilnStatus keep_column(State *state, const KilnOutputView *output, size_t
                                   "tensor cannot hold both; use "
                                   "format=jsonl, or interval=batch",
                                   output->name);
-    KilnStatus status = grow((void **)&column->data, &column->room, state->n_rows + rows,
-                             width * sizeof(float), err);
-    if (status >= 0)
-        memcpy(column->data + state->n_rows * width, output->data, rows * width * sizeof(float));
-    return status;
+    if (!KILN_RESERVE(column->data, column->capacity, (state->n_rows + rows) * width))
+        return kiln_error_nomem(err, (state->n_rows + rows) * width * sizeof(float));
+    memcpy(column->data + state->n_rows * width, output->data, rows * width * sizeof(float));
+    return KILN_OK;
 }
 
 static KilnStatus keep_batch(State *state, const KilnOutputView *outputs, size_t n, KilnError *err)
 {
     int64_t rows;
     const int64_t *samples = kiln_trainer_batch_samples(state->trainer, &rows);
-    KilnStatus status = grow((void **)&state->samples, &state->samples_room,
-                             state->n_rows + (size_t)rows, sizeof(*samples), err);
+    const size_t all = state->n_rows + (size_t)rows;
+    KilnStatus status = KILN_OK;
 
-    if (status >= 0)
-        status = grow((void **)&state->labels, &state->labels_room, state->n_rows + (size_t)rows,
-                      sizeof(*state->labels), err);
-    for (int64_t row = 0; row < rows && status >= 0; row++) {
+    if (!KILN_RESERVE(state->samples, state->samples_capacity, all) ||
+        !KILN_RESERVE(state->labels, state->labels_capacity, all))
+        return kiln_error_nomem(err, all * sizeof(*samples));
+    for (int64_t row = 0; row < rows; row++) {
         const int64_t label = kiln_trainer_row_label(state->trainer, row);
 
         state->samples[state->n_rows + (size_t)row] = samples[row];
@@ -522,16 +484,14 @@ static KilnStatus end_set(State *state, KilnError *err)
 {
     const KilnUnreadSample *unread;
     const size_t n = kiln_trainer_unread(state->trainer, &unread);
-    KilnStatus status = KILN_OK;
 
     if (state->format == SAFETENSORS)
         return write_columns(state, err);
     if (state->format == CSV && !state->has_head)
-        status = add_head(state, NULL, 0, err);
-    for (size_t i = 0; i < n && status >= 0; i++)
-        status = put_unread(state, &unread[i], err);
-    if (status >= 0)
-        status = flush(state, err);
+        add_head(state, NULL, 0);
+    for (size_t i = 0; i < n; i++)
+        put_unread(state, &unread[i]);
+    KilnStatus status = flush(state, err);
     errno = EIO;
     if (state->file != NULL && fclose(state->file) != 0 && status >= 0)
         status = kiln_error_errno(err, state->path);
@@ -597,7 +557,7 @@ static void release(KilnInstance *self)
     }
     free(state->samples);
     free(state->labels);
-    free(state->text);
+    kiln_text_release(&state->text);
 }
 
 static const KilnCallbackOps ops = {

@@ -5,9 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-enum { LONGEST = 2048, BAR_MIN = 5, BAR_MAX = 30, FIELDS = 32, FIELD = 96, WIDE = 60, VALUE = 7 };
+enum { BAR_MIN = 5, BAR_MAX = 30, FIELDS = 32, FIELD = 96, WIDE = 60, VALUE = 7 };
 
 typedef struct Opts {
     double refresh_s, plain_s;
@@ -32,46 +31,14 @@ typedef struct State {
     Loop train, eval; /* validation may run inside an epoch */
     double drawn;     /* time of the last redraw or plain line */
     double epoch_start;
-    char train_line[LONGEST]; /* the last drawn line: it stays above that of a validation */
+    KilnText train_line; /* the last drawn line: it stays above that of a validation */
 } State;
-
-static double now(void)
-{
-    struct timespec at = { 0 };
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
 
 /* ---- Text ------------------------------------------------------------------------------ */
 
-typedef struct Line {
-    char text[LONGEST];
-    size_t used;
-} Line;
-
-KILN_PRINTF(2, 3) static void append(Line *line, const char *format, ...)
+static const char *text_of(const KilnText *text)
 {
-    size_t room = sizeof(line->text) - line->used;
-    va_list args;
-
-    va_start(args, format);
-    int more = vsnprintf(line->text + line->used, room, format, args);
-    va_end(args);
-    if (more > 0)
-        line->used += (size_t)more < room ? (size_t)more : room - 1;
-}
-
-static void format_time(char *text, size_t size, double seconds)
-{
-    const long whole = (long)(seconds + 0.5);
-
-    if (whole >= 86400)
-        snprintf(text, size, "%ldd%02ldh", whole / 86400, whole / 3600 % 24);
-    else if (whole >= 3600)
-        snprintf(text, size, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-    else
-        snprintf(text, size, "%ld:%02ld", whole / 60, whole % 60);
+    return text->data != NULL ? text->data : "";
 }
 
 static void format_rate(char *text, size_t size, double rate)
@@ -145,22 +112,22 @@ static void add_metrics(Fields *list, const KilnTrainer *trainer)
             add_metric(list, &metrics[i], kiln_trainer_console(trainer)->width < WIDE);
 }
 
-static void append_bar(Line *line, const KilnConsole *console, double share, int width)
+static void append_bar(KilnText *line, const KilnConsole *console, double share, int width)
 {
     const int filled = (int)(share * width);
 
-    append(line, "%s", console->colour ? "\033[36m" : "");
+    kiln_text_append(line, console->colour ? "\033[36m" : "");
     for (int i = 0; i < filled; i++)
-        append(line, "%s", console->utf8 ? "━" : "#");
-    append(line, "%s", console->colour ? "\033[0;2m" : "");
+        kiln_text_append(line, console->utf8 ? "━" : "#");
+    kiln_text_append(line, console->colour ? "\033[0;2m" : "");
     for (int i = filled; i < width; i++)
-        append(line, "%s", console->utf8 ? "─" : "-");
-    append(line, "%s", console->colour ? "\033[0m" : "");
+        kiln_text_append(line, console->utf8 ? "─" : "-");
+    kiln_text_append(line, console->colour ? "\033[0m" : "");
 }
 
 /* Label, bar and as many fields as fit; the bar takes the rest. The last column stays free, since a
  * terminal would wrap there, and two more for an echoed ^C. */
-static void lay_out(Line *line, const KilnConsole *console, const char *label, double share,
+static void lay_out(KilnText *line, const KilnConsole *console, const char *label, double share,
                     const Fields *list)
 {
     int room = console->width - 3 - columns(label) - 1, bar = BAR_MIN, n = 0;
@@ -169,10 +136,10 @@ static void lay_out(Line *line, const KilnConsole *console, const char *label, d
     while (n < list->n && columns(list->text[n]) + 2 <= room)
         room -= columns(list->text[n++]) + 2;
     bar += room < 0 ? room : room < BAR_MAX - BAR_MIN ? room : BAR_MAX - BAR_MIN;
-    append(line, "%s ", label);
+    kiln_text_printf(line, "%s ", label);
     append_bar(line, console, share, bar > 0 ? bar : 0);
     for (int i = 0; i < n; i++)
-        append(line, "  %s", list->text[i]);
+        kiln_text_printf(line, "  %s", list->text[i]);
 }
 
 /* Time left of the run while it trains, else of the loop; negative: unknown. */
@@ -182,28 +149,27 @@ static double seconds_left(const KilnTrainer *trainer, const Loop *loop, bool tr
     double left = trains ? kiln_trainer_seconds_left(trainer) : -1.0;
 
     if (left < 0.0 && done > loop->first_batch)
-        left = (now() - loop->start) / (double)(done - loop->first_batch) * (double)(all - done);
+        left = (kiln_clock() - loop->start) / (double)(done - loop->first_batch) *
+               (double)(all - done);
     return left;
 }
 
-static void draw_loop(Line *line, const KilnTrainer *trainer, const Loop *loop, const char *label,
-                      bool trains)
+static void draw_loop(KilnText *line, const KilnTrainer *trainer, const Loop *loop,
+                      const char *label, bool trains)
 {
     const int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
     const KilnConsole *console = kiln_trainer_console(trainer);
     const double share = all > 0 ? (double)done / (double)all : 0.0;
     const double left = seconds_left(trainer, loop, trains);
     Fields list = { .n = 0 };
-    char text[32];
+    char text[KILN_UNIT_TEXT];
 
     if (console->width >= WIDE)
         add(&list, "%lld/%lld", (long long)done, (long long)all);
     else
         add(&list, "%d%%", (int)(100.0 * share));
-    if (left >= 0.0) {
-        format_time(text, sizeof(text), left);
-        add(&list, console->width >= WIDE ? "%s left" : "%s", text);
-    }
+    if (left >= 0.0)
+        add(&list, console->width >= WIDE ? "%s left" : "%s", kiln_clock_text(left, text));
     if (trains && console->width < 100)
         add_metrics(&list, trainer);
     format_rate(text, sizeof(text), kiln_trainer_samples_per_s(trainer));
@@ -214,64 +180,65 @@ static void draw_loop(Line *line, const KilnTrainer *trainer, const Loop *loop, 
 }
 
 /* From 0, as in names of checkpoints and in metrics.csv. */
-static void append_epoch(Line *line, const KilnTrainer *trainer)
+static void append_epoch(KilnText *line, const KilnTrainer *trainer)
 {
-    append(line, "epoch %lld", (long long)kiln_trainer_epoch(trainer));
+    kiln_text_printf(line, "epoch %lld", (long long)kiln_trainer_epoch(trainer));
     if (kiln_trainer_max_epochs(trainer) > 0)
-        append(line, "/%lld", (long long)kiln_trainer_max_epochs(trainer) - 1);
+        kiln_text_printf(line, "/%lld", (long long)kiln_trainer_max_epochs(trainer) - 1);
 }
 
 static void draw_training(State *state, KilnTrainer *trainer)
 {
-    Line label = { .used = 0 }, line = { .used = 0 };
+    KilnText label = { 0 };
 
     append_epoch(&label, trainer);
-    draw_loop(&line, trainer, &state->train, label.text, true);
-    memcpy(state->train_line, line.text, line.used + 1);
-    kiln_trainer_status_line(trainer, line.text);
+    kiln_text_clear(&state->train_line);
+    draw_loop(&state->train_line, trainer, &state->train, text_of(&label), true);
+    kiln_text_release(&label);
+    kiln_trainer_status_line(trainer, state->train_line.data);
 }
 
 /* Below the line of training, if there is one. */
 static void draw_evaluation(State *state, KilnTrainer *trainer, const char *label)
 {
-    Line line = { .used = 0 }, both = { .used = 0 };
+    KilnText both = { 0 };
 
-    draw_loop(&line, trainer, &state->eval, label, false);
-    if (state->train_line[0] != '\0')
-        append(&both, "%s\n", state->train_line);
-    append(&both, "%s", line.text);
-    kiln_trainer_status_line(trainer, both.text);
+    if (state->train_line.length > 0)
+        kiln_text_printf(&both, "%s\n", state->train_line.data);
+    draw_loop(&both, trainer, &state->eval, label, false);
+    kiln_trainer_status_line(trainer, both.data);
+    kiln_text_release(&both);
 }
 
 /* ---- Plain lines -------------------------------------------------------------------- */
 
-static void append_metrics(Line *line, const KilnTrainer *trainer)
+static void append_metrics(KilnText *line, const KilnTrainer *trainer)
 {
     const KilnMetric *metrics;
     size_t n = kiln_trainer_metrics(trainer, &metrics);
 
     for (size_t i = 0; i < n; i++)
         if (is_wanted(&metrics[i], KILN_LOG_STEP))
-            append(line, "  %s %.4g", metrics[i].name, metrics[i].value);
+            kiln_text_printf(line, "  %s %.4g", metrics[i].name, metrics[i].value);
 }
 
 static void print_plain(KilnTrainer *trainer, const Loop *loop, const char *label, bool trains)
 {
     const int64_t done = kiln_trainer_batch(trainer), all = kiln_trainer_batches(trainer);
     const double left = seconds_left(trainer, loop, trains);
-    Line line = { .used = 0 };
-    char text[32];
+    KilnText line = { 0 };
+    char text[KILN_UNIT_TEXT];
 
     append_epoch(&line, trainer);
-    append(&line, "%s  %lld/%lld", label, (long long)done, (long long)all);
-    if (left >= 0.0) {
-        format_time(text, sizeof(text), left);
-        append(&line, "  %s left", text);
-    }
-    append(&line, "  %.0f samples/s", kiln_trainer_samples_per_s(trainer));
+    kiln_text_printf(&line, "%s%s  %lld/%lld", label[0] != '\0' ? "  " : "", label, (long long)done,
+                     (long long)all);
+    if (left >= 0.0)
+        kiln_text_printf(&line, "  %s left", kiln_clock_text(left, text));
+    kiln_text_printf(&line, "  %.0f samples/s", kiln_trainer_samples_per_s(trainer));
     if (trains)
         append_metrics(&line, trainer);
-    kiln_trainer_print(trainer, "%s", line.text);
+    kiln_trainer_print(trainer, "%s", text_of(&line));
+    kiln_text_release(&line);
 }
 
 /* ---- The line of an epoch ------------------------------------------------------------ */
@@ -289,14 +256,14 @@ static void format_value(char *text, size_t size, double value)
 }
 
 /* "train/loss 0.5163": the mean, which is "train/loss_epoch" elsewhere. */
-static void append_mean(Line *line, const KilnMetric *metric)
+static void append_mean(KilnText *line, const KilnMetric *metric)
 {
     const size_t ending = (metric->flags & KILN_LOG_FORKED) != 0 ? strlen("_epoch") : 0;
     const size_t length = strlen(metric->name);
     char value[32];
 
     format_value(value, sizeof(value), metric->value);
-    append(line, "  %.*s %-*s", (int)(length - ending), metric->name, (int)VALUE, value);
+    kiln_text_printf(line, "  %.*s %-*s", (int)(length - ending), metric->name, (int)VALUE, value);
 }
 
 static int digits(int64_t number)
@@ -310,31 +277,31 @@ static int digits(int64_t number)
 
 /* Values are aligned with those of the previous epoch. Time and speed are shown if they fit; the
  * output wraps longer lines. */
-static void write_epoch(Line *line, const KilnTrainer *trainer, double seconds)
+static void write_epoch(KilnText *line, const KilnTrainer *trainer, double seconds)
 {
     const KilnConsole *console = kiln_trainer_console(trainer);
     const KilnMetric *metrics;
     const size_t n = kiln_trainer_metrics(trainer, &metrics);
-    char time[32], rate[32];
+    char time[KILN_UNIT_TEXT], rate[32];
 
     append_epoch(line, trainer);
     const int narrower = digits(kiln_trainer_max_epochs(trainer) - 1) -
                          digits(kiln_trainer_epoch(trainer));
-    append(line, "%*s", narrower > 0 ? narrower : 0, "");
+    kiln_text_printf(line, "%*s", narrower > 0 ? narrower : 0, "");
     for (size_t i = 0; i < n; i++)
         if (is_wanted(&metrics[i], KILN_LOG_EPOCH))
             append_mean(line, &metrics[i]);
     if (seconds < 59.95)
         snprintf(time, sizeof(time), "%4.1f s", seconds);
     else
-        format_time(time, sizeof(time), seconds);
+        (void)kiln_clock_text(seconds, time);
     snprintf(rate, sizeof(rate), "%5.0f samples/s", kiln_trainer_samples_per_s(trainer));
     const char *const rest[] = { time, rate };
     for (size_t i = 0; i < KILN_COUNT(rest); i++)
-        if (!console->terminal || columns(line->text) + 2 + columns(rest[i]) < console->width)
-            append(line, "  %6s", rest[i]);
-    while (line->used > 0 && line->text[line->used - 1] == ' ')
-        line->text[--line->used] = '\0';
+        if (!console->terminal || columns(text_of(line)) + 2 + columns(rest[i]) < console->width)
+            kiln_text_printf(line, "  %6s", rest[i]);
+    while (line->length > 0 && line->data[line->length - 1] == ' ')
+        line->data[--line->length] = '\0';
 }
 
 /* ---- Hooks -------------------------------------------------------------------------- */
@@ -343,7 +310,7 @@ static void write_epoch(Line *line, const KilnTrainer *trainer, double seconds)
 static bool due(const Opts *opts, State *state, const KilnTrainer *trainer)
 {
     const bool terminal = kiln_trainer_console(trainer)->terminal;
-    const double time = now(), interval = terminal ? opts->refresh_s : opts->plain_s;
+    const double time = kiln_clock(), interval = terminal ? opts->refresh_s : opts->plain_s;
 
     if (time - state->drawn < interval || interval <= 0.0)
         return false;
@@ -353,7 +320,7 @@ static bool due(const Opts *opts, State *state, const KilnTrainer *trainer)
 
 static void start(Loop *loop, const KilnTrainer *trainer)
 {
-    loop->start = now();
+    loop->start = kiln_clock();
     loop->first_batch = kiln_trainer_batch(trainer);
 }
 
@@ -404,10 +371,7 @@ static void tick_evaluation(KilnInstance *self, KilnTrainer *trainer, const char
     if (kiln_trainer_console(trainer)->terminal) {
         draw_evaluation(state, trainer, label);
     } else {
-        Line plain = { .used = 0 };
-
-        append(&plain, "  %s", label);
-        print_plain(trainer, &state->eval, plain.text, false);
+        print_plain(trainer, &state->eval, label, false);
     }
 }
 
@@ -425,7 +389,7 @@ static KilnStatus on_validation_end(KilnInstance *self, KilnTrainer *trainer, Ki
     const State *state = kiln_state(self);
 
     (void)err;
-    kiln_trainer_status_line(trainer, state->train_line[0] != '\0' ? state->train_line : NULL);
+    kiln_trainer_status_line(trainer, state->train_line.length > 0 ? state->train_line.data : NULL);
     return KILN_OK;
 }
 
@@ -447,7 +411,7 @@ static void clear_lines(KilnInstance *self, KilnTrainer *trainer)
 {
     State *state = kiln_state(self);
 
-    state->train_line[0] = '\0';
+    kiln_text_clear(&state->train_line);
     kiln_trainer_status_line(trainer, NULL);
 }
 
@@ -455,13 +419,14 @@ static KilnStatus on_train_epoch_end(KilnInstance *self, KilnTrainer *trainer, K
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
-    Line line = { .used = 0 };
+    KilnText line = { 0 };
 
     (void)err;
-    write_epoch(&line, trainer, now() - state->epoch_start);
+    write_epoch(&line, trainer, kiln_clock() - state->epoch_start);
     clear_lines(self, trainer);
     if (opts->leave || !kiln_trainer_console(trainer)->terminal)
-        kiln_trainer_print(trainer, "%s", line.text);
+        kiln_trainer_print(trainer, "%s", text_of(&line));
+    kiln_text_release(&line);
     return KILN_OK;
 }
 
@@ -476,6 +441,11 @@ static void on_exception(KilnInstance *self, KilnTrainer *trainer, const KilnErr
 {
     (void)why;
     clear_lines(self, trainer);
+}
+
+static void release(KilnInstance *self)
+{
+    kiln_text_release(&((State *)kiln_state(self))->train_line);
 }
 
 static const KilnCallbackOps ops = {
@@ -505,6 +475,7 @@ const KilnComponent kiln_callback_progress_bar = {
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
+    .release = release,
     .ops.callback = &ops,
 };
 

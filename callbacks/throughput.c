@@ -3,7 +3,6 @@
 #include "kiln.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct Opts {
     int64_t window_size;
@@ -35,14 +34,6 @@ typedef struct State {
     int64_t most_samples; /* in a batch */
 } State;
 
-static double clock_now(void)
-{
-    struct timespec at = { 0 };
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
-
 static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -66,7 +57,7 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
     state->peak = opts->peak_flops != NULL ? *opts->peak_flops : kiln_trainer_peak_flops(trainer);
     if (opts->peak_flops == NULL && state->peak > 0.0)
         kiln_trainer_print(trainer, "throughput: this machine reaches %.3g FLOP/s", state->peak);
-    state->began = clock_now();
+    state->began = kiln_clock();
     return KILN_OK;
 }
 
@@ -74,7 +65,7 @@ static KilnStatus on_validation_start(KilnInstance *self, KilnTrainer *trainer, 
 {
     (void)trainer;
     (void)err;
-    ((State *)kiln_state(self))->left = clock_now();
+    ((State *)kiln_state(self))->left = kiln_clock();
     return KILN_OK;
 }
 
@@ -84,7 +75,7 @@ static KilnStatus on_validation_end(KilnInstance *self, KilnTrainer *trainer, Ki
 
     (void)trainer;
     (void)err;
-    state->away += clock_now() - state->left;
+    state->away += kiln_clock() - state->left;
     return KILN_OK;
 }
 
@@ -97,7 +88,7 @@ static void count_batch(State *state, const KilnTrainer *trainer, int64_t window
     state->now.batches++;
     state->now.samples += samples;
     state->now.tokens += kiln_trainer_batch_tokens(trainer);
-    state->now.seconds = clock_now() - state->began - state->away;
+    state->now.seconds = kiln_clock() - state->began - state->away;
     state->ring[state->n++ % (window + 1)] = state->now;
 }
 

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { EACH_STEP, EACH_EPOCH };
 
@@ -32,17 +31,9 @@ typedef struct State {
     double started; /* when this session began to train; 0: not yet */
 } State;
 
-static double now(void)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
-
 static double elapsed(const State *state)
 {
-    return state->before + (state->started > 0.0 ? now() - state->started : 0.0);
+    return state->before + (state->started > 0.0 ? kiln_clock() - state->started : 0.0);
 }
 
 static void check(KilnInstance *self, KilnTrainer *trainer)
@@ -72,7 +63,7 @@ static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnE
 
     (void)trainer;
     (void)err;
-    state->started = now();
+    state->started = kiln_clock();
     return KILN_OK;
 }
 

@@ -24,6 +24,8 @@
 #include "kiln/state.h"
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"
+#include "kiln/tools/clock.h"
+#include "kiln/tools/text.h"
 #include "kiln/trainer.h"
 
 #endif

@@ -1,34 +1,17 @@
-/* Growable text, and comparisons of text. */
+/* More for growable text, and comparisons of text. */
 #ifndef KILN_BASE_TEXT_H
 #define KILN_BASE_TEXT_H
 
 #include "base/arena.h"
+#include "kiln/tools/text.h"
 
-/* Text that grows; a zeroed one is ready. When memory runs out `failed` is set,
- * later appends do nothing, and kiln_text_take returns NULL: check once. */
-typedef struct KilnText {
-    char *data; /* NUL-terminated when not NULL */
-    size_t length, capacity;
-    bool failed;
-} KilnText;
-
-void kiln_text_append(KilnText *text, const char *more);
-void kiln_text_append_n(KilnText *text, const char *more, size_t n);
-void kiln_text_char(KilnText *text, char c);
-void kiln_text_printf(KilnText *text, const char *format, ...) KILN_PRINTF(2, 3);
-void kiln_text_vprintf(KilnText *text, const char *format, va_list args) KILN_PRINTF(2, 0);
 /* Append a word quoted for the shell, if it needs quotes. */
 void kiln_text_shell_word(KilnText *text, const char *word);
-/* Empty, memory kept. */
-void kiln_text_clear(KilnText *text);
-/* The text, owned by the caller ("" if nothing was appended); NULL when memory ran out. */
-char *kiln_text_take(KilnText *text);
 /* The end of a function that returns text: *ret is the text, owned by the caller, unless `status`
  * is an error or memory ran out. Releases `text`; returns the status. */
 KILN_NODISCARD KilnStatus kiln_text_finish(KilnText *text, KilnStatus status, char **ret,
                                            KilnError *err);
-void kiln_text_release(KilnText *text);
-/* The same as a copy in the arena; the text is released. */
+/* A copy of the text in the arena; the text is released. */
 char *kiln_text_to_arena(KilnText *text, KilnArena *arena);
 /* Set `err` to the text and release it. Returns `status`. */
 KilnStatus kiln_text_to_error(KilnText *text, KilnStatus status, KilnError *err);

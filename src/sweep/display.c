@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/units.h"
+#include "kiln/tools/clock.h"
 
 enum { MAX_SHOWN = 12, MAX_RANKED = 20, MAX_FAILED = 20 };
 static const double redraw_s = 0.2;

@@ -10,6 +10,7 @@
 
 #include "base/call.h"
 #include "base/system/file.h"
+#include "kiln/tools/clock.h"
 #include "sweep/display.h"
 #include "sweep/job_report.h"
 #include "sweep/sweep_state.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/call.h"
-#include "base/system/file.h"
 #include "graph/backend.h"
+#include "kiln/tools/clock.h"
 #include "registry/instance.h"
 #include "train/checkpoint/resume.h"
 #include "train/optim/averaged_weights.h"

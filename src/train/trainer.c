@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/file.h"
 #include "base/text.h"
+#include "kiln/tools/clock.h"
 #include "train/optim/lr_schedules.h"
 #include "train/trainer.h"
 

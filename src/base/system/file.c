@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -90,14 +89,6 @@ bool kiln_is_file(const char *path)
     struct stat st;
 
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-double kiln_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 KilnStatus kiln_file_open_regular(const char *path, int *ret_fd, KilnError *err)

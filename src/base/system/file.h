@@ -50,7 +50,5 @@ char *kiln_path_expand(const char *path);
 /* The absolute path, with links resolved in its existing part; owned by the caller. NULL when
  * memory is out. */
 char *kiln_path_real(const char *path);
-/* Seconds of a monotonic clock. */
-double kiln_clock(void);
 
 #endif

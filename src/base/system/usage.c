@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/system/cgroup.h"
-#include "base/system/file.h"
 #include "base/system/machine.h"
+#include "kiln/tools/clock.h"
 
 /* User and system time: fields 14 and 15, after the program's name in parentheses. */
 static double process_seconds(const char *root, KilnText *text)

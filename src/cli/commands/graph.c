@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/graph/graph_view.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
+#include "kiln/tools/clock.h"
 #include "train/analysis/timing_run.h"
 #include "train/assemble.h"
 #include "train/trainer.h"

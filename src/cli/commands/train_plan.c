@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
+#include "kiln/tools/clock.h"
 #include "train/analysis/timing_run.h"
 #include "train/assemble.h"
 #include "train/loader/data_summary.h"

@@ -16,7 +16,6 @@
 #include "base/system/file.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "cli/commands/commands.h"
 #include "cli/open_config.h"
 #include "cli/help/selection.h"
@@ -24,6 +23,7 @@
 #include "cli/verify/differences.h"
 #include "kiln/rng.h"
 #include "kiln/run.h"
+#include "kiln/tools/clock.h"
 #include "train/report/live_page.h"
 #include "train/run/run_options.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "cli/graph/graph_view.h"
+#include "kiln/tools/clock.h"
 
 /* ---- Kinds of operations ------------------------------------------------------------- */
 

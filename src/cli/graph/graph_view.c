@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/text_table.h"
-#include "base/units.h"
 #include "cli/graph/graph_view.h"
+#include "kiln/tools/clock.h"
 
 const char *kiln_step_phase_name(KilnStepPhase phase)
 {

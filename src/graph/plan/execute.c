@@ -1,6 +1,5 @@
 /* Execution: takes the recorded step's plan from the cache, binds it to memory (binding.c) and runs
  * it. Allocates only when a plan is new. */
-#include "base/system/file.h"
 #include "graph/plan/anomaly.h"
 #include "graph/plan/binding.h"
 #include "graph/op.h"
@@ -8,6 +7,7 @@
 #include "graph/plan/plan_cache.h"
 #include "graph/plan/profile.h"
 #include "graph/plan/plan_report.h"
+#include "kiln/tools/clock.h"
 
 /* ---- Running ------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* Looks plans up by the hash of the recorded step, makes and drops them. */
 #include "graph/plan/plan_cache.h"
 
-#include "base/system/file.h"
 #include "graph/op.h"
 #include "graph/plan/overlap.h"
+#include "kiln/tools/clock.h"
 
 /* Completes the plan key: the recorded structure, the requested outputs, the destinations, and
  * which bytes overlap. */

@@ -15,7 +15,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TICK_MS = 100, MAX_AT_ONCE = 1024, REPORT_SIZE = 4096 };
@@ -51,14 +50,6 @@ typedef struct State {
     struct pollfd *polls;
     size_t n_slots, running;
 } State;
-
-static double now(void)
-{
-    struct timespec at = { 0 };
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
-}
 
 static size_t n_jobs(const KilnInstance *self)
 {
@@ -140,7 +131,7 @@ static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot
         return status;
     }
     (void)setpgid(pid, pid);
-    *slot = (Slot) { .pid = pid, .job = job, .report = ends[0], .started = now() };
+    *slot = (Slot) { .pid = pid, .job = job, .report = ends[0], .started = kiln_clock() };
     state->running++;
     return launch->started(launch->ctx, job, (int64_t)pid, err);
 }
@@ -273,7 +264,7 @@ static void terminate(Slot *slot, double time)
 
 static void enforce_limits(const Opts *opts, Slot *slot, bool stop)
 {
-    double time = now();
+    double time = kiln_clock();
 
     if (opts->timeout > 0.0 && slot->terminated == 0.0 && time - slot->started >= opts->timeout) {
         slot->timed_out = true;

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/system/file.h"
 #include "graph/op.h"
+#include "kiln/tools/clock.h"
 #include "train/trainer.h"
 
 /* ---- Gradient norms ---------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
 
 #include "base/call.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "graph/plan/plan_report.h"
+#include "kiln/tools/clock.h"
 #include "train/optim/averaged_weights.h"
 #include "train/optim/lr_scales.h"
 #include "train/trainer.h"

@@ -8,9 +8,9 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "graph/plan/plan_report.h"
 #include "kiln/array.h"
+#include "kiln/tools/clock.h"
 #include "train/trainer.h"
 
 enum { MAX_ROWS = 20, NAME = 256 }; /* of a printed table; profile.csv has all rows */

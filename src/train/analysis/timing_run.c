@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/system/file.h"
+#include "kiln/tools/clock.h"
 #include "train/step/manual.h"
 #include "train/trainer.h"
 

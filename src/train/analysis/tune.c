@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/call.h"
-#include "base/system/file.h"
 #include "base/text.h"
 #include "config/tree/edit.h"
+#include "kiln/tools/clock.h"
 #include "train/assemble.h"
 #include "train/checkpoint/component_state.h"
 #include "train/checkpoint/initial_weights.h"

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "kiln/array.h"
+#include "kiln/tools/clock.h"
 #include "train/run/run_journal.h"
 #include "train/checkpoint/save_thread.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/call.h"
 #include "base/system/machine.h"
-#include "base/units.h"
+#include "kiln/tools/clock.h"
 
 #include <stdlib.h>
 #include <string.h>

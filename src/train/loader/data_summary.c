@@ -8,7 +8,7 @@
 #include "base/call.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "base/units.h"
+#include "kiln/tools/clock.h"
 
 /* ---- What was left out --------------------------------------------------------------- */
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/system/file.h"
 #include "base/system/thread_signals.h"
+#include "kiln/tools/clock.h"
 #include "train/loader/batch_fill.h"
 
 enum { BUNDLE_BYTES = 1 << 17, MAX_BUNDLE = 32 /* batches */ };

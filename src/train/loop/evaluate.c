@@ -3,7 +3,7 @@
 #include "train/loop/evaluate.h"
 
 #include "base/call.h"
-#include "base/system/file.h"
+#include "kiln/tools/clock.h"
 #include "train/optim/averaged_weights.h"
 #include "train/trainer.h"
 

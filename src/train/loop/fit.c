@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/system/file.h"
+#include "kiln/tools/clock.h"
 #include "train/loader/bottleneck.h"
 #include "train/optim/lr_scales.h"
 #include "train/optim/lr_schedules.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/call.h"
-#include "base/system/file.h"
 #include "graph/graph.h"
+#include "kiln/tools/clock.h"
 #include "train/trainer.h"
 
 /* ---- The order ---------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text_table.h"
-#include "base/units.h"
+#include "kiln/tools/clock.h"
 #include "train/trainer.h"
 
 /* ---- Rows ------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "base/system/file.h"
 #include "base/system/process_registry.h"
+#include "kiln/tools/clock.h"
 #include "train/report/run_messages.h"
 #include "train/trainer.h"
 

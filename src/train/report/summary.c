@@ -11,6 +11,7 @@
 #include "base/system/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "kiln/tools/clock.h"
 #include "train/loader/data_summary.h"
 #include "train/loop/signals.h"
 #include "train/report/run_messages.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/units.h"
+#include "kiln/tools/clock.h"
 #include "train/trainer.h"
 
 static const double quiet_seconds = 2.0, refresh_seconds = 0.2;

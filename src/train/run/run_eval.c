@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/system/file.h"
 #include "base/json.h"
+#include "kiln/tools/clock.h"
 #include "train/assemble.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/loader/data_summary.h"

@@ -10,6 +10,7 @@
 #include "base/system/journal.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "kiln/tools/clock.h"
 #include "registry/registry.h"
 #include "train/run/run_folder.h"
 

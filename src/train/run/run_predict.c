@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/call.h"
-#include "base/system/file.h"
 #include "base/text.h"
 #include "kiln/array.h"
+#include "kiln/tools/clock.h"
 #include "train/assemble.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/loader/data_summary.h"

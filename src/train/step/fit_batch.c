@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "base/call.h"
-#include "base/system/file.h"
 #include "graph/graph.h"
+#include "kiln/tools/clock.h"
 #include "train/optim/optimize.h"
 #include "train/step/manual.h"
 #include "train/trainer.h"

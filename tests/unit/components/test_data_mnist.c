@@ -9,6 +9,7 @@
 #include "base/system/file.h"
 #include "tests/support/cmocka.h"
 #include "kiln/files/idx.h"
+#include "kiln/tools/clock.h"
 #include "tests/support/data_fixture.h"
 
 #define REAL "../shared/data/mnist"

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/system/file.h"
+#include "kiln/tools/clock.h"
 #include "train/report/live_page.h"
 
 static char dir[64], page_path[128];

@@ -1,8 +1,17 @@
-/* Writing bytes, amounts and times with a unit. */
-#include "base/units.h"
+/* The clock, and bytes, amounts and times with a unit. */
+#include "kiln/tools/clock.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
+
+double kiln_clock(void)
+{
+    struct timespec now = { 0 };
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 /* Three digits that say something: 1.23, 12.3, 123. */
 static const char *with_unit(double value, const char *unit, char *buf)
