@@ -29,6 +29,10 @@ void kiln_buffer_copy(KilnBuffer *to, size_t to_offset, const KilnBuffer *from, 
 /* Fill with zeros. */
 void kiln_buffer_clear(KilnBuffer *buffer, size_t offset, size_t bytes);
 
+/* The bytes at an offset for the host to read or write, instead of a copy; NULL: the host cannot
+ * see the backend's memory. Valid until the next kernel or copy. */
+void *kiln_buffer_host_view(KilnBuffer *buffer, size_t offset);
+
 /* The address for a kernel's argument. Nothing but the backend may read or write there. */
 void *kiln_buffer_address(const KilnBuffer *buffer, size_t offset);
 /* Whether the backend's memory is the host's: addresses are pointers, and need no copies. */

@@ -257,12 +257,20 @@ KilnStatus kiln_params_allocate(KilnParams *params, KilnBackend *backend, KilnEr
     return status;
 }
 
-/* Draws values in f32 for any store type; writing rounds them. */
+/* Draws values in f32, in place if they are stored so; writing rounds them to another type. */
 static KilnStatus draw_floats(KilnParam *param, uint64_t seed, KilnError *err)
 {
     const size_t bytes = (size_t)param->count * sizeof(float);
-    float *values = malloc(bytes);
+    const KilnLocation location = kiln_param_location(param);
+    float *view = kiln_param_dtype(param) == KILN_F32
+                      ? kiln_buffer_host_view(location.buffer, location.offset)
+                      : NULL;
 
+    if (view != NULL) {
+        kiln_param_draw(param, seed, view);
+        return KILN_OK;
+    }
+    float *values = malloc(bytes);
     if (values == NULL)
         return kiln_error_nomem(err, bytes);
     kiln_param_draw(param, seed, values);
