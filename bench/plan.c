@@ -80,7 +80,7 @@ static void time_depth(const Network *network, int64_t depth)
 
         bench_open(&bench, &options);
         bench_check(network->init(&bench, depth, &err), &err);
-        bench_check(kiln_params_seal(bench.params, &err), &err);
+        bench_check(kiln_params_seal(bench.params, bench.backend, &err), &err);
         const size_t bytes = (size_t)kiln_params_size(bench.params) * sizeof(float);
         bench.adam.average = kiln_zeros(bytes);
         bench.adam.square = kiln_zeros(bytes);
