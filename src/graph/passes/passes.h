@@ -57,9 +57,6 @@ KilnTensor *kiln_rewrite_tensor(KilnRewrite *rewrite, KilnDType dtype, const Kil
 KilnNode *kiln_rewrite_node(KilnRewrite *rewrite, const KilnOp *op, KilnTensor *const *inputs,
                             int n_inputs, KilnTensor *const *outputs, int n_outputs,
                             const void *attrs, const char *layer);
-/* Inserts a list of nodes before nodes[at]. */
-KILN_NODISCARD KilnStatus kiln_rewrite_insert(KilnRewrite *rewrite, size_t at,
-                                              KilnNode *const *nodes, size_t n, KilnError *err);
 /* Whether the value must exist in memory: it is read after the run or has a destination. */
 bool kiln_rewrite_visible(const KilnRewrite *rewrite, const KilnTensor *tensor);
 /* Whether a node between nodes[from] and nodes[to] (both excluded) writes the bytes of `tensor`, so

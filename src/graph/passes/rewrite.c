@@ -73,25 +73,6 @@ KilnNode *kiln_rewrite_node(KilnRewrite *rewrite, const KilnOp *op, KilnTensor *
     return node;
 }
 
-KilnStatus kiln_rewrite_insert(KilnRewrite *rewrite, size_t at, KilnNode *const *nodes, size_t n,
-                               KilnError *err)
-{
-    size_t bytes = (rewrite->n_nodes + n + 1) * sizeof(KilnNode *);
-    KilnNode **all = kiln_arena_alloc(rewrite->arena, bytes);
-
-    if (all == NULL)
-        return kiln_error_nomem(err, bytes);
-    for (size_t i = 0; i < at; i++)
-        all[i] = rewrite->nodes[i];
-    for (size_t i = 0; i < n; i++)
-        all[at + i] = nodes[i];
-    for (size_t i = at; i < rewrite->n_nodes; i++)
-        all[i + n] = rewrite->nodes[i];
-    rewrite->nodes = all;
-    rewrite->n_nodes += n;
-    return KILN_OK;
-}
-
 void kiln_rewrite_index(KilnRewrite *rewrite)
 {
     size_t n = 0;
