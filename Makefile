@@ -285,7 +285,7 @@ $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(DESTDIR)$(PREFIX)/include/kiln/files $(DESTDIR)$(PREFIX)/include/kiln/tools \
+		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files tools) \
 		$(DESTDIR)$(PREFIX)/share/kiln
 	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
 	ln -sf kiln $(DESTDIR)$(PREFIX)/bin/train
@@ -295,8 +295,9 @@ install: all
 	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
 	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
-	install -m 644 src/kiln/files/*.h $(DESTDIR)$(PREFIX)/include/kiln/files/
-	install -m 644 src/kiln/tools/*.h $(DESTDIR)$(PREFIX)/include/kiln/tools/
+	for room in embed files tools; do \
+		install -m 644 src/kiln/$$room/*.h $(DESTDIR)$(PREFIX)/include/kiln/$$room/; \
+	done
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
 	install -d $(DESTDIR)$(PREFIX)/share/doc/kiln/docs $(addprefix $(DESTDIR)$(PREFIX)/share/doc/kiln/,$(EXAMPLES))
 	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/kiln/

@@ -4,8 +4,8 @@
 #define KILN_EMBED_H
 
 #include "kiln.h"
-#include "kiln/config.h"
-#include "kiln/registry.h"
-#include "kiln/run.h"
+#include "kiln/embed/config.h"
+#include "kiln/embed/registry.h"
+#include "kiln/embed/run.h"
 
 #endif

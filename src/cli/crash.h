@@ -2,7 +2,7 @@
 #ifndef KILN_CLI_CRASH_H
 #define KILN_CLI_CRASH_H
 
-#include "kiln/registry.h"
+#include "kiln/embed/registry.h"
 
 /* From now on report a crash on standard error, after `command`: the signal and the component's
  * function that it came from. The process then ends by the signal as usual. */

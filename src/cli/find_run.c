@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/system/file.h"
 #include "base/text.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "train/checkpoint/checkpoint.h"
 
 const char *kiln_runs_folder(const KilnArgs *args)

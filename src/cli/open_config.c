@@ -8,7 +8,7 @@
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
 #include "registry/registry.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "registry/plugin/plugin_trust.h"
 
 KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)

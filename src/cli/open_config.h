@@ -3,7 +3,7 @@
 #define KILN_CLI_OPEN_CONFIG_H
 
 #include "cli/args.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 /* All these functions print their errors. */
 

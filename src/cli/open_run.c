@@ -12,7 +12,7 @@
 #include "cli/untrusted.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "sweep/sweep.h"
 
 KilnStatus kiln_command_compose_run(const KilnArgs *args, const KilnRegistry *registry,

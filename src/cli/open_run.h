@@ -3,7 +3,7 @@
 #define KILN_CLI_OPEN_RUN_H
 
 #include "cli/args.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 /* The name of the config in a run's .kiln folder: the user's config, not resolved. */
 #define KILN_JOB_CONFIG "job"

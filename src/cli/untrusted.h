@@ -4,7 +4,7 @@
 #define KILN_CLI_UNTRUSTED_H
 
 #include "cli/args.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 /* Use the plugins that the folder `dir` of a `what` ("run", "sweep") names, unless `args` has its
  * own. KILN_E_PLUGIN: one that the user has not loaded before. */

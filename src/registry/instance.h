@@ -2,7 +2,7 @@
 #ifndef KILN_REGISTRY_INSTANCE_H
 #define KILN_REGISTRY_INSTANCE_H
 
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 struct KilnInstance {
     const KilnComponent *component;

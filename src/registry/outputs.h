@@ -3,7 +3,7 @@
 #ifndef KILN_REGISTRY_OUTPUTS_H
 #define KILN_REGISTRY_OUTPUTS_H
 
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 /* Report each output outside of the folder `run`, from which the config was read. Accepted are
  * those that arguments set and those that this user's own run in the folder wrote

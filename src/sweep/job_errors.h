@@ -2,7 +2,7 @@
 #ifndef KILN_SWEEP_JOB_ERRORS_H
 #define KILN_SWEEP_JOB_ERRORS_H
 
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 enum { KILN_JOB_ERROR_JOBS = 8 };
 

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "kiln/sweep.h"
 #include "kiln/trainer.h"
 

@@ -2,7 +2,7 @@
 #ifndef KILN_TRAIN_ASSEMBLE_H
 #define KILN_TRAIN_ASSEMBLE_H
 
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "kiln/trainer.h"
 
 /* Build every part for `stage` and record its steps for their shapes, so that whatever does not

@@ -5,7 +5,7 @@
 #include "config/provenance/error_list.h"
 #include "config/yaml/yaml_reader.h"
 #include "config/tree/tree.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 
 /* A config without ${...} printed as it is, and printed resolved, is the same text. */
 static void print(const KilnConfig *config)

@@ -14,7 +14,7 @@
 #include "cli/screen/screen.h"
 #include "cli/verify/differences.h"
 #include "config/yaml/yaml_reader.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "kiln/tools/clock.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint/checkpoint.h"

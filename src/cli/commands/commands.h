@@ -4,7 +4,7 @@
 #define KILN_CLI_COMMANDS_COMMANDS_H
 
 #include "cli/args.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 int kiln_command_train(KilnArgs *args);
 /* train -m, --plan and --resume: many jobs. */

@@ -9,7 +9,7 @@
 #include "cli/open_config.h"
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "sweep/sweep.h"
 
 typedef KilnStatus Action(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,

@@ -10,7 +10,7 @@
 #include "cli/init_files.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "registry/config_schema.h"
 
 /* The entries of the project's folder, in the order in which they are moved there: conf/ last,

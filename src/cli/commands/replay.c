@@ -20,7 +20,7 @@
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
 #include "kiln/files/flight.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "train/trainer.h"
 
 enum { SHOWN = 16 /* batches */, SAMPLES = 8 };

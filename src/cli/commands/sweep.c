@@ -14,7 +14,7 @@
 #include "cli/open_config.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "sweep/sweep.h"
 
 /* ---- A job's process -------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include "config/compose.h"
 #include "config/provenance/error_list.h"
 #include "config/yaml/output.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
 

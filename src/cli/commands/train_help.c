@@ -11,7 +11,7 @@
 #include "cli/screen/screen.h"
 #include "config/yaml/output.h"
 #include "config/compose.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
 #include "schema/table.h"

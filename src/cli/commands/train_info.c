@@ -7,7 +7,7 @@
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "config/provenance/info.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 
 static void heading(KilnText *text, const char *title)
 {

@@ -22,7 +22,7 @@
 #include "cli/screen/screen.h"
 #include "cli/verify/differences.h"
 #include "kiln/rng.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "kiln/tools/clock.h"
 #include "train/report/live_page.h"
 #include "train/run/run_options.h"

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/complete/completion.h"
 #include "cli/flags.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "registry/registry.h"
 
 /* ---- Placeholders of usage texts ----------------------------------------------------------- */

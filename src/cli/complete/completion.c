@@ -12,7 +12,7 @@
 #include "cli/open_config.h"
 #include "config/override/override.h"
 #include "config/composed.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "registry/registry.h"
 
 /* ---- Candidates ---------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define KILN_CLI_HELP_CONFIG_USERS_H
 
 #include "base/page.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 /* The files that name a component, then the files whose defaults lists select one of those:
  * "  model=resnet    conf/model/resnet.yaml". With `group` instead (NULL: none) the files in that

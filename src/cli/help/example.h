@@ -4,7 +4,7 @@
 #define KILN_CLI_HELP_EXAMPLE_H
 
 #include "base/text.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 /* Where a component goes in a config. */
 typedef struct KilnComponentSlot {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/page.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 #include "kiln/trainer.h"
 
 /* Call first: opens standard streams that the caller closed, so that no file of a run gets their

@@ -1,8 +1,9 @@
-/* Collections of errors (kiln_errors_new and so on are in kiln/config.h): adding and sorting. */
+/* Collections of errors (kiln_errors_new and so on are in kiln/embed/config.h): adding and sorting.
+ */
 #ifndef KILN_CONFIG_PROVENANCE_ERROR_LIST_H
 #define KILN_CONFIG_PROVENANCE_ERROR_LIST_H
 
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 /* Add a message, with a copy of its origin; nothing when there is the same already. `errors` may be
  * NULL. Returns err->status. */

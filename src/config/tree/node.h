@@ -4,7 +4,7 @@
 #define KILN_CONFIG_TREE_NODE_H
 
 #include "base/arena.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 
 typedef enum KilnNodeKind { KILN_NODE_SCALAR, KILN_NODE_MAP, KILN_NODE_LIST } KilnNodeKind;
 

@@ -4,7 +4,7 @@
 #define KILN_REGISTRY_PLUGIN_COMPONENT_TABLES_H
 
 #include "base/arena.h"
-#include "kiln/registry.h"
+#include "kiln/embed/registry.h"
 
 /* Check a description: magic, ABI, sizes, list. KILN_E_PLUGIN with the difference. */
 KILN_NODISCARD KilnStatus kiln_plugin_check(const KilnPluginInfo *info, KilnError *err);

@@ -3,7 +3,7 @@
 #define KILN_TRAIN_ANALYSIS_HPARAMS_H
 
 #include "base/arena.h"
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 #include "kiln/logger.h"
 
 /* In the order of the tree; in `arena`. Without what only says how and where to run (callbacks,

@@ -2,7 +2,7 @@
 #ifndef KILN_TRAIN_RUN_RUN_OPTIONS_H
 #define KILN_TRAIN_RUN_RUN_OPTIONS_H
 
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 
 /* The options at the root. Components are built separately and are NULL here. */
 typedef struct KilnRootOptions {

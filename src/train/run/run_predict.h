@@ -1,4 +1,4 @@
-/* The state of a prediction's input; kiln_run_predict is declared in kiln/run.h. */
+/* The state of a prediction's input; kiln_run_predict is declared in kiln/embed/run.h. */
 #ifndef KILN_TRAIN_RUN_RUN_PREDICT_H
 #define KILN_TRAIN_RUN_RUN_PREDICT_H
 

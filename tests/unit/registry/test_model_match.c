@@ -1,7 +1,7 @@
 /* Which models fit under which users, and what is said of those that do not. */
 #include <string.h>
 
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 #include "registry/signature/model_match.h"
 #include "tests/support/cmocka.h"
 

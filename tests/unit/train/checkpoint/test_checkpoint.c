@@ -13,7 +13,7 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
-#include "kiln/run.h"
+#include "kiln/embed/run.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/run_fixture.h"
 

@@ -1,9 +1,9 @@
 /* Composing a config: YAML groups, a defaults list, overrides, interpolation;
  * every value with its origin and history. */
-#ifndef KILN_CONFIG_H
-#define KILN_CONFIG_H
+#ifndef KILN_KILN_EMBED_CONFIG_H
+#define KILN_KILN_EMBED_CONFIG_H
 
-#include "kiln/registry.h"
+#include "kiln/embed/registry.h"
 
 /* A composed tree. Owns its nodes and everything they point to. */
 typedef struct KilnConfig KilnConfig;

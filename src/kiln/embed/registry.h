@@ -1,6 +1,6 @@
 /* The registry of components, for programs that embed kiln. */
-#ifndef KILN_REGISTRY_H
-#define KILN_REGISTRY_H
+#ifndef KILN_KILN_EMBED_REGISTRY_H
+#define KILN_KILN_EMBED_REGISTRY_H
 
 #include "kiln/plugin.h"
 

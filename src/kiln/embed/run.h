@@ -1,8 +1,8 @@
 /* Entry points for programs that embed kiln: fit, evaluate and predict, as the commands do. */
-#ifndef KILN_RUN_H
-#define KILN_RUN_H
+#ifndef KILN_KILN_EMBED_RUN_H
+#define KILN_KILN_EMBED_RUN_H
 
-#include "kiln/config.h"
+#include "kiln/embed/config.h"
 #include "kiln/trainer.h"
 
 /* The sections of a run's config, for KilnComposeRequest: the root (task, datamodule, callbacks,
