@@ -1,6 +1,7 @@
 /* What the features of a sample are: the contents, and the check of a sample's description. */
 #include "kiln/data.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* One content: the types and the numbers of axes that a sample of it may have. */
@@ -46,10 +47,48 @@ static bool fits(const Content *content, const KilnFeature *feature)
            !(feature->varies && content->content == KILN_TEXT);
 }
 
+static KilnStatus check_ids(const KilnFeature *feature, const char *what, int64_t n_ids,
+                            const char *const *names, KilnError *err)
+{
+    if (n_ids < 0 || (n_ids > 0 && feature->dtype != KILN_I32))
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "%s has %lld ids and is %s: expected i32 where there are ids, and no "
+                              "fewer than 0",
+                              what, (long long)n_ids, kiln_dtype_name(feature->dtype));
+    for (int64_t i = 0; names != NULL && i < n_ids; i++)
+        if (names[i] == NULL)
+            return kiln_error_set(err, KILN_E_SHAPE, "%s: id %lld has no name", what, (long long)i);
+    return KILN_OK;
+}
+
+static KilnStatus check_columns(const KilnFeature *feature, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+    char what[256];
+
+    if (feature->columns != NULL && feature->content != KILN_ROW)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "feature \"%s\" has columns, but its content is %s: only a row has "
+                              "columns",
+                              feature->name, kiln_content_name(feature->content));
+    for (int64_t i = 0; feature->columns != NULL && i < feature->shape.dim[0] && status >= 0; i++) {
+        const KilnRowColumn *column = &feature->columns[i];
+
+        snprintf(what, sizeof(what), "column \"%s\" of feature \"%s\"",
+                 column->name != NULL ? column->name : "", feature->name);
+        status = column->name != NULL
+                     ? check_ids(feature, what, column->n_ids, column->id_names, err)
+                     : kiln_error_set(err, KILN_E_SHAPE,
+                                      "column %lld of feature \"%s\" has no name", (long long)i,
+                                      feature->name);
+    }
+    return status;
+}
+
 KilnStatus kiln_feature_check(const KilnFeature *feature, KilnError *err)
 {
     const Content *content = find_content(feature->content);
-    char shape[KILN_SHAPE_TEXT];
+    char shape[KILN_SHAPE_TEXT], what[256];
 
     if (content == NULL)
         return kiln_error_set(err, KILN_E_SHAPE,
@@ -61,6 +100,35 @@ KilnStatus kiln_feature_check(const KilnFeature *feature, KilnError *err)
             err, KILN_E_SHAPE, "feature \"%s\" is %s %s, but its content %s needs %s",
             feature->name, kiln_dtype_name(feature->dtype),
             kiln_shape_text(&feature->shape, shape, sizeof(shape)), content->name, content->needs);
+    snprintf(what, sizeof(what), "feature \"%s\"", feature->name);
+    KilnStatus status = check_ids(feature, what, feature->n_ids, feature->id_names, err);
+    return status >= 0 ? check_columns(feature, err) : status;
+}
+
+/* Check that classes have names, and that the ids of "label", where it has some, are the classes.
+ */
+static KilnStatus check_classes(const KilnDataSpec *spec, KilnError *err)
+{
+    const KilnFeature *label = kiln_spec_label(spec);
+
+    if (spec->n_classes > 0 && spec->class_names == NULL)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "the %lld classes of the data have no names: set class_names "
+                              "(kiln_class_names_copy)",
+                              (long long)spec->n_classes);
+    if (label == NULL)
+        return KILN_OK;
+    if (label->n_ids != 0 && label->n_ids != spec->n_classes)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "feature \"label\" has %lld ids, but the data have %lld classes: "
+                              "expected the same number, or no ids",
+                              (long long)label->n_ids, (long long)spec->n_classes);
+    for (int64_t i = 0; i < label->n_ids && label->id_names != NULL; i++)
+        if (strcmp(label->id_names[i], spec->class_names[i]) != 0)
+            return kiln_error_set(err, KILN_E_SHAPE,
+                                  "feature \"label\": id %lld is called \"%s\", but the class is "
+                                  "called \"%s\"",
+                                  (long long)i, label->id_names[i], spec->class_names[i]);
     return KILN_OK;
 }
 
@@ -76,5 +144,5 @@ KilnStatus kiln_spec_check(const KilnDataSpec *spec, KilnError *err)
             status = kiln_error_set(err, KILN_E_SHAPE, "two features are called \"%s\"",
                                     feature->name);
     }
-    return status;
+    return status >= 0 ? check_classes(spec, err) : status;
 }

@@ -23,6 +23,15 @@ const KilnFeature *kiln_spec_label(const KilnDataSpec *spec)
                : NULL;
 }
 
+int64_t kiln_spec_ids(const KilnDataSpec *spec, const KilnFeature *feature,
+                      const char *const **ret_names)
+{
+    const bool label = feature == kiln_spec_label(spec);
+
+    *ret_names = label ? spec->class_names : feature->id_names;
+    return label ? spec->n_classes : feature->n_ids;
+}
+
 bool kiln_dataset_has(const KilnDataset *dataset, const char *name)
 {
     for (size_t i = 0; dataset->absent != NULL && dataset->absent[i] != NULL; i++)

@@ -36,6 +36,13 @@ typedef struct KilnTensorSpec {
     bool optional; /* of an input: it may be absent */
 } KilnTensorSpec;
 
+/* One column of a row. Its ids are as those of a feature; 0 and NULL: numbers. */
+typedef struct KilnRowColumn {
+    const char *name;
+    int64_t n_ids;
+    const char *const *id_names;
+} KilnRowColumn;
+
 /* One named part of a sample, e.g. "image" f32 [28, 28, 1] or "label" i32 []. */
 typedef struct KilnFeature {
     const char *name;
@@ -46,7 +53,11 @@ typedef struct KilnFeature {
      * batch all samples are padded with `pad` to one length, of this feature alone. */
     bool varies;
     double pad;
-    int64_t n_ids; /* KILN_TOKENS: ids are from 0 to n_ids - 1, also those of `pad` */
+    /* Ids of an i32 feature (tokens, classes, tags, categories) are from 0 to n_ids - 1, also those
+     * of `pad`. 0: unknown, or the values are numbers; of "label": the spec's classes. */
+    int64_t n_ids;
+    const char *const *id_names;  /* n_ids entries; NULL: they have no names */
+    const KilnRowColumn *columns; /* KILN_ROW: one entry per column; NULL: all are alike */
 } KilnFeature;
 
 /* What a sample is. Pointers belong to the datamodule's state, or to the checkpoint that it was
@@ -61,15 +72,21 @@ typedef struct KilnDataSpec {
 /* The feature of that name; NULL if there is none. */
 KILN_API const KilnFeature *kiln_spec_feature(const KilnDataSpec *spec, const char *name);
 
-/* Check that a feature has one content, and the type and axes of it. KILN_E_SHAPE with what the
- * content needs. */
+/* Check that a feature has one content, the type and axes of it, and ids only where it has whole
+ * numbers. KILN_E_SHAPE with what the content needs. */
 KILN_API KILN_NODISCARD KilnStatus kiln_feature_check(const KilnFeature *feature, KilnError *err);
-/* Check each feature, and that each has a name of its own. */
+/* Check each feature, that each has a name of its own, and that the ids of "label" are the
+ * classes. */
 KILN_API KILN_NODISCARD KilnStatus kiln_spec_check(const KilnDataSpec *spec, KilnError *err);
 
 /* The feature "label": one i32 from 0 to n_classes - 1, or negative for samples that losses and
  * metrics may ignore. NULL if there is no such feature. */
 KILN_API const KilnFeature *kiln_spec_label(const KilnDataSpec *spec);
+
+/* The number of ids of an i32 feature of the spec, and their names (NULL: none); of "label" its
+ * classes. 0: unknown. */
+KILN_API int64_t kiln_spec_ids(const KilnDataSpec *spec, const KilnFeature *feature,
+                               const char *const **ret_names);
 
 /* Names of `n` classes in one block: copies of `names`, or "0", "1", ... if it is NULL. Owned by
  * the caller (free); NULL when memory is out. */

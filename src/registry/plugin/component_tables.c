@@ -52,6 +52,8 @@ KILN_FIXED(KilnModelUse, 48);
 KILN_FIXED(KilnModelOutput, 64);
 KILN_FIXED(KilnModelValue, 16);
 KILN_FIXED(KilnDataset, 56);
+KILN_FIXED(KilnRowColumn, 24);
+KILN_FIXED(KilnFeature, 112);
 KILN_FIXED(KilnDataSpec, 32);
 KILN_FIXED(KilnColumn, 32);
 KILN_FIXED(KilnTable, 32);

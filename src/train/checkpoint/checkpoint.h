@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "base/arena.h"
 #include "train/checkpoint/snapshot.h"
 
 #define KILN_CHECKPOINT_MODEL "model.safetensors"
@@ -71,14 +72,21 @@ KILN_NODISCARD KilnStatus kiln_checkpoint_clone(const char *from, const char *to
  * caller. */
 bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_saved_by);
 
+/* ---- The data spec in state.json (data_spec_json.c) ------------------------------ */
+
+/* NULL when memory is out. */
+json_t *kiln_data_spec_json(const KilnDataSpec *spec);
+/* The spec of that JSON, in the arena; its texts are those of the JSON. False if it is invalid or
+ * memory is out. */
+bool kiln_data_spec_read(const json_t *saved, KilnArena *arena, KilnDataSpec *ret);
+
 /* ---- Opening (open_checkpoint.c) ------------------------------------------------- */
 
 typedef struct KilnCheckpoint {
     char *path; /* absolute */
     json_t *state;
-    KilnDataSpec spec; /* of the data it was trained on; points into `state` and the next two */
-    KilnFeature *features;
-    const char **class_names;
+    KilnDataSpec spec; /* of the data it was trained on; points into `state` and `arena` */
+    KilnArena arena;
     KilnPosition at;
 } KilnCheckpoint;
 

@@ -180,75 +180,6 @@ static KilnStatus read_state(KilnCheckpoint *checkpoint, KilnError *err)
 
 /* ---- Reading state.json ------------------------------------------------------------- */
 
-static bool read_dtype(const char *name, KilnDType *ret)
-{
-    static const KilnDType all[] = { KILN_F32, KILN_I32, KILN_U8, KILN_I64, KILN_F64 };
-
-    for (size_t i = 0; name != NULL && i < KILN_COUNT(all); i++)
-        if (strcmp(kiln_dtype_name(all[i]), name) == 0) {
-            *ret = all[i];
-            return true;
-        }
-    return false;
-}
-
-/* Older checkpoints have no contents: their features were images, labels and vectors. */
-static unsigned read_content(const json_t *saved, const KilnFeature *feature)
-{
-    const char *name = json_string_value(json_object_get(saved, "content"));
-
-    for (unsigned bit = KILN_IMAGE; name != NULL && kiln_content_name(bit) != NULL; bit <<= 1)
-        if (strcmp(kiln_content_name(bit), name) == 0)
-            return bit;
-    if (strcmp(feature->name, "label") == 0)
-        return KILN_LABEL;
-    return feature->shape.rank == 3 ? KILN_IMAGE : KILN_VECTOR;
-}
-
-static bool read_feature(const json_t *saved, KilnFeature *feature)
-{
-    const json_t *shape = json_object_get(saved, "shape");
-
-    feature->name = json_string_value(json_object_get(saved, "name"));
-    feature->shape.rank = (int)json_array_size(shape);
-    if (feature->name == NULL || json_array_size(shape) > KILN_MAX_RANK ||
-        !read_dtype(json_string_value(json_object_get(saved, "dtype")), &feature->dtype))
-        return false;
-    feature->content = read_content(saved, feature);
-    feature->n_ids = json_integer_value(json_object_get(saved, "ids"));
-    feature->varies = json_is_true(json_object_get(saved, "varies"));
-    feature->pad = json_number_value(json_object_get(saved, "pad"));
-    for (int axis = 0; axis < feature->shape.rank; axis++)
-        feature->shape.dim[axis] = json_integer_value(json_array_get(shape, (size_t)axis));
-    return kiln_shape_count(&feature->shape) >= 0;
-}
-
-static bool read_spec(KilnCheckpoint *checkpoint)
-{
-    const json_t *data = json_object_get(checkpoint->state, "data");
-    const json_t *features = json_object_get(data, "features");
-    const json_t *classes = json_object_get(data, "classes");
-    KilnDataSpec *spec = &checkpoint->spec;
-
-    spec->n_features = json_array_size(features);
-    spec->n_classes = (int64_t)json_array_size(classes);
-    checkpoint->class_names = calloc((size_t)spec->n_classes + 1, sizeof(const char *));
-    checkpoint->features = calloc(spec->n_features + 1, sizeof(*checkpoint->features));
-    if (checkpoint->features == NULL || checkpoint->class_names == NULL)
-        return false;
-    spec->class_names = checkpoint->class_names;
-    spec->features = checkpoint->features;
-    for (size_t i = 0; i < spec->n_features; i++)
-        if (!read_feature(json_array_get(features, i), &checkpoint->features[i]))
-            return false;
-    for (size_t i = 0; i < (size_t)spec->n_classes; i++) {
-        checkpoint->class_names[i] = json_string_value(json_array_get(classes, i));
-        if (checkpoint->class_names[i] == NULL)
-            return false;
-    }
-    return true;
-}
-
 /* Derive what format 1 lacks from the epoch and its batches: each batch was one optimizer step, and
  * an epoch's validation was part of the epoch. */
 static void complete_position(const json_t *state, KilnPosition *at)
@@ -302,7 +233,9 @@ KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *r
     KilnStatus status = checkpoint.path != NULL ? read_state(&checkpoint, err)
                                                 : kiln_error_nomem(err, 1);
 
-    if (status >= 0 && (!read_spec(&checkpoint) || !read_position(&checkpoint)))
+    if (status >= 0 && (!kiln_data_spec_read(json_object_get(checkpoint.state, "data"),
+                                             &checkpoint.arena, &checkpoint.spec) ||
+                        !read_position(&checkpoint)))
         status = kiln_error_set(err, KILN_E_FORMAT,
                                 "%s/%s: is damaged: epoch, step, batch or data are invalid; use "
                                 "another checkpoint",
@@ -402,8 +335,7 @@ KilnStatus kiln_checkpoint_open_configured(const KilnConfig *config, KilnCheckpo
 void kiln_checkpoint_close(KilnCheckpoint *checkpoint)
 {
     json_decref(checkpoint->state);
-    free(checkpoint->features);
-    free(checkpoint->class_names);
+    kiln_arena_release(&checkpoint->arena);
     free(checkpoint->path);
     *checkpoint = (KilnCheckpoint) { 0 };
 }

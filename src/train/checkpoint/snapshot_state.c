@@ -11,28 +11,6 @@
 #include "graph/backend.h"
 #include "train/checkpoint/snapshot.h"
 
-static json_t *spec_json(const KilnDataSpec *spec)
-{
-    json_t *features = json_array(), *classes = json_array();
-
-    for (size_t i = 0; i < spec->n_features; i++) {
-        json_t *shape = json_array();
-
-        for (int axis = 0; axis < spec->features[i].shape.rank; axis++)
-            kiln_json_add(&shape, json_integer(spec->features[i].shape.dim[axis]));
-        kiln_json_add(&features,
-                      json_pack("{s:s, s:s, s:I, s:s, s:o, s:b, s:f}", "name",
-                                spec->features[i].name, "content",
-                                kiln_content_name(spec->features[i].content), "ids",
-                                (json_int_t)spec->features[i].n_ids, "dtype",
-                                kiln_dtype_name(spec->features[i].dtype), "shape", shape, "varies",
-                                (int)spec->features[i].varies, "pad", spec->features[i].pad));
-    }
-    for (int64_t i = 0; i < spec->n_classes; i++)
-        kiln_json_add(&classes, kiln_json_text(spec->class_names[i]));
-    return json_pack("{s:o, s:o}", "features", features, "classes", classes);
-}
-
 /* ---- Components ------------------------------------------------------------------------ */
 
 /* Move the tensors that a component set to the snapshot. */
@@ -194,7 +172,7 @@ static json_t *run_json(const KilnTrainer *trainer)
                             (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
                             (json_int_t)kiln_params_size(trainer->params), "weights",
                             kiln_dtype_name(kiln_params_dtype(trainer->params)), "data",
-                            spec_json(&trainer->data.spec));
+                            kiln_data_spec_json(&trainer->data.spec));
 
     free(model);
     return run;

@@ -73,6 +73,7 @@ static KilnTensor *record_input(KilnStep *step, const KilnDataSpec *spec, size_t
 {
     const KilnFeature *feature = &spec->features[i];
     const KilnBatchFeature values = in_batch(step, i);
+    const char *const *names;
 
     if (feature->content == KILN_TEXT)
         return kiln_graph_poison(step->graph,
@@ -91,8 +92,8 @@ static KilnTensor *record_input(KilnStep *step, const KilnDataSpec *spec, size_t
     if (values.padded > 0)
         shape.dim[1] = values.padded;
     KilnTensor *input = kiln_graph_input(step->graph, feature->dtype, shape, values.data);
-    if (feature == kiln_spec_label(spec) && !kiln_tensor_poisoned(input))
-        input->classes = spec->n_classes;
+    if (feature->content == KILN_LABEL && !kiln_tensor_poisoned(input))
+        input->classes = kiln_spec_ids(spec, feature, &names);
     return input;
 }
 

@@ -19,16 +19,34 @@ static const char *key_of(const KilnInstance *metric)
     return dot != NULL ? dot + 1 : path;
 }
 
+/* The ids of the targets: those of the feature that they are, or the classes of the data. */
+static int64_t ids_of(const KilnStep *step, const KilnTensor *targets,
+                      const char *const **ret_names)
+{
+    for (size_t i = 0; i < step->spec->n_features && step->inputs != NULL; i++) {
+        int64_t n = step->inputs[i] == targets
+                        ? kiln_spec_ids(step->spec, &step->spec->features[i], ret_names)
+                        : 0;
+        if (n > 0)
+            return n;
+    }
+    *ret_names = step->spec->class_names;
+    return step->spec->n_classes;
+}
+
 /* The last axis of the scores is a row; scores with one axis have rows of one score. */
-static KilnMetricForm form_of(const KilnStep *step, const KilnTensor *scores)
+static KilnMetricForm form_of(const KilnStep *step, const KilnTensor *scores,
+                              const KilnTensor *targets)
 {
     KilnMetricForm form = {
         .width = kiln_tensor_shape(scores)->rank > 1 ? kiln_tensor_dim(scores, -1) : 1,
     };
+    const char *const *names;
+    const int64_t n = ids_of(step, targets, &names);
 
-    if (kiln_form_classes(&form) == step->spec->n_classes) {
-        form.names = step->spec->class_names;
-        form.n_names = step->spec->n_classes;
+    if (kiln_form_classes(&form) == n) {
+        form.names = names;
+        form.n_names = n;
     }
     return form;
 }
@@ -76,7 +94,7 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
         return;
     snprintf(plain, sizeof(plain), "%s/%s", prefix_of(step->phase), key_of(metric));
     const char *name = kiln_step_name(step, plain, buf);
-    KilnMetricForm form = form_of(step, scores);
+    KilnMetricForm form = form_of(step, scores, targets);
     const char *why = mismatch(ops->takes, scores, targets, form.width);
     if (why != NULL) {
         refuse(step, name, scores, targets, why);
