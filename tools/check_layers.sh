@@ -67,6 +67,8 @@ FNR == 1 { here = place(FILENAME); count++ }
     if (header ~ /^(dnnl|dnnl_.*|oneapi\/dnnl\/.*)\.h(pp)?$/ &&
         FILENAME !~ /^src\/backend\/cpu\//)
         violation("only src/backend/cpu knows the compute libraries")
+    if (header ~ /(^|\/)(cblas|openblas.*)\.h$/)
+        violation("OpenBLAS is loaded when first used; src/backend/cpu/blas.c declares what it calls")
     if (header ~ /cairo/ && FILENAME !~ /^src\/plot\//)
         violation("only src/plot knows cairo")
     if (header ~ /protobuf-c|\.pb-c\.h$/ && FILENAME !~ /^src\/events\//)

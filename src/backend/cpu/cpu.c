@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cpu/blas.h"
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/onednn/primitives.h"
 #include "backend/host_memory.h"
@@ -172,8 +173,10 @@ static void set_level(KilnCpuBackend *cpu, KilnCpuLevel number)
     cpu->loops = level->loops;
     cpu->blocked = level->blocked;
     cpu->base.bf16 = number >= KILN_CPU_AMX;
-    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s, oneDNN %d.%d.%d", level->name,
-             version->major, version->minor, version->patch);
+    cpu->blas = number == KILN_CPU_BASE && kiln_blas_load();
+    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s, oneDNN %d.%d.%d%s%s", level->name,
+             version->major, version->minor, version->patch, cpu->blas ? ", " : "",
+             cpu->blas ? kiln_blas_version() : "");
 }
 
 KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
@@ -196,6 +199,8 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
 
     if (status == KILN_OK && capped)
         status = kiln_dnnl_cap(level, err);
+    if (status == KILN_OK && capped)
+        status = kiln_blas_cap(level, err);
     if (status != KILN_OK)
         return status;
 

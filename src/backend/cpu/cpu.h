@@ -23,6 +23,7 @@ typedef struct KilnCpuBackend {
     KilnBackend base;
     KilnCpuLevel level; /* processor features in use */
     const KilnLoops *loops;
+    bool blas;            /* OpenBLAS computes products of f32 */
     KilnMdFormat blocked; /* preferred layout of activations, where neighbours do not decide */
     KilnDnnl dnnl;
     float *scratch; /* for matrix products: KILN_GEMM_SCRATCH per thread */

@@ -1,6 +1,8 @@
-/* Matrix products, split between the threads. The inner loops are in isa/gemm.c. */
+/* Matrix products: by OpenBLAS (blas.c), or by the loops in isa/gemm.c, split between the threads.
+ */
 #include "backend/cpu/kernels/gemm.h"
 
+#include "backend/cpu/blas.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/gemm.h"
 #include "base/min.h"
@@ -127,8 +129,15 @@ static void run_parts(void *context, KilnShares *shares)
 
 /* ---- Products --------------------------------------------------------------------------- */
 
-void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
-                    float *c, KilnGemmDone *done, void *context)
+/* Whether OpenBLAS computes a product: on processors for which the loops have no vectors of their
+ * own, unless it is too small for a call to pay. */
+static bool by_blas(const KilnCpuBackend *cpu, const KilnGemm *gemm)
+{
+    return cpu->blas && gemm->m > 1 && gemm->n > 1 && gemm->k > 1;
+}
+
+void kiln_gemm_by_loops(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                        float *c, KilnGemmDone *done, void *context)
 {
     const bool small = gemm->m * gemm->n <= alone_below / (gemm->k + 1);
     const int threads = small ? 1 : call->backend->threads;
@@ -151,6 +160,15 @@ void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, 
     kiln_parallel_items(threads, job.down * job.across, run_parts, &job);
 }
 
+void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                    float *c, KilnGemmDone *done, void *context)
+{
+    if (by_blas(kiln_cpu(call), gemm))
+        kiln_blas_gemm(call->backend->threads, gemm, KILN_F32, a, b, c, done, context);
+    else
+        kiln_gemm_by_loops(call, gemm, a, b, c, done, context);
+}
+
 void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b, float *c)
 {
     kiln_gemm_then(call, gemm, a, b, c, NULL, NULL);
@@ -161,5 +179,8 @@ void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a,
 {
     const KilnCpuBackend *cpu = kiln_cpu(call);
 
-    cpu->loops->gemm->product(gemm, a, b, c, scratch_of(cpu), KILN_GEMM_PACK, NULL, NULL);
+    if (by_blas(cpu, gemm))
+        kiln_blas_product(gemm, KILN_F32, a, b, c);
+    else
+        cpu->loops->gemm->product(gemm, a, b, c, scratch_of(cpu), KILN_GEMM_PACK, NULL, NULL);
 }

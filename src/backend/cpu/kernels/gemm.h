@@ -1,5 +1,5 @@
 /* Matrix products of floats, split between the threads: for products, attention and recurrent
- * layers. The inner loops are in isa/gemm.c. */
+ * layers. */
 #ifndef KILN_BACKEND_CPU_KERNELS_GEMM_H
 #define KILN_BACKEND_CPU_KERNELS_GEMM_H
 
@@ -27,6 +27,9 @@ void kiln_gemm(const KilnCall *call, const KilnGemm *gemm, const float *a, const
  * that cover it once. */
 void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                     float *c, KilnGemmDone *done, void *context);
+/* The same, never by OpenBLAS: to compare the two. */
+void kiln_gemm_by_loops(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
+                        float *c, KilnGemmDone *done, void *context);
 /* Runs on the calling thread alone: for tiles within a parallel loop. */
 void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                      float *c);

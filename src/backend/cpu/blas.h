@@ -1,0 +1,30 @@
+/* Matrix products by OpenBLAS, which is loaded at first use, so that programs that never need it
+ * start as fast without it and run where it is not installed. Its serial variant computes the parts
+ * that kiln's own threads take.
+ * No header of it is needed: blas.c declares what it calls. */
+#ifndef KILN_BACKEND_CPU_BLAS_H
+#define KILN_BACKEND_CPU_BLAS_H
+
+#include "backend/cpu/kernels/gemm.h"
+#include "backend/cpu/level.h"
+
+/* Limits OpenBLAS to the level's processor features, by its variable OPENBLAS_CORETYPE unless the
+ * user has set that. Call it before other threads exist; no effect once OpenBLAS is loaded. */
+KILN_NODISCARD KilnStatus kiln_blas_cap(KilnCpuLevel level, KilnError *err);
+/* Loads OpenBLAS if it is not loaded yet; false: it is not installed. Any thread. */
+bool kiln_blas_load(void);
+/* After a successful load: "OpenBLAS 0.3.21 Haswell", the version and the processor whose kernels
+ * it chose. Static. */
+const char *kiln_blas_version(void);
+/* KILN_E_IO with the package to install, unless OpenBLAS can be loaded; `use` begins the message:
+ * "trainer.precision=64-true". */
+KILN_NODISCARD KilnStatus kiln_blas_require(const char *use, KilnError *err);
+
+/* One product on the calling thread: f32 or f64 matrices, after a successful load. */
+void kiln_blas_product(const KilnGemm *gemm, KilnDType dtype, const void *a, const void *b,
+                       void *c);
+/* The same by `threads` threads, calling `done` (may be NULL) as for kiln_gemm_then. */
+void kiln_blas_gemm(int threads, const KilnGemm *gemm, KilnDType dtype, const void *a,
+                    const void *b, void *c, KilnGemmDone *done, void *context);
+
+#endif
