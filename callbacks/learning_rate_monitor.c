@@ -72,15 +72,14 @@ static void log_all(const KilnInstance *self, KilnTrainer *trainer, int64_t inte
     const KilnOptimizerUse *use;
 
     for (size_t i = 0; (use = kiln_trainer_optimizer(trainer, i)) != NULL; i++) {
-        const KilnOptimizerOps *ops = kiln_instance_component(use->optimizer)->ops.optimizer;
-        const KilnOptimizerCommon common = ops->common(use->optimizer);
+        const KilnOptimizerCommon *common = kiln_trainer_optimizer_common(trainer, i);
         const double lr = kiln_trainer_optimizer_rate(trainer, i);
 
         if (interval_of(opts, use) != interval)
             continue;
-        log_group(opts, trainer, use, &common, NULL, lr, flags);
-        for (size_t g = 0; g < common.groups_count; g++)
-            log_group(opts, trainer, use, &common, &common.groups[g], lr, flags);
+        log_group(opts, trainer, use, common, NULL, lr, flags);
+        for (size_t g = 0; g < common->groups_count; g++)
+            log_group(opts, trainer, use, common, &common->groups[g], lr, flags);
     }
 }
 

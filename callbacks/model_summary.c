@@ -42,16 +42,15 @@ static void print_table(KilnTrainer *trainer, char *table)
 
 static void print_totals(KilnTrainer *trainer)
 {
-    const KilnLayerInfo *layers;
-    const size_t n = kiln_trainer_layers(trainer, &layers);
+    const KilnLayerInfo *layer;
     const int64_t total = kiln_params_size(kiln_trainer_params(trainer));
     const double bytes = (double)total *
                          (double)kiln_dtype_size(kiln_params_dtype(kiln_trainer_params(trainer)));
     int64_t frozen = 0;
     char count[48], rest[48];
 
-    for (size_t i = 0; i < n; i++)
-        frozen += layers[i].parameters - layers[i].trained;
+    for (size_t i = 0; (layer = kiln_trainer_layer(trainer, i)) != NULL; i++)
+        frozen += layer->parameters - layer->trained;
     if (frozen == 0)
         kiln_trainer_print(trainer, "%s parameters, %.2f MB",
                            with_commas(total, count, sizeof(count)), bytes / 1e6);

@@ -558,11 +558,11 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
         kiln_split_folders_left_out(state->opts->root, more_folders, n_more, add, ctx);
 }
 
-static KilnLoading loading(const KilnInstance *self)
+static void loading(const KilnInstance *self, KilnLoading *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    return KILN_LOADING(opts);
+    *ret = KILN_LOADING(opts);
 }
 
 static const KilnTensorSpec features[] = {

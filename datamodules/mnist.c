@@ -518,11 +518,11 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
     kiln_image_set_left_out(&((const State *)kiln_state(self))->input, add, ctx);
 }
 
-static KilnLoading loading(const KilnInstance *self)
+static void loading(const KilnInstance *self, KilnLoading *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    return KILN_LOADING(opts);
+    *ret = KILN_LOADING(opts);
 }
 
 static const KilnTensorSpec features[] = {

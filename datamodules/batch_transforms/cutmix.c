@@ -86,15 +86,15 @@ static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng 
                         KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    const KilnShape *image = &find_images(&batch->spec)->shape;
+    const KilnShape *image = &find_images(batch->spec)->shape;
     const bool chosen = (double)kiln_rng_uniform(rng) < opts->p;
     const Box box = draw_box(image, kiln_rng_beta(rng, opts->alpha, opts->alpha), rng);
     const double area = (double)((box.bottom - box.top) * (box.right - box.left));
     const float share = (float)(1.0 - area / (double)(image->dim[0] * image->dim[1]));
 
     (void)err;
-    for (size_t f = 0; chosen && f < batch->spec.n_features; f++) {
-        const KilnFeature *feature = &batch->spec.features[f];
+    for (size_t f = 0; chosen && f < batch->spec->n_features; f++) {
+        const KilnFeature *feature = &batch->spec->features[f];
         const int64_t width = kiln_shape_count(&feature->shape);
 
         if (batch->data[f] == NULL)

@@ -22,11 +22,11 @@ static KilnStatus apply(KilnInstance *self, const KilnBatchView *batch, KilnRng 
     const float share = (float)kiln_rng_beta(rng, opts->alpha, opts->alpha);
 
     (void)err;
-    for (size_t f = 0; chosen && f < batch->spec.n_features; f++) {
-        const int64_t width = kiln_shape_count(&batch->spec.features[f].shape);
+    for (size_t f = 0; chosen && f < batch->spec->n_features; f++) {
+        const int64_t width = kiln_shape_count(&batch->spec->features[f].shape);
         float *rows = batch->data[f];
 
-        if (batch->spec.features[f].dtype != KILN_F32 || rows == NULL)
+        if (batch->spec->features[f].dtype != KILN_F32 || rows == NULL)
             continue;
         for (int64_t i = 0; i < batch->size / 2; i++)
             kiln_blend(rows + i * width, rows + (batch->size - 1 - i) * width, width, share);

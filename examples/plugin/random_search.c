@@ -34,7 +34,7 @@ static KilnStatus ask(KilnInstance *self, const KilnHistory *history, KilnSugges
     ret->advice = history->count < (size_t)opts->n_trials ? KILN_ADVICE_TRIAL : KILN_ADVICE_DONE;
     kiln_rng_init(&rng, (uint64_t)opts->seed, KILN_RNG_USER, 0, history->count);
     for (size_t i = 0; i < history->space->count; i++)
-        ret->point[i] = kiln_axis_value(&history->space->axes[i], (double)kiln_rng_uniform(&rng));
+        ret->point[i] = kiln_axis_value(history->space->axes[i], (double)kiln_rng_uniform(&rng));
     return KILN_OK;
 }
 

@@ -100,11 +100,11 @@ static void update(const KilnInstance *self, const KilnFlat *flat)
 
 /* ---- The component ----------------------------------------------------------------------- */
 
-static KilnOptimizerCommon common(const KilnInstance *self)
+static void common(const KilnInstance *self, KilnOptimizerCommon *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    return KILN_OPTIMIZER_COMMON(opts, opts->momentum);
+    *ret = KILN_OPTIMIZER_COMMON(opts, opts->momentum);
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

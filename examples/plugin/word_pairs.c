@@ -101,14 +101,13 @@ static KilnStatus data_set(KilnInstance *self, KilnSplit split, size_t set, Kiln
     return KILN_OK;
 }
 
-static KilnLoading data_loading(const KilnInstance *self)
+static void data_loading(const KilnInstance *self, KilnLoading *ret)
 {
     const DataOpts *opts = kiln_opts(self);
-    KilnLoading loading = KILN_LOADING(opts);
 
-    loading.buckets = opts->buckets;
-    loading.buckets_count = opts->buckets_count;
-    return loading;
+    *ret = KILN_LOADING(opts);
+    ret->buckets = opts->buckets;
+    ret->buckets_count = opts->buckets_count;
 }
 
 static const KilnDataModuleOps data_ops = {

@@ -211,8 +211,8 @@ struct KilnDataModuleOps {
      * file has not, such as labels, are absent (KilnDataset.absent). */
     KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnDataset *ret,
                              KilnError *err);
-    /* How samples become batches; called after init. */
-    KilnLoading (*loading)(const KilnInstance *self);
+    /* How samples become batches: fill the zeroed *ret (KILN_LOADING). Called after init. */
+    void (*loading)(const KilnInstance *self, KilnLoading *ret);
     /* Optional. At the end of an epoch, print what the user should know since the last call (a
      * cache that could not be written, say). */
     void (*report)(KilnInstance *self, void (*say)(void *ctx, const char *message), void *ctx);

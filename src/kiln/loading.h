@@ -97,7 +97,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_sampling_labels(const KilnSampling *samp
 typedef struct KilnBatchView {
     /* In which a soft label is f32 [n_classes], and varying features have the length that they are
      * padded to. */
-    KilnDataSpec spec;
+    const KilnDataSpec *spec;
     size_t label; /* number of the feature "label"; n_features: none */
     int64_t size; /* samples */
     void *const

@@ -162,8 +162,9 @@ typedef struct KilnOptimizerCommon {
 #define KILN_MAX_HYPER 8
 
 struct KilnOptimizerOps {
-    /* The common options, from which the trainer makes the segments of KilnFlat. */
-    KilnOptimizerCommon (*common)(const KilnInstance *self);
+    /* Fill the zeroed *ret with the common options (KILN_OPTIMIZER_COMMON), from which the trainer
+     * makes the segments of KilnFlat. */
+    void (*common)(const KilnInstance *self, KilnOptimizerCommon *ret);
     /* Names of the state tensors, each as large as the parameters and initially zero. Fills at most
      * KILN_MAX_SLOTS and returns their number. Names are PyTorch's ("exp_avg") and static; NULL is
      * an unused slot before others, which takes no memory. */

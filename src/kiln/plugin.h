@@ -1,11 +1,19 @@
 /* Plugins: components in a shared object. A plugin is one or more files of components, compiled
  * with -DKILN_BUILD_PLUGIN into a .so that exports kiln_plugin_v1 (KILN_PLUGIN_DEFINE).
  *
- * A plugin works with later versions of kiln of the same KILN_ABI. Tables that components
- * fill in (KilnComponent, KilnField, the ...Ops) only ever get new members at their end, which
- * count as 0 for an older plugin; kinds and types only ever get new values at their end. Structs
- * that kiln passes to a component by pointer may grow at their end, too. All other structs, such as
- * those passed by value or in arrays, never change within an ABI. */
+ * A plugin works with every later kiln of the same KILN_ABI. So within an ABI:
+ *  - What a component defines gets new members at its end only: KilnComponent, KilnField,
+ *    KilnTensorSpec, KilnSignature, KilnModelUse, KilnCustomOp, and the tables of functions. A
+ *    plugin records their sizes; members that it lacks count as 0.
+ *  - So do the structs that only kiln makes: KilnAxis, KilnBatchView, KilnConsole, KilnDataContext,
+ *    KilnDataset, KilnDataSpec, KilnHistory, KilnLaunch, KilnLayerInfo, KilnLoading, KilnLogRow,
+ *    KilnLogRun, KilnModelIo, KilnObjective, KilnOpCall, KilnOpGradient, KilnOptimizerCommon,
+ *    KilnProgress, KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion, KilnTable,
+ *    KilnTrial, KilnTrialReport. Components use them through the pointers that they get, and never
+ *    copy them.
+ *  - All other structs stay as they are. Extensions get a struct and a function of their own.
+ *  - Functions keep their types and meanings, enumerators and macros their values. New ones are
+ *    added; a new kind of component and a new type of option are the last. */
 #ifndef KILN_PLUGIN_H
 #define KILN_PLUGIN_H
 
@@ -19,15 +27,19 @@
 #include "kiln/trainer.h"
 
 /* Raised by any other change; plugins must then be compiled again. */
-#define KILN_ABI 6u
+#define KILN_ABI 7u
 #define KILN_PLUGIN_MAGIC 0x4b494c4eu /* "KILN" */
 
-/* A list of components as its file saw their tables. */
+/* A list of components as its file saw their structs. */
 typedef struct KilnPluginInfo {
     uint32_t magic;
     uint32_t abi;
-    uint32_t component_size;                /* sizeof(KilnComponent) */
-    uint32_t field_size;                    /* sizeof(KilnField) */
+    uint32_t size;           /* sizeof(KilnPluginInfo) */
+    uint32_t component_size; /* sizeof(KilnComponent), and so on */
+    uint32_t field_size;
+    uint32_t tensor_spec_size;
+    uint32_t signature_size;
+    uint32_t model_use_size;
     const char *version;                    /* KILN_VERSION */
     const uint32_t *ops_sizes;              /* sizeof of each kind's table of functions */
     uint32_t n_kinds;                       /* length of `ops_sizes` */
@@ -60,8 +72,12 @@ typedef struct KilnPluginInfo {
         static const KilnPluginInfo info = {                                                       \
             .magic = KILN_PLUGIN_MAGIC,                                                            \
             .abi = KILN_ABI,                                                                       \
+            .size = sizeof(KilnPluginInfo),                                                        \
             .component_size = sizeof(KilnComponent),                                               \
             .field_size = sizeof(KilnField),                                                       \
+            .tensor_spec_size = sizeof(KilnTensorSpec),                                            \
+            .signature_size = sizeof(KilnSignature),                                               \
+            .model_use_size = sizeof(KilnModelUse),                                                \
             .version = KILN_VERSION,                                                               \
             .ops_sizes = sizes,                                                                    \
             .n_kinds = KILN_KIND_COUNT,                                                            \

@@ -31,7 +31,7 @@ typedef struct KilnAxis {
 
 /* All axes of a sweep, in the order of the arguments. */
 typedef struct KilnSpace {
-    const KilnAxis *axes;
+    const KilnAxis *const *axes;
     size_t count;
 } KilnSpace;
 
@@ -77,7 +77,8 @@ typedef struct KilnTrial {
     size_t job;                 /* its number */
     const KilnAxisValue *point; /* by axis */
     KilnJobStatus status;
-    const KilnTrialReport *reports; /* by rising steps; only where the sweeper has no count() */
+    const KilnTrialReport *const *reports; /* by rising steps; only where the sweeper has no
+                                            * count() */
     size_t n_reports;
     const double *values; /* of the objectives, once it is OK (the best) or STOPPED (the last); NULL
                            * before; NaN: none */
@@ -87,9 +88,9 @@ typedef struct KilnTrial {
 /* What a sweeper knows. Borrowed for a call. */
 typedef struct KilnHistory {
     const KilnSpace *space;
-    const KilnObjective *objectives;
+    const KilnObjective *const *objectives;
     size_t n_objectives;
-    const KilnTrial *trials; /* in the order in which they were asked for */
+    const KilnTrial *const *trials; /* in the order in which they were asked for */
     size_t count;
 } KilnHistory;
 

@@ -28,8 +28,11 @@ KILN_API int64_t kiln_trainer_dataloaders(const KilnTrainer *trainer);
 /* The running phase: "fit", "sanity", "validate" (inside fit), "test", "predict". */
 KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer); /* of the first optimizer */
-/* The i-th optimizer, NULL after the last; and the learning rate of its last update. */
+/* The i-th optimizer, NULL after the last; its common options; the learning rate of its last
+ * update. */
 KILN_API const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_t i);
+KILN_API const KilnOptimizerCommon *kiln_trainer_optimizer_common(const KilnTrainer *trainer,
+                                                                  size_t i);
 KILN_API double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i);
 KILN_API double kiln_trainer_samples_per_s(const KilnTrainer *trainer); /* of this loop so far */
 /* Estimated seconds until training ends, validations included, from the speed of this session;
@@ -52,8 +55,9 @@ KILN_API const char *kiln_trainer_text(const KilnTrainer *trainer, const char *n
 /* One set of a split as a table (KilnDataModuleOps.table); borrowed until the data are loaded
  * again. From on_fit_start, on_test_start or on_predict_start on. KILN_E_MISSING if the datamodule
  * has no tables. */
-KILN_API KILN_NODISCARD KilnStatus kiln_trainer_table(const KilnTrainer *trainer, KilnSplit split,
-                                                      size_t set, KilnTable *ret, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_trainer_table(KilnTrainer *trainer, KilnSplit split,
+                                                      size_t set, const KilnTable **ret,
+                                                      KilnError *err);
 
 /* The samples of the batch that just ran: [*ret_n] indices in its dataset, in the order of the
  * batch's rows. For on_..._batch_end; borrowed until the hook returns. */
@@ -301,7 +305,8 @@ typedef struct KilnLayerInfo {
     double flops;          /* of products and convolutions, forward, of the whole batch */
     double flops_backward; /* for the gradients */
 } KilnLayerInfo;
-KILN_API size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret);
+/* The i-th layer, in order of recording; NULL after the last. */
+KILN_API const KilnLayerInfo *kiln_trainer_layer(const KilnTrainer *trainer, size_t i);
 /* The layers as a text table, `width` columns wide if the numbers fit. Layers deeper than
  * `max_depth` (-1: no limit) are summed in their parent. Owned by the caller (free); NULL when
  * memory is out. */

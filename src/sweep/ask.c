@@ -56,15 +56,15 @@ KilnStatus kiln_sweep_check_axes(const KilnSweep *sweep, KilnError *err)
     const KilnSpace *space = &sweep->arguments.space;
 
     for (size_t i = 0; i < space->count; i++)
-        if (space->axes[i].count != 1 && (ops_of(sweep)->axes & space->axes[i].kind) == 0)
-            return refuse_axis(sweep, &space->axes[i], err);
+        if (space->axes[i]->count != 1 && (ops_of(sweep)->axes & space->axes[i]->kind) == 0)
+            return refuse_axis(sweep, space->axes[i], err);
     return KILN_OK;
 }
 
 static bool has_empty_axis(const KilnSpace *space)
 {
     for (size_t i = 0; i < space->count; i++)
-        if (space->axes[i].count == 0 && !kiln_axis_is_interval(&space->axes[i]))
+        if (space->axes[i]->count == 0 && !kiln_axis_is_interval(space->axes[i]))
             return true;
     return false;
 }
@@ -103,7 +103,7 @@ static double final_value(const KilnSweep *sweep, const KilnJob *job)
 
     if (job->status == KILN_JOB_OK)
         return kiln_sweep_score(sweep, job, &mode);
-    return job->n_reports > 0 ? job->reports[job->n_reports - 1].values[0] : (double)NAN;
+    return job->n_reports > 0 ? job->reports[job->n_reports - 1]->values[0] : (double)NAN;
 }
 
 KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *err)
@@ -113,9 +113,9 @@ KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *e
 
     if (job->trial == 0)
         return KILN_OK;
-    KilnTrial *trial = &sweep->trials[job->trial - 1];
+    KilnTrial *trial = sweep->trials[job->trial - 1];
     trial->status = job->status;
-    trial->reports = job->reports;
+    trial->reports = (const KilnTrialReport *const *)job->reports;
     trial->n_reports = job->n_reports;
     trial->values = NULL;
     if (!ended)
@@ -134,10 +134,11 @@ static KilnStatus put_trial(KilnSweep *sweep, KilnJob *job, const KilnAxisValue 
 {
     const size_t number = (size_t)(job - sweep->jobs.items);
 
-    if (!KILN_RESERVE(sweep->trials, sweep->trials_capacity, sweep->n_trials + 1))
-        return kiln_error_nomem(err, sizeof(KilnTrial));
-    sweep->trials[sweep->n_trials++] =
-        (KilnTrial) { .job = number, .point = point, .parent = parent };
+    KilnTrial *trial = kiln_arena_alloc(&sweep->arena, sizeof(*trial));
+    if (trial == NULL || !KILN_RESERVE(sweep->trials, sweep->trials_capacity, sweep->n_trials + 1))
+        return kiln_error_nomem(err, sizeof(*trial));
+    *trial = (KilnTrial) { .job = number, .point = point, .parent = parent };
+    sweep->trials[sweep->n_trials++] = trial;
     job->trial = sweep->n_trials;
     return KILN_OK;
 }
@@ -170,9 +171,9 @@ static KilnHistory history_of(const KilnSweep *sweep)
 {
     return (KilnHistory) {
         .space = &sweep->arguments.space,
-        .objectives = &sweep->objective,
+        .objectives = sweep->objectives,
         .n_objectives = 1,
-        .trials = sweep->trials,
+        .trials = (const KilnTrial *const *)sweep->trials,
         .count = sweep->n_trials,
     };
 }
@@ -185,13 +186,13 @@ static KilnStatus complete_point(const KilnSweep *sweep, KilnAxisValue *point, K
     const KilnSpace *space = &sweep->arguments.space;
 
     for (size_t i = 0; i < space->count; i++) {
-        point[i] = point[space->axes[i].leader];
-        if (!kiln_axis_accepts(&space->axes[i], point[i]))
+        point[i] = point[space->axes[i]->leader];
+        if (!kiln_axis_accepts(space->axes[i], point[i]))
             return kiln_error_set(err, KILN_E_PLUGIN,
                                   "sweeper/%s: its trial %zu has a value of %s that the space does "
                                   "not have",
                                   kiln_instance_name(sweep->sweeper), sweep->n_trials,
-                                  space->axes[i].key);
+                                  space->axes[i]->key);
     }
     return KILN_OK;
 }
@@ -204,7 +205,7 @@ static KilnStatus refuse(const KilnSweep *sweep, const KilnSuggestion *suggestio
         err, KILN_E_PLUGIN, "sweeper/%s cannot %s trial %zu, which is %s",
         kiln_instance_name(sweep->sweeper),
         suggestion->advice == KILN_ADVICE_RESUME ? "resume" : "start from", suggestion->trial,
-        there ? kiln_job_status_name(sweep->trials[suggestion->trial].status) : "not there");
+        there ? kiln_job_status_name(sweep->trials[suggestion->trial]->status) : "not there");
 }
 
 /* A new trial starts from the checkpoint of one that does not run any more. */
@@ -212,8 +213,8 @@ static bool is_parent(const KilnSweep *sweep, size_t trial)
 {
     if (trial == KILN_NO_TRIAL)
         return true;
-    return trial < sweep->n_trials && (sweep->trials[trial].status == KILN_JOB_OK ||
-                                       sweep->trials[trial].status == KILN_JOB_STOPPED);
+    return trial < sweep->n_trials && (sweep->trials[trial]->status == KILN_JOB_OK ||
+                                       sweep->trials[trial]->status == KILN_JOB_STOPPED);
 }
 
 static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, size_t *ret_job,
@@ -227,7 +228,7 @@ static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, 
     if (status >= 0 && !is_parent(sweep, suggestion->trial))
         status = refuse(sweep, suggestion, err);
     for (size_t i = 0; status >= 0 && i < space->count; i++) {
-        overrides[i] = kiln_axis_override(&space->axes[i], suggestion->point[i], &sweep->arena);
+        overrides[i] = kiln_axis_override(space->axes[i], suggestion->point[i], &sweep->arena);
         if (overrides[i] == NULL)
             status = kiln_error_nomem(err, 1);
     }
@@ -242,7 +243,7 @@ static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, 
     if (job == NULL)
         return kiln_error_nomem(err, space->count);
     if (suggestion->trial != KILN_NO_TRIAL)
-        job->parent = sweep->trials[suggestion->trial].job + 1;
+        job->parent = sweep->trials[suggestion->trial]->job + 1;
     *ret_job = (size_t)(job - sweep->jobs.items);
     return put_trial(sweep, job, suggestion->point, suggestion->trial, err);
 }
@@ -262,9 +263,9 @@ KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, size_t *ret_job, Ki
         status = add_trial(sweep, &suggestion, ret_job, err);
     if (status >= 0 && suggestion.advice == KILN_ADVICE_RESUME) {
         if (suggestion.trial >= sweep->n_trials ||
-            sweep->trials[suggestion.trial].status != KILN_JOB_STOPPED)
+            sweep->trials[suggestion.trial]->status != KILN_JOB_STOPPED)
             return refuse(sweep, &suggestion, err);
-        *ret_job = sweep->trials[suggestion.trial].job;
+        *ret_job = sweep->trials[suggestion.trial]->job;
     }
     if (status >= 0)
         *ret = suggestion.advice;

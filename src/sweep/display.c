@@ -26,8 +26,8 @@ static const char **varied_keys(const KilnSweep *sweep, KilnArena *arena)
     size_t n = 0;
 
     for (size_t i = 0; keys != NULL && i < space->count; i++)
-        if (space->axes[i].count != 1)
-            (void)kiln_override_split(space->axes[i].key, &keys[n++], &value);
+        if (space->axes[i]->count != 1)
+            (void)kiln_override_split(space->axes[i]->key, &keys[n++], &value);
     return keys;
 }
 

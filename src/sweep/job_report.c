@@ -112,7 +112,7 @@ static void add_value(KilnArena *arena, KilnJob *job, const json_t *report)
 {
     const json_t *value = json_object_get(report, "value");
     const int64_t step = json_integer_value(json_object_get(report, "step"));
-    const bool repeats = job->n_reports > 0 && job->reports[job->n_reports - 1].step >= step;
+    const bool repeats = job->n_reports > 0 && job->reports[job->n_reports - 1]->step >= step;
 
     if (json_object_get(report, "metric") != NULL && !repeats)
         (void)!kiln_job_add_report(arena, job, job->progress.epoch, step,

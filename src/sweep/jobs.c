@@ -43,15 +43,15 @@ bool kiln_job_failed(const KilnJob *job)
 KilnTrialReport *kiln_job_add_report(KilnArena *arena, KilnJob *job, int64_t epoch, int64_t step,
                                      double value)
 {
+    KilnTrialReport *report = kiln_arena_alloc(arena, sizeof(*report));
     double *values = kiln_arena_alloc(arena, sizeof(*values));
 
-    if (values == NULL ||
+    if (report == NULL || values == NULL ||
         !KILN_ARENA_RESERVE(arena, job->reports, job->reports_capacity, job->n_reports + 1))
         return NULL;
     values[0] = value;
-    job->reports[job->n_reports] =
-        (KilnTrialReport) { .epoch = epoch, .step = step, .values = values };
-    return &job->reports[job->n_reports++];
+    *report = (KilnTrialReport) { .epoch = epoch, .step = step, .values = values };
+    return job->reports[job->n_reports++] = report;
 }
 
 size_t kiln_override_split(const char *override, const char **ret_key, const char **ret_value)

@@ -32,7 +32,7 @@ typedef struct KilnJob {
     bool claimed;  /* a point of the current space claims it */
     size_t trial;  /* its index in the history, from 1; 0: it has none */
     size_t parent; /* the number, from 1, of the job from whose checkpoint it started; 0: none */
-    KilnTrialReport *reports;                       /* by rising steps */
+    KilnTrialReport **reports;                      /* by rising steps */
     size_t n_reports, n_recorded, reports_capacity; /* n_recorded: in the journal */
     KilnMode mode;        /* of the metric in its reports, as it declares */
     const char *stopping; /* why the sweeper stops it; NULL: it does not */

@@ -155,7 +155,7 @@ static KilnStatus record_reports(KilnSweep *sweep, size_t number, KilnError *err
 
     for (; job->n_recorded < job->n_reports && status >= 0; job->n_recorded++)
         status = kiln_journal_append(
-            sweep->journal, kiln_record_reported(number, &job->reports[job->n_recorded], job->mode),
+            sweep->journal, kiln_record_reported(number, job->reports[job->n_recorded], job->mode),
             err);
     return status;
 }

@@ -32,7 +32,7 @@ static bool reached_stop(const KilnSweep *sweep, const KilnJob *job)
 
     if (path != NULL && job->n_reports > 0 && kiln_json_read(path, &state, NULL) >= 0)
         reached = json_integer_value(json_object_get(state, "step")) >=
-                  job->reports[job->n_reports - 1].step;
+                  job->reports[job->n_reports - 1]->step;
     json_decref(state);
     free(path);
     return reached;

@@ -56,6 +56,7 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
         sweep->metric_mode = kiln_mode_of(mode);
     sweep->metric = kiln_arena_strdup(&sweep->arena, name);
     sweep->objective = (KilnObjective) { .metric = sweep->metric, .mode = sweep->metric_mode };
+    sweep->objectives[0] = &sweep->objective;
     return sweep->metric != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
 }
 

@@ -50,7 +50,7 @@ json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, b
     json_t *record = timed(extended ? "extended" : "begun"), *axes = json_array();
 
     for (size_t i = 0; i < space->count; i++)
-        kiln_json_add(&axes, axis_json(&space->axes[i]));
+        kiln_json_add(&axes, axis_json(space->axes[i]));
     kiln_json_put(&record, "version", json_string(KILN_VERSION));
     json_t *cwd = json_string(begin->cwd);
     if (cwd != NULL) /* JSON has no path that is not UTF-8; then it is where --resume is called */

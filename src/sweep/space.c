@@ -69,7 +69,7 @@ static bool read_number(const KilnAxis *axis, const char *override, KilnAxisValu
 bool kiln_space_locate(const KilnSpace *space, const char *const *overrides, KilnAxisValue *ret)
 {
     for (size_t i = 0; i < space->count; i++) {
-        const KilnAxis *axis = &space->axes[i];
+        const KilnAxis *axis = space->axes[i];
         size_t index = 0;
 
         if (overrides[i] == NULL)

@@ -38,9 +38,9 @@ static KilnStatus set_axis(ValueCheck *check, size_t axis, size_t value, KilnErr
     const KilnSpace *space = &check->sweep->arguments.space;
 
     for (size_t i = axis; i < space->count; i++) {
-        if (space->axes[i].leader != axis)
+        if (space->axes[i]->leader != axis)
             continue;
-        check->overrides[i] = kiln_axis_override(&space->axes[i], value_at(&space->axes[i], value),
+        check->overrides[i] = kiln_axis_override(space->axes[i], value_at(space->axes[i], value),
                                                  &check->sweep->arena);
         if (check->overrides[i] == NULL)
             return kiln_error_nomem(err, 1);
@@ -80,7 +80,7 @@ static KilnStatus check_point(ValueCheck *check, KilnError *err)
 /* Check at most `most` values of an axis, evenly spread, with the other axes at their first. */
 static KilnStatus check_axis(ValueCheck *check, size_t axis, size_t most, KilnError *err)
 {
-    size_t all = n_values(&check->sweep->arguments.space.axes[axis]);
+    size_t all = n_values(check->sweep->arguments.space.axes[axis]);
     size_t n = all < most ? all : most;
     KilnStatus status = KILN_OK;
 
@@ -99,13 +99,13 @@ static KilnStatus check_axes(ValueCheck *check, size_t most, KilnError *err)
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < space->count && status >= 0; i++)
-        if (space->axes[i].leader == i)
+        if (space->axes[i]->leader == i)
             status = set_axis(check, i, 0, err);
     if (status >= 0)
         status = check_point(check, err);
     /* Errors of the first point would repeat for each value. */
     for (size_t i = 0; i < space->count && status >= 0 && check->job_errors->status >= 0; i++)
-        if (space->axes[i].leader == i)
+        if (space->axes[i]->leader == i)
             status = check_axis(check, i, most, err);
     return status;
 }
@@ -207,7 +207,7 @@ static KilnStatus check_jobs(KilnSweep *sweep, KilnJobErrors *job_errors, KilnEr
 static bool has_interval(const KilnSpace *space)
 {
     for (size_t i = 0; i < space->count; i++)
-        if (kiln_axis_is_interval(&space->axes[i]))
+        if (kiln_axis_is_interval(space->axes[i]))
             return true;
     return false;
 }

@@ -29,9 +29,9 @@ typedef struct KilnSweep {
     KilnSweepOptions *options;
     KilnRankOptions *rank;
     KilnInstance *sweeper, *launcher;
-    bool learns;       /* the sweeper's trials depend on results */
-    size_t n_points;   /* otherwise: trials that the sweeper will suggest */
-    KilnTrial *trials; /* those that were asked for; points live in the arena */
+    bool learns;        /* the sweeper's trials depend on results */
+    size_t n_points;    /* otherwise: trials that the sweeper will suggest */
+    KilnTrial **trials; /* those that were asked for; in the arena */
     size_t n_trials, trials_capacity;
     char *dir;  /* the sweep's folder, as kiln.sweep.dir has it */
     char *path; /* the same, absolute, once it exists */
@@ -45,8 +45,9 @@ typedef struct KilnSweep {
     const char **variables; /* of the environment: NAME=VALUE, or NAME; NULL-terminated */
     size_t n_variables, n_recorded, variables_capacity; /* n_recorded: in the journal */
     const char *metric;                                 /* jobs are ranked by it */
-    KilnObjective objective; /* the metric, with the mode that reports declare */
-    KilnMode metric_mode;    /* AUTO: as the metric itself declares */
+    KilnObjective objective;            /* the metric, with the mode that reports declare */
+    const KilnObjective *objectives[1]; /* for the history */
+    KilnMode metric_mode;               /* AUTO: as the metric itself declares */
 } KilnSweep;
 
 /* ---- open.c: from the request to a space of points --- -------------------------------- */

@@ -107,6 +107,11 @@ const KilnOptimizerUse *kiln_trainer_optimizer(const KilnTrainer *trainer, size_
     return i < trainer->n_optimizers ? &trainer->optimizers[i].use : NULL;
 }
 
+const KilnOptimizerCommon *kiln_trainer_optimizer_common(const KilnTrainer *trainer, size_t i)
+{
+    return i < trainer->n_optimizers ? &trainer->optimizers[i].common : NULL;
+}
+
 double kiln_trainer_optimizer_rate(const KilnTrainer *trainer, size_t i)
 {
     return i < trainer->n_optimizers ? trainer->optimizers[i].rate : 0.0;
@@ -145,10 +150,9 @@ KilnInstance *kiln_trainer_module(KilnTrainer *trainer)
     return trainer->module;
 }
 
-size_t kiln_trainer_layers(KilnTrainer *trainer, const KilnLayerInfo **ret)
+const KilnLayerInfo *kiln_trainer_layer(const KilnTrainer *trainer, size_t i)
 {
-    *ret = trainer->layers;
-    return trainer->n_layers;
+    return i < trainer->n_layers ? &trainer->layers[i] : NULL;
 }
 
 const char *kiln_trainer_checkpoint_name(const KilnTrainer *trainer, char *buf, size_t size)

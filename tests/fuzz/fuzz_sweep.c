@@ -36,7 +36,7 @@ static void take_apart(const KilnComposeRequest *request, KilnErrors *errors)
     fuzz_require(status >= 0 || kiln_errors_failures(errors) > 0, "refused without a word",
                  kiln_status_name(status));
     for (size_t i = 0; status >= 0 && i < arguments.space.count; i++)
-        read_axis(&arguments.space.axes[i]);
+        read_axis(arguments.space.axes[i]);
     kiln_config_free(config);
 }
 

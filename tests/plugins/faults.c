@@ -167,11 +167,11 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
     return KILN_OK;
 }
 
-static KilnLoading loading(const KilnInstance *self)
+static void loading(const KilnInstance *self, KilnLoading *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    return KILN_LOADING(opts);
+    *ret = KILN_LOADING(opts);
 }
 
 static void release(KilnInstance *self)

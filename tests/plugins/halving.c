@@ -17,15 +17,15 @@ static const KilnField fields[] = {
 /* The best of the stopped trials; KILN_NO_TRIAL: one has not stopped, or one has ended. */
 static size_t best_of(const KilnHistory *history, size_t n)
 {
-    const double sign = history->objectives[0].mode == KILN_MODE_MAX ? 1.0 : -1.0;
+    const double sign = history->objectives[0]->mode == KILN_MODE_MAX ? 1.0 : -1.0;
     size_t best = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const KilnTrial *trial = &history->trials[i];
+        const KilnTrial *trial = history->trials[i];
 
         if (trial->status != KILN_JOB_STOPPED)
             return KILN_NO_TRIAL;
-        if (sign * trial->values[0] > sign * history->trials[best].values[0])
+        if (sign * trial->values[0] > sign * history->trials[best]->values[0])
             best = i;
     }
     return best;
@@ -36,14 +36,14 @@ static size_t running(const KilnHistory *history)
     size_t n = 0;
 
     for (size_t i = 0; i < history->count; i++)
-        n += history->trials[i].status == KILN_JOB_RUNNING;
+        n += history->trials[i]->status == KILN_JOB_RUNNING;
     return n;
 }
 
 static size_t first_stopped(const KilnHistory *history)
 {
     for (size_t i = 0; i < history->count; i++)
-        if (history->trials[i].status == KILN_JOB_STOPPED)
+        if (history->trials[i]->status == KILN_JOB_STOPPED)
             return i;
     return KILN_NO_TRIAL;
 }
@@ -52,7 +52,7 @@ static size_t first_stopped(const KilnHistory *history)
 static size_t varied(const KilnSpace *space)
 {
     for (size_t i = 0; i < space->count; i++)
-        if (space->axes[i].count > 1)
+        if (space->axes[i]->count > 1)
             return i;
     return 0;
 }
@@ -78,7 +78,7 @@ static bool answer_wrong(const Opts *opts, KilnSuggestion *ret)
 static KilnStatus ask(KilnInstance *self, const KilnHistory *history, KilnSuggestion *ret,
                       KilnError *err)
 {
-    const size_t axis = varied(history->space), n = history->space->axes[axis].count;
+    const size_t axis = varied(history->space), n = history->space->axes[axis]->count;
 
     (void)err;
     if (answer_wrong(kiln_opts(self), ret))
@@ -102,8 +102,8 @@ static KilnStatus ask(KilnInstance *self, const KilnHistory *history, KilnSugges
 static bool tell(KilnInstance *self, const KilnHistory *history, size_t trial,
                  char reason[KILN_SWEEP_REASON])
 {
-    const KilnTrial *told = &history->trials[trial];
-    const KilnTrialReport *last = &told->reports[told->n_reports - 1];
+    const KilnTrial *told = history->trials[trial];
+    const KilnTrialReport *last = told->reports[told->n_reports - 1];
 
     (void)self;
     snprintf(reason, KILN_SWEEP_REASON, "halved at epoch %lld: %.3f", (long long)last->epoch,

@@ -108,11 +108,11 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
         add(ctx, &torn);
 }
 
-static KilnLoading loading(const KilnInstance *self)
+static void loading(const KilnInstance *self, KilnLoading *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    return KILN_LOADING(opts);
+    *ret = KILN_LOADING(opts);
 }
 
 static const KilnDataModuleOps ops = {

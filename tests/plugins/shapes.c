@@ -202,11 +202,11 @@ static KilnStatus data_set(KilnInstance *self, KilnSplit split, size_t set, Kiln
     return KILN_OK;
 }
 
-static KilnLoading loading(const KilnInstance *self)
+static void loading(const KilnInstance *self, KilnLoading *ret)
 {
     const DataOpts *opts = kiln_opts(self);
 
-    return KILN_LOADING(opts);
+    *ret = KILN_LOADING(opts);
 }
 
 static const KilnDataModuleOps data_ops = {

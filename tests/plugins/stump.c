@@ -148,9 +148,9 @@ static KilnStatus data_table(KilnInstance *self, KilnSplit split, size_t set, Ki
     return KILN_OK;
 }
 
-static KilnLoading data_loading(const KilnInstance *self)
+static void data_loading(const KilnInstance *self, KilnLoading *ret)
 {
-    return KILN_LOADING((const DataOpts *)kiln_opts(self));
+    *ret = KILN_LOADING((const DataOpts *)kiln_opts(self));
 }
 
 static const KilnDataModuleOps data_ops = {
@@ -222,16 +222,16 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
 {
     Stump *stump = kiln_state(self);
     int64_t most = -1;
-    KilnTable table;
+    const KilnTable *table;
     KilnStatus status = kiln_trainer_table(trainer, KILN_TRAIN, 0, &table, err);
 
-    for (size_t c = 0; status >= 0 && c < table.n_columns; c++) {
-        const float *values = table.columns[c].data;
+    for (size_t c = 0; status >= 0 && c < table->n_columns; c++) {
+        const float *values = table->columns[c].data;
 
-        if (table.columns[c].dtype != KILN_F32 || values == NULL || c == table.label)
+        if (table->columns[c].dtype != KILN_F32 || values == NULL || c == table->label)
             continue;
-        for (int64_t i = 0; i < table.n_rows; i++) {
-            const int64_t right = count_right(&table, c, values[i]);
+        for (int64_t i = 0; i < table->n_rows; i++) {
+            const int64_t right = count_right(table, c, values[i]);
 
             if (right <= most)
                 continue;

@@ -119,6 +119,9 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
 #ifndef INFO_FIELD
 #define INFO_FIELD sizeof(KilnField)
 #endif
+#ifndef INFO_TENSOR_SPEC
+#define INFO_TENSOR_SPEC sizeof(KilnTensorSpec)
+#endif
 #ifndef INFO_OPS
 #define INFO_OPS KILN_OPS_SIZES
 #endif
@@ -138,8 +141,12 @@ KILN_API const KilnPluginInfo *kiln_plugin_v1(void)
     static const KilnPluginInfo info = {
         .magic = INFO_MAGIC,
         .abi = INFO_ABI,
+        .size = sizeof(KilnPluginInfo),
         .component_size = INFO_COMPONENT,
         .field_size = INFO_FIELD,
+        .tensor_spec_size = INFO_TENSOR_SPEC,
+        .signature_size = sizeof(KilnSignature),
+        .model_use_size = sizeof(KilnModelUse),
         .version = KILN_VERSION,
         .components = INFO_LIST,
         .ops_sizes = sizes,

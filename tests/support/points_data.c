@@ -109,9 +109,9 @@ static KilnStatus points_input(KilnInstance *self, const char *path, KilnDataset
     return KILN_OK;
 }
 
-KilnLoading points_loading(const KilnInstance *self)
+void points_loading(const KilnInstance *self, KilnLoading *ret)
 {
-    return KILN_LOADING((const PointsOpts *)kiln_opts(self));
+    *ret = KILN_LOADING((const PointsOpts *)kiln_opts(self));
 }
 
 static const KilnDataModuleOps points_ops = {

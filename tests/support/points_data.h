@@ -20,7 +20,7 @@ KilnStatus points_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err);
 KilnStatus points_dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
                           KilnError *err);
 
-KilnLoading points_loading(const KilnInstance *self);
+void points_loading(const KilnInstance *self, KilnLoading *ret);
 
 extern const KilnComponent points_component;
 

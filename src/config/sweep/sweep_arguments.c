@@ -9,6 +9,7 @@
 #include "config/provenance/error_list.h"
 
 #define ZIPPED SIZE_MAX /* the leader of an axis of zip() until all are known */
+#define NO_AXIS SIZE_MAX
 
 typedef struct Splitter {
     KilnArena *arena;
@@ -16,7 +17,7 @@ typedef struct Splitter {
     KilnSearch search;
     const KilnConfig *config;
     KilnErrors *errors;
-    KilnAxis *axes;
+    KilnAxis **axes;
     size_t count, capacity;
     const char **own;
     size_t n_own;
@@ -86,16 +87,18 @@ static const KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *o
 
 /* ---- Axes ----------------------------------------------------------------------------- */
 
-/* The axis of a key, new or the one with that key. */
-static KilnAxis *axis_of(Splitter *splitter, const char *key)
+/* The number of the axis of a key, a new one unless there is one; NO_AXIS: memory is out. */
+static size_t axis_of(Splitter *splitter, const char *key)
 {
     for (size_t i = 0; i < splitter->count; i++)
-        if (strcmp(splitter->axes[i].key, key) == 0)
-            return &splitter->axes[i];
-    if (!KILN_ARENA_RESERVE(splitter->arena, splitter->axes, splitter->capacity,
-                            splitter->count + 1))
-        return NULL;
-    return &splitter->axes[splitter->count++];
+        if (strcmp(splitter->axes[i]->key, key) == 0)
+            return i;
+    KilnAxis *axis = kiln_arena_alloc(splitter->arena, sizeof(*axis));
+    if (axis == NULL || !KILN_ARENA_RESERVE(splitter->arena, splitter->axes, splitter->capacity,
+                                            splitter->count + 1))
+        return NO_AXIS;
+    splitter->axes[splitter->count] = axis;
+    return splitter->count++;
 }
 
 static bool has_tag(const KilnSweepValue *sweep, const char *tag)
@@ -153,13 +156,14 @@ static void fill_overrides(Splitter *splitter, KilnAxis *axis, const KilnOverrid
         fill_range(axis, values);
 }
 
-static void fill_axis(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
+static void fill_axis(Splitter *splitter, size_t number, const char *key,
+                      const KilnOverride *override)
 {
     const KilnSweepValue *sweep = override->sweep;
-    const size_t number = (size_t)(axis - splitter->axes);
+    KilnAxis *axis = splitter->axes[number];
 
     *axis = (KilnAxis) {
-        .key = axis->key,
+        .key = key,
         .kind = KILN_AXIS_CHOICE,
         .tags = sweep != NULL ? sweep->tags : NULL,
         .leader = sweep != NULL && sweep->zip ? ZIPPED : number,
@@ -175,12 +179,11 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
     if (splitter->values > KILN_SWEEP_VALUES)
         return; /* reported already */
     const char *key = kiln_override_target(splitter->arena, override);
-    KilnAxis *axis = key != NULL ? axis_of(splitter, key) : NULL;
+    const size_t number = key != NULL ? axis_of(splitter, key) : NO_AXIS;
 
-    if (axis == NULL)
+    if (number == NO_AXIS)
         return;
-    axis->key = key;
-    fill_axis(splitter, axis, override);
+    fill_axis(splitter, number, key, override);
     if (splitter->values > KILN_SWEEP_VALUES)
         fail(splitter, kiln_errors_report(splitter->errors, &override->origin, KILN_E_RANGE,
                                           "the sweep's arguments have more than %d values",
@@ -313,15 +316,18 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
 static void join_zipped(Splitter *splitter)
 {
     const KilnAxis *first = NULL;
+    size_t leader = 0;
 
     for (size_t i = 0; i < splitter->count; i++) {
-        KilnAxis *axis = &splitter->axes[i];
+        KilnAxis *axis = splitter->axes[i];
 
         if (axis->leader != ZIPPED)
             continue;
-        if (first == NULL)
+        if (first == NULL) {
             first = axis;
-        axis->leader = (size_t)(first - splitter->axes);
+            leader = i;
+        }
+        axis->leader = leader;
         if (axis->count == first->count)
             continue;
         fail(splitter,
@@ -360,7 +366,8 @@ KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnCom
     }
     if (splitter.status < 0)
         return splitter.status;
-    *ret = (KilnSweepArguments) { .space = { .axes = splitter.axes, .count = splitter.count },
+    const KilnAxis *const *axes = (const KilnAxis *const *)splitter.axes;
+    *ret = (KilnSweepArguments) { .space = { .axes = axes, .count = splitter.count },
                                   .own = splitter.own };
     return KILN_OK;
 }

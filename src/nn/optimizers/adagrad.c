@@ -24,11 +24,11 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-static KilnOptimizerCommon common(const KilnInstance *self)
+static void common(const KilnInstance *self, KilnOptimizerCommon *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    return KILN_OPTIMIZER_COMMON(opts, 0.0);
+    *ret = KILN_OPTIMIZER_COMMON(opts, 0.0);
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

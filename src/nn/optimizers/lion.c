@@ -32,11 +32,11 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
     return kiln_adam_check_betas(opts->betas, opts->betas_count, 2, ret_option, err);
 }
 
-static KilnOptimizerCommon common(const KilnInstance *self)
+static void common(const KilnInstance *self, KilnOptimizerCommon *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    return KILN_OPTIMIZER_COMMON(opts, opts->betas[0]);
+    *ret = KILN_OPTIMIZER_COMMON(opts, opts->betas[0]);
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

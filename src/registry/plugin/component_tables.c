@@ -9,7 +9,7 @@
 
 /* ---- Sizes ------------------------------------------------------------------------ */
 
-/* Of KILN_ABI 6, when it began; a kind that came later has the size that its table then had. Tables
+/* Of KILN_ABI 7, when it began; a kind that came later has the size that its table then had. Tables
  * only grow: a larger sizeof needs no change here. */
 #define KILN_TABLES(X)                                                                             \
     X(DATAMODULE, KilnDataModuleOps, 96)                                                           \
@@ -26,14 +26,21 @@
     X(BATCH_TRANSFORM, KilnBatchTransformOps, 24)                                                  \
     X(SWEEPER, KilnSweeperOps, 32)                                                                 \
     X(LAUNCHER, KilnLauncherOps, 16)
-enum { FIRST_COMPONENT = 88, FIRST_FIELD = 152 };
+enum { FIRST_COMPONENT = 88, FIRST_FIELD = 152, FIRST_INFO = 64 };
 
-_Static_assert(KILN_ABI == 6, "a new ABI: write the sizes that its tables begin with");
+_Static_assert(KILN_ABI == 7, "a new ABI: write the sizes that its tables begin with");
 #define KILN_GROWS(kind, T, first)                                                                 \
     _Static_assert(sizeof(T) >= (first), #T " lost members: raise KILN_ABI");
 KILN_TABLES(KILN_GROWS)
-_Static_assert(sizeof(KilnComponent) >= FIRST_COMPONENT && sizeof(KilnField) >= FIRST_FIELD,
+_Static_assert(sizeof(KilnComponent) >= FIRST_COMPONENT && sizeof(KilnField) >= FIRST_FIELD &&
+                   sizeof(KilnPluginInfo) >= FIRST_INFO,
                "members are lost: raise KILN_ABI");
+
+/* Static structs that have not grown yet. When one does, grow_component must copy it. */
+#define KILN_SAME(T, bytes) _Static_assert(sizeof(T) == (bytes), #T " grew: copy older ones")
+KILN_SAME(KilnTensorSpec, 32);
+KILN_SAME(KilnSignature, 40);
+KILN_SAME(KilnModelUse, 48);
 
 static const uint32_t now[] = KILN_OPS_SIZES;
 #define KILN_FIRST(kind, T, first) [KILN_KIND_##kind] = (first),
@@ -46,18 +53,11 @@ _Static_assert(KILN_COUNT(now) == KILN_KIND_COUNT && KILN_COUNT(first) == KILN_K
 #define KILN_FIXED(T, bytes)                                                                       \
     _Static_assert(sizeof(T) == (bytes), #T " must keep its size: raise KILN_ABI")
 KILN_FIXED(KilnOptimizers, 136);
-KILN_FIXED(KilnTensorSpec, 32);
-KILN_FIXED(KilnSignature, 40);
-KILN_FIXED(KilnModelUse, 48);
 KILN_FIXED(KilnModelOutput, 64);
 KILN_FIXED(KilnModelValue, 16);
-KILN_FIXED(KilnDataset, 56);
 KILN_FIXED(KilnRowColumn, 24);
 KILN_FIXED(KilnFeature, 112);
-KILN_FIXED(KilnDataSpec, 32);
 KILN_FIXED(KilnColumn, 32);
-KILN_FIXED(KilnTable, 32);
-KILN_FIXED(KilnLoading, 56);
 KILN_FIXED(KilnMetric, 40);
 KILN_FIXED(KilnOpArg, 72);
 
@@ -86,12 +86,23 @@ static KilnStatus check_size(const KilnPluginInfo *info, const char *what, const
 
 static KilnStatus check_sizes(const KilnPluginInfo *info, KilnError *err)
 {
-    KilnStatus status = check_size(info, "KilnComponent", "", info->component_size, FIRST_COMPONENT,
-                                   sizeof(KilnComponent), err);
+    const struct {
+        const char *name;
+        size_t has, least, most;
+    } structs[] = {
+        { "KilnPluginInfo", info->size, FIRST_INFO, sizeof(KilnPluginInfo) },
+        { "KilnComponent", info->component_size, FIRST_COMPONENT, sizeof(KilnComponent) },
+        { "KilnField", info->field_size, FIRST_FIELD, sizeof(KilnField) },
+        { "KilnTensorSpec", info->tensor_spec_size, sizeof(KilnTensorSpec),
+          sizeof(KilnTensorSpec) },
+        { "KilnSignature", info->signature_size, sizeof(KilnSignature), sizeof(KilnSignature) },
+        { "KilnModelUse", info->model_use_size, sizeof(KilnModelUse), sizeof(KilnModelUse) },
+    };
+    KilnStatus status = KILN_OK;
 
-    if (status >= 0)
-        status = check_size(info, "KilnField", "", info->field_size, FIRST_FIELD, sizeof(KilnField),
-                            err);
+    for (size_t i = 0; i < KILN_COUNT(structs) && status >= 0; i++)
+        status = check_size(info, structs[i].name, "", structs[i].has, structs[i].least,
+                            structs[i].most, err);
     for (uint32_t i = 0; i < info->n_kinds && i < KILN_KIND_COUNT && status >= 0; i++)
         status = check_size(info, "table of functions of a ", kiln_kind_name((KilnKind)i),
                             info->ops_sizes[i], first[i], now[i], err);

@@ -3,7 +3,7 @@
 
 static size_t values(const KilnSpace *space, size_t axis)
 {
-    return space->axes[axis].leader == axis ? space->axes[axis].count : 1;
+    return space->axes[axis]->leader == axis ? space->axes[axis]->count : 1;
 }
 
 static size_t count(const KilnInstance *self, const KilnSpace *space)

@@ -76,21 +76,23 @@ static KilnStatus write_one_hot(const KilnBatchSlot *slot, const KilnBatchSource
     return KILN_OK;
 }
 
-static KilnBatchView view_of(KilnBatchSlot *slot, const KilnBatchSource *source)
+/* A view of the batch; `spec` is filled and borrowed by it. */
+static KilnBatchView view_of(KilnBatchSlot *slot, const KilnBatchSource *source, KilnDataSpec *spec)
 {
-    KilnBatchView view = { .spec = source->spec, .size = slot->size, .data = slot->data };
+    KilnBatchView view = { .spec = spec, .size = slot->size, .data = slot->data };
     const KilnFeature *label = kiln_spec_feature(&source->spec, "label");
 
     view.label = label != NULL && kiln_dataset_has(&source->dataset, "label")
                      ? (size_t)(label - source->spec.features)
                      : source->spec.n_features;
-    for (size_t f = 0; f < view.spec.n_features; f++) {
+    *spec = source->spec;
+    spec->features = slot->shapes;
+    for (size_t f = 0; f < spec->n_features; f++) {
         slot->shapes[f] = source->spec.features[f];
         slot->data[f] = slot->shapes[f].content != KILN_TEXT ? slot->features[f].data : NULL;
         if (slot->shapes[f].varies)
             slot->shapes[f].shape.dim[0] = slot->features[f].padded;
     }
-    view.spec.features = slot->shapes;
     return view;
 }
 
@@ -98,12 +100,13 @@ KilnStatus kiln_batch_slot_transform(KilnBatchSlot *slot, const KilnBatchSource 
                                      int64_t epoch, KilnError *err)
 {
     KilnStatus status = KILN_OK;
+    KilnDataSpec spec;
 
     if (source->n_transforms == 0 || slot->size == 0)
         return KILN_OK;
     if (source->soft < source->spec.n_features)
         status = write_one_hot(slot, source, err);
-    KilnBatchView view = view_of(slot, source);
+    KilnBatchView view = view_of(slot, source, &spec);
     for (size_t i = 0; i < source->n_transforms && status >= 0; i++) {
         KilnInstance *transform = source->transforms[i];
         KilnRng rng;

@@ -100,8 +100,8 @@ int64_t kiln_trainer_train_samples(const KilnTrainer *trainer)
     return trainer->data.sets[KILN_TRAIN].list[0].dataset.count;
 }
 
-KilnStatus kiln_trainer_table(const KilnTrainer *trainer, KilnSplit split, size_t set,
-                              KilnTable *ret, KilnError *err)
+KilnStatus kiln_trainer_table(KilnTrainer *trainer, KilnSplit split, size_t set,
+                              const KilnTable **ret, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
 
@@ -110,8 +110,13 @@ KilnStatus kiln_trainer_table(const KilnTrainer *trainer, KilnSplit split, size_
                               "datamodule %s gives no table of %s set %zu; use one that gives "
                               "tables",
                               kiln_instance_name(trainer->datamodule), kiln_split_name(split), set);
-    return KILN_CALLED(trainer->datamodule, "table",
-                       ops->table(trainer->datamodule, split, set, ret, err), err);
+    KilnTable *table = &trainer->data.sets[split].list[set].table;
+    *table = (KilnTable) { .n_rows = 0 };
+    KilnStatus status = KILN_CALLED(trainer->datamodule, "table",
+                                    ops->table(trainer->datamodule, split, set, table, err), err);
+    if (status >= 0)
+        *ret = table;
+    return status;
 }
 
 /* ---- Batches --------------------------------------------------------------------------- */
@@ -382,7 +387,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
     if (status < 0)
         return kiln_instance_error(trainer->config, trainer->datamodule, err);
     kiln_call_enter(trainer->datamodule, "loading");
-    trainer->data.loading = data_ops(trainer)->loading(trainer->datamodule);
+    data_ops(trainer)->loading(trainer->datamodule, &trainer->data.loading);
     kiln_call_leave();
     trainer->data.batch_size = trainer->data.loading.batch_size;
     for (int split = 0; split < KILN_SPLIT_COUNT && stage != KILN_STAGE_PREDICT && status >= 0;

@@ -11,6 +11,7 @@ typedef struct KilnSplitSets {
     struct {
         const char *name; /* follows the names of its metrics; "": nothing does */
         KilnDataset dataset;
+        KilnTable table;    /* while somebody reads it */
         KilnLoader *loader; /* NULL: not needed yet */
     } list[KILN_MAX_SETS];
     size_t n;

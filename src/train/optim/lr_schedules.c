@@ -43,7 +43,7 @@ static double factor(const KilnTrainer *trainer, const KilnOptimizerState *optim
 
 double kiln_lr_schedule_rate(const KilnTrainer *trainer, const KilnOptimizerState *optimizer)
 {
-    return kiln_optimizer_common(optimizer).lr * factor(trainer, optimizer);
+    return optimizer->common.lr * factor(trainer, optimizer);
 }
 
 KilnStatus kiln_lr_schedule_check(const KilnTrainer *trainer, const KilnOptimizerState *optimizer,

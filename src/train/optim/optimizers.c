@@ -16,14 +16,6 @@ static const KilnOptimizerOps *ops_of(const KilnOptimizerState *optimizer)
     return kiln_instance_component(optimizer->use.optimizer)->ops.optimizer;
 }
 
-KilnOptimizerCommon kiln_optimizer_common(const KilnOptimizerState *optimizer)
-{
-    kiln_call_enter(optimizer->use.optimizer, "common");
-    const KilnOptimizerCommon common = ops_of(optimizer)->common(optimizer->use.optimizer);
-    kiln_call_leave();
-    return common;
-}
-
 /* ---- Set-up --------------------------------------------------------------------------- */
 
 /* Names occur between dots in checkpoints, and after a slash in metrics. */
@@ -85,9 +77,11 @@ static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, 
 
     optimizer->use = *use;
     const KilnOptimizerOps *ops = ops_of(optimizer);
-    const KilnOptimizerCommon common = kiln_optimizer_common(optimizer);
+    kiln_call_enter(use->optimizer, "common");
+    ops->common(use->optimizer, &optimizer->common);
+    kiln_call_leave();
     const bool vary = kiln_lr_scales_vary(trainer);
-    KilnStatus status = kiln_segments_new(trainer->params, use->params, &common,
+    KilnStatus status = kiln_segments_new(trainer->params, use->params, &optimizer->common,
                                           ops->per_parameter || vary, &optimizer->segments, err);
     if (status < 0) {
         (void)kiln_error_prefix(err, "%s.", kiln_instance_path(use->optimizer));

@@ -9,6 +9,7 @@
 /* One optimizer of the run, with its state. */
 typedef struct KilnOptimizerState {
     KilnOptimizerUse use;
+    KilnOptimizerCommon common;
     const char *slot_names[KILN_MAX_SLOTS]; /* NULL: a slot that this optimizer does not use */
     /* Each as large as all parameters, and of their type. Pages of parameters that belong to
      * another optimizer are never written, and so take no memory. */
@@ -45,7 +46,5 @@ KilnLocation kiln_optimizer_slot(const KilnOptimizerState *optimizer, size_t slo
  * slot's if it has one. Returns buf. */
 const char *kiln_optimizer_slot_name(const KilnOptimizerState *optimizer, size_t slot,
                                      const KilnParam *param, char *buf, size_t size);
-/* The options that all optimizers have. */
-KilnOptimizerCommon kiln_optimizer_common(const KilnOptimizerState *optimizer);
 
 #endif

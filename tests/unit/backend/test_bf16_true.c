@@ -150,17 +150,18 @@ static void net_free(Net *net)
 /* One step as the trainer records it. */
 static double net_step(Net *net, int64_t step)
 {
-    const double lr = net->ops->common(net->built.instance).lr;
     const KilnDType dtype = kiln_params_dtype(net->params);
     KilnGraph *graph = net->graph;
+    KilnOptimizerCommon common = { 0 };
     KilnError err = { 0 };
 
+    net->ops->common(net->built.instance, &common);
     kiln_graph_begin(graph);
     KilnTensor *loss = loss_of(net);
     kiln_graph_backward(graph, loss);
-    size_t n = net->ops->hyper(net->built.instance, lr, step + 1, net->numbers);
+    size_t n = net->ops->hyper(net->built.instance, common.lr, step + 1, net->numbers);
     net->rates[0] = 1.0f;
-    net->rates[1] = (float)net->ops->common(net->built.instance).weight_decay;
+    net->rates[1] = (float)common.weight_decay;
     KilnFlat flat = {
         .param = kiln_params_flat_values(net->params, graph),
         .grad = kiln_params_flat_gradients(net->params, graph),

@@ -38,7 +38,9 @@ static void test_spec(void **unused)
     assert_int_equal(open_split(&built, KILN_TRAIN).count, 7);
     assert_int_equal(open_split(&built, KILN_VAL).count, 0);
     assert_int_equal(open_split(&built, KILN_TEST).count, 2000);
-    assert_int_equal(data_ops(&built)->loading(built.instance).batch_size, 5);
+    KilnLoading loading = { 0 };
+    data_ops(&built)->loading(built.instance, &loading);
+    assert_int_equal(loading.batch_size, 5);
     built_free(&built);
 }
 

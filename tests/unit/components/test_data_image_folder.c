@@ -89,7 +89,9 @@ static void test_folders(void **unused)
     assert_true(kiln_shape_equal(&spec.features[0].shape, &KILN_SHAPE(6, 8, 3)));
     assert_int_equal(spec.n_classes, 2);
     assert_string_equal(spec.class_names[1], "dog");
-    assert_int_equal(data_ops(&built)->loading(built.instance).batch_size, 4);
+    KilnLoading loading = { 0 };
+    data_ops(&built)->loading(built.instance, &loading);
+    assert_int_equal(loading.batch_size, 4);
     KilnDataset train = open_split(&built, KILN_TRAIN), val = open_split(&built, KILN_VAL);
     KilnDataset test = open_split(&built, KILN_TEST);
     assert_int_equal(train.count, 20);

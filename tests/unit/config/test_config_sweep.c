@@ -46,7 +46,7 @@ static bool is_zipped(const KilnSpace *space, size_t axis)
     size_t n = 0;
 
     for (size_t i = 0; i < space->count; i++)
-        n += space->axes[i].leader == space->axes[axis].leader;
+        n += space->axes[i]->leader == space->axes[axis]->leader;
     return n > 1;
 }
 
@@ -81,7 +81,7 @@ static char *split(const char *config_name, const char *const *arguments)
         status = kiln_sweep_arguments(&request, hooks, config, kiln_config_arena(config), &got,
                                       errors);
     for (size_t i = 0; status >= 0 && i < got.space.count; i++) {
-        const KilnAxis *axis = &got.space.axes[i];
+        const KilnAxis *axis = got.space.axes[i];
 
         kiln_text_printf(&text, "%s%s", i > 0 ? "; " : "", is_zipped(&got.space, i) ? "zip " : "");
         append_numbers(&text, axis);

@@ -61,11 +61,20 @@ static void descent_close(Descent *d)
     built_free(&d->built);
 }
 
+/* The common options of an optimizer. */
+static KilnOptimizerCommon common_of(const KilnInstance *optimizer)
+{
+    KilnOptimizerCommon common = { 0 };
+
+    kiln_instance_component(optimizer)->ops.optimizer->common(optimizer, &common);
+    return common;
+}
+
 /* The update without segments and clipping; step counts from 0. */
 static KilnFlat descent_flat(Descent *d, float *value, float *gradient, int64_t step)
 {
     const KilnShape shape = KILN_SHAPE(d->n);
-    double lr = d->ops->common(d->built.instance).lr;
+    double lr = common_of(d->built.instance).lr;
     size_t n = d->ops->hyper(d->built.instance, lr, step + 1, d->numbers);
     KilnFlat flat = {
         .param = kiln_graph_variable(d->graph, KILN_F32, shape, value, false, NULL),
@@ -84,7 +93,7 @@ static KilnFlat descent_flat(Descent *d, float *value, float *gradient, int64_t 
 static void descent_step(Descent *d, int64_t step)
 {
     const int64_t end = d->n;
-    const float rates[] = { 1.0f, (float)d->ops->common(d->built.instance).weight_decay };
+    const float rates[] = { 1.0f, (float)common_of(d->built.instance).weight_decay };
     KilnError err = { 0 };
 
     for (uint32_t i = 0; i < (uint32_t)d->n; i++)
@@ -178,7 +187,7 @@ static void net_open(Net *net, const Record *record, bool cpu)
     fill_params(net->params);
     descent_open(&net->d, record->word[1], kiln_params_size(net->params), record->word + 4,
                  record->words - 4, cpu);
-    KilnOptimizerCommon common = net->d.ops->common(net->d.built.instance);
+    KilnOptimizerCommon common = common_of(net->d.built.instance);
     if (kiln_segments_new(net->params, NULL, &common, net->d.ops->per_parameter, &net->segments,
                           &err) < 0)
         fail_msg("%s", err.text);
@@ -312,7 +321,7 @@ static KilnStatus segments_text(const char *optimizer, char *const *options, siz
     if (build_words(&built, KILN_KIND_OPTIMIZER, optimizer, options, n, err) < 0)
         fail_msg("%s", err->text);
     const KilnOptimizerOps *ops = kiln_instance_component(built.instance)->ops.optimizer;
-    KilnOptimizerCommon common = ops->common(built.instance);
+    KilnOptimizerCommon common = common_of(built.instance);
     KilnStatus status = kiln_segments_new(params, NULL, &common, ops->per_parameter, &segments,
                                           err);
     buf[0] = '\0';

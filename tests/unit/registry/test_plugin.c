@@ -163,10 +163,11 @@ static void test_refused(void **unused)
     static const struct {
         const char *macro, *want;
     } cases[] = {
-        { "-DINFO_ABI=7", "built for ABI 7, this program has 6: rebuild the plugin" },
+        { "-DINFO_ABI=8", "built for ABI 8, this program has 7: rebuild the plugin" },
         { "-DINFO_MAGIC=1", "does not describe a kiln plugin" },
-        { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, fewer than the 88 of ABI 6" },
-        { "-DINFO_FIELD=8", "its KilnField has 8 bytes, fewer than the 152 of ABI 6" },
+        { "-DINFO_COMPONENT=8", "its KilnComponent has 8 bytes, fewer than the 88 of ABI 7" },
+        { "-DINFO_FIELD=8", "its KilnField has 8 bytes, fewer than the 152 of ABI 7" },
+        { "-DINFO_TENSOR_SPEC=40", "its KilnTensorSpec has 40 bytes, this program's 32" },
         { "-DINFO_OPS={8}", "its table of functions of a datamodule has 8 bytes, fewer than" },
         { "-DINFO_COMPONENT=4096", "which is newer than this program" },
         { "-DINFO_FIELD=4096", "its KilnField has 4096 bytes, this program's 152; update kiln" },

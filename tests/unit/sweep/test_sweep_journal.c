@@ -213,9 +213,9 @@ static void what_is_written_reads_back(void **unused)
     assert_int_equal(skipped, 0);
     assert_int_equal(read.count, 2);
     assert_int_equal(read.items[0].n_reports, 1);
-    assert_int_equal(read.items[0].reports[0].epoch, 2);
-    assert_int_equal(read.items[0].reports[0].step, 8);
-    assert_true(read.items[0].reports[0].values[0] == 0.5);
+    assert_int_equal(read.items[0].reports[0]->epoch, 2);
+    assert_int_equal(read.items[0].reports[0]->step, 8);
+    assert_true(read.items[0].reports[0]->values[0] == 0.5);
     assert_int_equal(read.items[0].mode, KILN_MODE_MIN);
     assert_string_equal(read.items[0].stopping, "why");
     assert_int_equal(read.items[1].parent, 1);

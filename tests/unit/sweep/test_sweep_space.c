@@ -24,10 +24,11 @@ static const char *const model[] = { "model=mlp" };
 
 /* ---- The grid -------------------------------------------------------------------------- */
 
-static void check_points(const KilnAxis *axes, size_t n, const char *want)
+static void check_points(const KilnAxis axes[4], size_t n, const char *want)
 {
     const KilnSweeperOps *ops = kiln_sweeper_grid.ops.sweeper;
-    KilnSpace space = { .axes = axes, .count = n };
+    const KilnAxis *list[] = { &axes[0], &axes[1], &axes[2], &axes[3] };
+    KilnSpace space = { .axes = list, .count = n };
     KilnHistory history = { .space = &space };
     KilnAxisValue point[4];
     KilnSuggestion suggestion = { .point = point };
@@ -57,7 +58,7 @@ static KilnAxis choice(const char *const *overrides, size_t count, size_t leader
 
 static void the_last_axis_is_the_fastest(void **unused)
 {
-    KilnAxis axes[] = { choice(lr, 2, 0), choice(model, 1, 1), choice(seed, 3, 2) };
+    KilnAxis axes[4] = { choice(lr, 2, 0), choice(model, 1, 1), choice(seed, 3, 2) };
 
     (void)unused;
     check_points(axes, 3, "000 001 002 100 101 102 ");
@@ -79,11 +80,14 @@ static void zipped_axes_vary_together(void **unused)
 static void a_space_too_large_to_count(void **unused)
 {
     KilnAxis axes[5];
-    KilnSpace space = { .axes = axes, .count = 5 };
+    const KilnAxis *list[5];
+    const KilnSpace space = { .axes = list, .count = 5 };
 
     (void)unused;
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         axes[i] = choice(NULL, (size_t)1 << 16, i);
+        list[i] = &axes[i];
+    }
     assert_true(kiln_sweeper_grid.ops.sweeper->count(NULL, &space) == SIZE_MAX);
 }
 
@@ -141,7 +145,7 @@ static void overrides_are_located(void **unused)
         choice(seed, 3, 0),
         { .key = "lr", .kind = KILN_AXIS_FLOAT, .low = 0.1, .high = 3, .leader = 1 }
     };
-    const KilnSpace space = { .axes = axes, .count = 2 };
+    const KilnSpace space = { .axes = (const KilnAxis *[]) { &axes[0], &axes[1] }, .count = 2 };
     KilnAxisValue point[2];
 
     (void)unused;
@@ -320,9 +324,9 @@ static void reports_come_in_pieces(void **unused)
     assert_string_equal(job->error, "broken");
     /* Values by rising steps: what a resumed job repeats is left out. */
     assert_int_equal(job->n_reports, 2);
-    assert_int_equal(job->reports[0].step, 4);
-    assert_true(job->reports[0].values[0] == 2.0);
-    assert_true(isnan(job->reports[1].values[0]));
+    assert_int_equal(job->reports[0]->step, 4);
+    assert_true(job->reports[0]->values[0] == 2.0);
+    assert_true(isnan(job->reports[1]->values[0]));
     kiln_jobs_release(&jobs);
 }
 
