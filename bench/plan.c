@@ -3,7 +3,7 @@
  * for each depth, the recorded nodes and the milliseconds of recording and of planning (medians).
  */
 #include "bench/steps.h"
-#include "graph/plan/plan_report.h"
+#include "graph/plan/execute.h"
 #include "tests/nets/gpt.h"
 
 enum { BATCH = 2, CONTEXT = 16, REPEATS = 5, DEPTHS = 4 };

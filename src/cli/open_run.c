@@ -13,7 +13,9 @@
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "kiln/embed/run.h"
-#include "sweep/sweep.h"
+#include "config/override/override.h"
+#include "train/run/checkpoint_config.h"
+#include "train/run/run_config.h"
 
 KilnStatus kiln_command_compose_run(const KilnArgs *args, const KilnRegistry *registry,
                                     const KilnRunRequest *request, bool check, KilnConfig **ret)
@@ -42,7 +44,7 @@ KilnStatus kiln_command_compose_run(const KilnArgs *args, const KilnRegistry *re
             overrides[n++] = dir.data;
         overrides[n] = checkpoint.data;
         compose.config_path = request->folder != NULL ? request->folder : folder;
-        compose.config_name = request->folder != NULL ? NULL : KILN_JOB_CONFIG;
+        compose.config_name = request->folder != NULL ? request->name : KILN_JOB_CONFIG;
         compose.overrides = overrides;
         status = kiln_command_compose_request(args, &compose, check, request->run, ret, NULL);
     } else {
@@ -165,42 +167,22 @@ KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret)
     return status;
 }
 
-/* Whether the job config in `folder` has the values of the resolved config at `path`. */
-static bool is_config_of(const char *folder, const char *path, const KilnRegistry *registry)
-{
-    static const size_t largest = (size_t)1 << 26;
-    const KilnComposeRequest request = {
-        .config_path = folder,
-        .config_name = KILN_JOB_CONFIG,
-        .registry = registry,
-        .sections = kiln_run_sections(),
-    };
-    char *job = NULL, *resolved = NULL;
-    KilnConfig *config = NULL;
-    size_t size;
-    const bool same = kiln_compose(&request, &config, NULL) >= 0 &&
-                      kiln_config_yaml(config, NULL, true, &job, NULL) >= 0 &&
-                      kiln_file_read(path, largest, &resolved, &size, NULL) >= 0 &&
-                      strcmp(job, resolved) == 0;
-
-    kiln_config_free(config);
-    free(job);
-    free(resolved);
-    return same;
-}
-
 KilnStatus kiln_command_compose_checkpoint(const KilnArgs *args, const KilnRegistry *registry,
                                            const char *checkpoint, KilnConfig **ret)
 {
-    char run[4096];
-    KilnRunRequest request = { .run = run_of(checkpoint, run), .checkpoint = checkpoint };
-    char *job = kiln_path_join(run, ".kiln"), *resolved = kiln_path_join(checkpoint, "config.yaml");
+    KilnCheckpointConfig found = { 0 };
+    KilnError err = { 0 };
+    KilnStatus status = kiln_checkpoint_config_find(checkpoint, registry, &found, &err);
 
-    /* In the run's job config values still refer to each other, so that an override of one reaches
-     * all; but the run may have been resumed with other values since the checkpoint. */
-    if (job == NULL || resolved == NULL || !is_config_of(job, resolved, registry))
-        request.folder = checkpoint;
-    free(job);
-    free(resolved);
-    return kiln_command_compose_run(args, registry, &request, true, ret);
+    if (status >= 0) {
+        const KilnRunRequest request = {
+            .run = found.run, .folder = found.folder, .name = found.name, .checkpoint = checkpoint
+        };
+
+        status = kiln_command_compose_run(args, registry, &request, true, ret);
+    } else {
+        kiln_screen_error(args->command, &err);
+    }
+    kiln_checkpoint_config_release(&found);
+    return status;
 }

@@ -5,13 +5,10 @@
 #include "cli/args.h"
 #include "kiln/embed/config.h"
 
-/* The name of the config in a run's .kiln folder: the user's config, not resolved. */
-#define KILN_JOB_CONFIG "job"
-
 /* Where a past run's config is, and the overrides on top of it. NULL members: none. */
 typedef struct KilnRunRequest {
     const char *run;           /* the run folder */
-    const char *folder;        /* of the config; by default it is KILN_JOB_CONFIG in RUN/.kiln */
+    const char *folder, *name; /* of the config; by default it is the job config of the run */
     const char *const *before; /* overrides before the words of the command line; NULL-terminated */
     const char *run_dir, *checkpoint; /* kiln.run.dir and ckpt_path, set after those words */
 } KilnRunRequest;

@@ -1,30 +1,10 @@
 /* The config of one job: its overrides, and keys that the sweep sets. */
 #include <string.h>
 
+#include "config/override/override.h"
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
 #include "sweep/sweep_state.h"
-
-void kiln_override_quote(KilnText *text, const char *key, const char *value)
-{
-    kiln_text_printf(text, "%s='", key);
-    for (const char *p = value; *p != '\0'; p++) {
-        size_t slashes = strspn(p, "\\");
-
-        /* Backslashes are special only before a quote. */
-        if (slashes > 0 && (p[slashes] == '\'' || p[slashes] == '\0'))
-            kiln_text_append_n(text, p, slashes);
-        if (slashes > 0) {
-            kiln_text_append_n(text, p, slashes);
-            p += slashes - 1;
-            continue;
-        }
-        if (*p == '\'')
-            kiln_text_char(text, '\\');
-        kiln_text_char(text, *p);
-    }
-    kiln_text_char(text, '\'');
-}
 
 /* Append the overrides that the sweep sets for each job, after all others. */
 static bool add_own_keys(const KilnSweep *sweep, KilnArena *arena, size_t number, const char **list)

@@ -76,7 +76,5 @@ bool kiln_report_progress(const KilnReporter *reporter, const KilnRunProgress *p
                           double done);
 /* Report why the job fails. */
 void kiln_report_error(const KilnReporter *reporter, const char *text);
-/* Append "KEY='VALUE'", quoted as an override needs it. */
-void kiln_override_quote(KilnText *text, const char *key, const char *value);
 
 #endif

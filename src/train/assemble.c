@@ -53,7 +53,7 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
     if (status >= 0)
         status = kiln_config_build(config, "task", registry, KILN_KIND_MODULE, &trainer->module,
                                    err);
-    if (status >= 0)
+    if (status >= 0 && !trainer->no_callbacks)
         status = kiln_config_build_map(config, "callbacks", registry, KILN_KIND_CALLBACK,
                                        &trainer->callbacks, &trainer->n_callbacks, err);
     if (status >= 0)
@@ -68,23 +68,56 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
 
 /* ---- Network ------------------------------------------------------------------------------- */
 
-static void set_planning(KilnTrainer *trainer)
+/* Only a fit prints its profile; and a graph that profiles keeps all its plans. */
+static void set_planning(const KilnTrainer *trainer, KilnGraph *graph)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
 
     for (size_t i = 0; i < options->passes_off_count; i++)
-        trainer->graph->passes_off |= 1u << options->passes_off[i];
-    trainer->graph->plan_cache.limit = (size_t)options->plan_cache;
-    kiln_graph_set_recompute(trainer->graph, (const char *const *)options->recompute,
+        graph->passes_off |= 1u << options->passes_off[i];
+    graph->plan_cache.limit = (size_t)options->plan_cache;
+    graph->profile = options->profiler != NULL && trainer->stage == KILN_STAGE_FIT;
+    graph->detect_anomaly = options->detect_anomaly;
+    kiln_graph_set_recompute(graph, (const char *const *)options->recompute,
                              options->recompute_count);
+    kiln_graph_set_precision(graph, (KilnPrecision)options->precision);
 }
 
-static void set_precision(KilnTrainer *trainer)
+KilnStatus kiln_trainer_new_graph(const KilnTrainer *trainer, KilnBackend **ret_backend,
+                                  KilnGraph **ret_graph, KilnError *err)
 {
-    const KilnPrecision precision = (KilnPrecision)trainer->options.trainer->precision;
+    const KilnTrainerOptions *options = trainer->options.trainer;
+    KilnBackend *backend = NULL;
+    KilnStatus status = kiln_backend_open(options->accelerator, trainer->threads, &backend, err);
 
-    kiln_graph_set_precision(trainer->graph, precision);
-    if (precision != KILN_PRECISION_32 && !kiln_backend_bf16(trainer->backend))
+    if (status < 0)
+        return status;
+    kiln_backend_set_convolution(backend, (KilnConvolution)options->convolution);
+    status = kiln_graph_new(backend, ret_graph, err);
+    if (status < 0) {
+        kiln_backend_free(backend);
+        return status;
+    }
+    set_planning(trainer, *ret_graph);
+    *ret_backend = backend;
+    return KILN_OK;
+}
+
+void kiln_trainer_set_up_step(const KilnTrainer *trainer, KilnGraph *graph, KilnStep *ret)
+{
+    *ret = (KilnStep) {
+        .graph = graph,
+        .metrics = trainer->metrics,
+        .spec = &trainer->data.spec,
+        .train_spec = &trainer->data.train_spec,
+        .set = "",
+    };
+}
+
+static void warn_of_precision(KilnTrainer *trainer)
+{
+    if (trainer->options.trainer->precision != KILN_PRECISION_32 &&
+        !kiln_backend_bf16(trainer->backend))
         kiln_output_print(&trainer->output,
                           "this processor has no AMX for bf16: products are computed in f32 from "
                           "values rounded to bf16, no faster than precision=32-true");
@@ -106,28 +139,14 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_trainer_check_parameters(trainer, err);
     if (status >= 0)
-        status = kiln_backend_open(trainer->options.trainer->accelerator, trainer->threads,
-                                   &trainer->backend, err);
+        status = kiln_trainer_new_graph(trainer, &trainer->backend, &trainer->graph, err);
     if (status >= 0)
         status = kiln_params_allocate(trainer->params, trainer->backend, err);
-    if (status >= 0)
-        kiln_backend_set_convolution(trainer->backend,
-                                     (KilnConvolution)trainer->options.trainer->convolution);
-    if (status >= 0)
-        status = kiln_graph_new(trainer->backend, &trainer->graph, err);
     if (status < 0)
         return status;
-    trainer->graph->profile = trainer->options.trainer->profiler != NULL;
-    set_precision(trainer);
-    set_planning(trainer);
-    if (status >= 0)
-        trainer->graph->detect_anomaly = trainer->options.trainer->detect_anomaly;
-    trainer->step.graph = trainer->graph;
-    trainer->step.metrics = trainer->metrics;
-    trainer->step.spec = &trainer->data.spec;
-    trainer->step.train_spec = &trainer->data.train_spec;
-    trainer->step.set = "";
-    return status;
+    warn_of_precision(trainer);
+    kiln_trainer_set_up_step(trainer, trainer->graph, &trainer->step);
+    return KILN_OK;
 }
 
 /* ---- The trainer ------------------------------------------------------------------------- */
@@ -167,6 +186,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         .env = env,
         .stage = stage,
         .split = trainer->split,
+        .no_callbacks = trainer->no_callbacks,
         .phase = phase_of(stage),
         .poll = { kiln_preparation_poll, trainer },
         .at = { .last_val_batch = -1, .last_end_batch = -1 },

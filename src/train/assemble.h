@@ -7,7 +7,8 @@
 
 /* Build every part for `stage` and record its steps for their shapes, so that whatever does not
  * fit is found before anything is written. `remembered` as in KilnDataContext; without it,
- * prediction uses trainer->split, as evaluation does. trainer->threads, when it is not 0, is the
+ * prediction uses trainer->split, as evaluation does. With trainer->no_callbacks the config's
+ * callbacks are not built. trainer->threads, when it is not 0, is the
  * number of threads where the config leaves it open; every other field of the trainer is set
  * here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
@@ -19,6 +20,12 @@ KILN_NODISCARD KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfi
                                                  const KilnDataSpec *remembered, KilnError *err);
 /* The second half: allocate the memory that training needs, if it fits, and initialize it. */
 KILN_NODISCARD KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err);
+/* Another graph for steps of this trainer, with a backend of its own, so that it can run at the
+ * same time as others; both are owned by the caller. And a step to record in it. */
+KILN_NODISCARD KilnStatus kiln_trainer_new_graph(const KilnTrainer *trainer,
+                                                 KilnBackend **ret_backend, KilnGraph **ret_graph,
+                                                 KilnError *err);
+void kiln_trainer_set_up_step(const KilnTrainer *trainer, KilnGraph *graph, KilnStep *ret);
 /* Accepts a zeroed trainer. */
 void kiln_trainer_release(KilnTrainer *trainer);
 

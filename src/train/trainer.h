@@ -41,6 +41,7 @@ struct KilnTrainer {
 
     /* Components */
     KilnInstance *module, *datamodule;
+    bool no_callbacks;        /* the config's are not built */
     KilnInstance **callbacks; /* by rank */
     size_t n_callbacks;
     KilnHooks hooks;

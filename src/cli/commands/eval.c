@@ -9,8 +9,8 @@
 #include "cli/open_config.h"
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
+#include "config/override/override.h"
 #include "kiln/embed/run.h"
-#include "sweep/sweep.h"
 
 typedef KilnStatus Action(KilnArgs *args, KilnConfig *config, const KilnRunEnv *env,
                           KilnError *err);

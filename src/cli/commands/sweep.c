@@ -14,6 +14,7 @@
 #include "cli/open_config.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
+#include "config/override/override.h"
 #include "kiln/embed/run.h"
 #include "sweep/sweep.h"
 

@@ -47,6 +47,8 @@ void kiln_override_accept_text(KilnArena *arena, const KilnConfig *config,
 const char *kiln_override_target(KilnArena *arena, const KilnOverride *override);
 /* Does it change the node `kiln`, and not the job? */
 bool kiln_override_is_own(const KilnOverride *override);
+/* Append "KEY='VALUE'", quoted as an override needs it. */
+void kiln_override_quote(KilnText *text, const char *key, const char *value);
 /* The origin of the key. */
 KilnOrigin kiln_override_key_origin(const KilnOverride *override);
 

@@ -1,5 +1,7 @@
 /* Execution: takes the recorded step's plan from the cache, binds it to memory (binding.c) and runs
  * it. Allocates only when a plan is new. */
+#include "graph/plan/execute.h"
+
 #include "graph/plan/anomaly.h"
 #include "graph/plan/binding.h"
 #include "graph/op.h"
@@ -73,19 +75,15 @@ KilnStatus kiln_graph_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t 
     return status;
 }
 
-KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnError *err)
+KilnStatus kiln_graph_execute(KilnGraph *graph, KilnPlan *plan, KilnTensor *const *outputs,
+                              size_t n, KilnError *err)
 {
-    KilnPlan *plan = NULL;
-    KilnStatus status = kiln_graph_plan(graph, outputs, n, &plan, err);
-
-    if (status < 0)
-        return status;
     /* Results of an earlier run of this step are now overwritten. */
     for (size_t i = 0; i < graph->n_tensors; i++) {
         if (graph->tensors[i]->at.host == NULL)
             graph->tensors[i]->data = NULL;
     }
-    status = kiln_plan_bind(graph, plan, err);
+    KilnStatus status = kiln_plan_bind(graph, plan, err);
     if (status < 0)
         return status;
     if (graph->detect_anomaly)
@@ -95,6 +93,14 @@ KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n
     else
         run_calls(plan);
     return status >= 0 ? kiln_plan_read_outputs(graph, plan, outputs, n, err) : status;
+}
+
+KilnStatus kiln_graph_run(KilnGraph *graph, KilnTensor *const *outputs, size_t n, KilnError *err)
+{
+    KilnPlan *plan = NULL;
+    KilnStatus status = kiln_graph_plan(graph, outputs, n, &plan, err);
+
+    return status >= 0 ? kiln_graph_execute(graph, plan, outputs, n, err) : status;
 }
 
 /* ---- Queries -------------------------------------------------------------------- */

@@ -1,14 +1,8 @@
-/* A plan from outside: made without a run, and described call by call for tables, diagrams and
- * profiles. */
+/* A plan described call by call, for tables, diagrams and profiles. */
 #ifndef KILN_GRAPH_PLAN_PLAN_REPORT_H
 #define KILN_GRAPH_PLAN_PLAN_REPORT_H
 
 #include "graph/graph.h"
-
-/* The plan that kiln_graph_run would use for the recorded step: an existing one or a new one.
- * Leaves need no data. Owned by the graph. */
-KILN_NODISCARD KilnStatus kiln_graph_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t n,
-                                          KilnPlan **ret, KilnError *err);
 
 enum { KILN_CALL_TEXT = 120 };
 

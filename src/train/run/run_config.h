@@ -5,6 +5,9 @@
 
 #include "train/trainer.h"
 
+/* The name, without its ending, of the config that a resume reads: the user's, not resolved. */
+#define KILN_JOB_CONFIG "job"
+
 /* Write them into the run folder. A resumed run keeps the overrides that it was started with. */
 KILN_NODISCARD KilnStatus kiln_run_config_write(const KilnTrainer *trainer, KilnError *err);
 /* Whether .kiln/`name` is one of these files, finished or not. */

@@ -7,34 +7,36 @@
 #include "base/text.h"
 #include "kiln/array.h"
 #include "kiln/tools/clock.h"
-#include "train/assemble.h"
-#include "train/checkpoint/checkpoint.h"
 #include "train/loader/data_summary.h"
+#include "train/predict/predictor.h"
+#include "train/trainer.h"
 
 /* A running prediction. */
-typedef struct Predictor {
-    KilnTrainer *trainer;
-    const char *input; /* NULL: predict the sets of trainer->split */
-    int64_t failed;    /* samples of the input that could not be read */
-    KilnError first;   /* the error of the first of them */
+typedef struct Prediction {
+    KilnPredictor *predictor;
+    KilnTrainer *trainer;  /* of the predictor */
+    KilnPredictSlot *slot; /* whose step is the trainer's, which hooks read */
+    const char *input;     /* NULL: predict the sets of trainer->split */
+    int64_t failed;        /* samples of the input that could not be read */
+    KilnError first;       /* the error of the first of them */
     bool nomem;
-} Predictor;
+} Prediction;
 
 /* ---- Samples that can't be read --------------------------------------------------------- */
 
 /* Record a sample that can't be read; callbacks get it with its batch (kiln_trainer_unread). */
 static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char *message)
 {
-    Predictor *predictor = ctx;
-    KilnTrainer *trainer = predictor->trainer;
+    Prediction *prediction = ctx;
+    KilnTrainer *trainer = prediction->trainer;
 
-    if (predictor->failed++ == 0)
-        kiln_error_set(&predictor->first, status, "%s", message);
+    if (prediction->failed++ == 0)
+        kiln_error_set(&prediction->first, status, "%s", message);
     KilnPredictInput *input = &trainer->predict;
     char *copy = kiln_strdup(message);
     if (copy == NULL || !KILN_RESERVE(input->unread, input->unread_capacity, input->n_unread + 1)) {
         free(copy);
-        predictor->nomem = true;
+        prediction->nomem = true;
         return;
     }
     input->unread[input->n_unread++] = (KilnUnreadSample) { sample, copy };
@@ -50,20 +52,15 @@ static void clear_unread(KilnTrainer *trainer)
 /* ---- Batches --------------------------------------------------------------------------- */
 
 /* `before`: batches of the sets before this one. */
-static KilnStatus predict_batch(KilnTrainer *trainer, int64_t before, const KilnBatch *batch,
+static KilnStatus predict_batch(Prediction *prediction, int64_t before, const KilnBatch *batch,
                                 KilnError *err)
 {
+    KilnTrainer *trainer = prediction->trainer;
     KilnStatus status = KILN_CALL(trainer, on_predict_batch_start, err);
 
     if (status < 0)
         return status;
-    kiln_step_begin(&trainer->step, KILN_PHASE_PREDICT, false, batch,
-                    (uint64_t)trainer->options.root->seed, 0);
-    kiln_call_enter(trainer->module, "predict_step");
-    kiln_instance_component(trainer->module)
-        ->ops.module->predict_step(trainer->module, &trainer->step);
-    kiln_call_leave();
-    status = kiln_step_run(&trainer->step, NULL, err);
+    status = kiln_predictor_step(prediction->predictor, prediction->slot, batch, err);
     trainer->eval.batch = before + batch->index + 1;
     trainer->timing.phase_samples += batch->size;
     if (status >= 0)
@@ -72,9 +69,9 @@ static KilnStatus predict_batch(KilnTrainer *trainer, int64_t before, const Kiln
     return status;
 }
 
-static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, KilnError *err)
+static KilnStatus predict_batches(Prediction *prediction, KilnLoader *loader, KilnError *err)
 {
-    KilnTrainer *trainer = predictor->trainer;
+    KilnTrainer *trainer = prediction->trainer;
     const int64_t before = trainer->eval.batch;
     KilnStatus status = kiln_loader_start(loader, 0, 0, err);
 
@@ -84,11 +81,11 @@ static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, Kiln
         if (kiln_trainer_interrupted(trainer))
             return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
         status = kiln_loader_next(loader, &batch, err);
-        if (status >= 0 && predictor->nomem)
+        if (status >= 0 && prediction->nomem)
             status = kiln_error_nomem(err, sizeof(KilnUnreadSample));
         if (status < 0 || batch.size == 0)
             break;
-        status = predict_batch(trainer, before, &batch, err);
+        status = predict_batch(prediction, before, &batch, err);
     }
     return status;
 }
@@ -96,16 +93,16 @@ static KilnStatus predict_batches(Predictor *predictor, KilnLoader *loader, Kiln
 /* ---- Sets ------------------------------------------------------------------------------ */
 
 /* The spec of a set's loader. Of a user's input, samples that can't be read are skipped. */
-static KilnLoaderSpec spec_of(Predictor *predictor, size_t set)
+static KilnLoaderSpec spec_of(Prediction *prediction, size_t set)
 {
-    KilnLoaderSpec spec = kiln_trainer_loader_spec(predictor->trainer, predictor->trainer->split,
+    KilnLoaderSpec spec = kiln_trainer_loader_spec(prediction->trainer, prediction->trainer->split,
                                                    set);
 
-    if (predictor->input == NULL)
+    if (prediction->input == NULL)
         return spec;
     spec.tolerant = true;
     spec.on_skip = note_unread;
-    spec.ctx = predictor;
+    spec.ctx = prediction;
     return spec;
 }
 
@@ -115,10 +112,10 @@ static void enter_set(KilnTrainer *trainer, size_t set)
     trainer->step.set = trainer->data.sets[trainer->split].list[set].name;
 }
 
-static KilnStatus predict_set(Predictor *predictor, size_t set, KilnError *err)
+static KilnStatus predict_set(Prediction *prediction, size_t set, KilnError *err)
 {
-    KilnTrainer *trainer = predictor->trainer;
-    KilnLoaderSpec spec = spec_of(predictor, set);
+    KilnTrainer *trainer = prediction->trainer;
+    KilnLoaderSpec spec = spec_of(prediction, set);
     KilnLoader *loader = NULL;
 
     enter_set(trainer, set);
@@ -126,15 +123,15 @@ static KilnStatus predict_set(Predictor *predictor, size_t set, KilnError *err)
         return KILN_OK;
     KilnStatus status = kiln_loader_new(&spec, &loader, err);
     if (status >= 0)
-        status = predict_batches(predictor, loader, err);
+        status = predict_batches(prediction, loader, err);
     kiln_loader_free(loader);
     return status;
 }
 
 /* Open the input as the only set of the test split. */
-static KilnStatus open_input(Predictor *predictor, KilnError *err)
+static KilnStatus open_input(Prediction *prediction, KilnError *err)
 {
-    KilnTrainer *trainer = predictor->trainer;
+    KilnTrainer *trainer = prediction->trainer;
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
     KilnSplitSets *sets = &trainer->data.sets[trainer->split];
 
@@ -144,16 +141,16 @@ static KilnStatus open_input(Predictor *predictor, KilnError *err)
     *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
     return KILN_CALLED(
         trainer->datamodule, "open_input",
-        ops->open_input(trainer->datamodule, predictor->input, &sets->list[0].dataset, err), err);
+        ops->open_input(trainer->datamodule, prediction->input, &sets->list[0].dataset, err), err);
 }
 
 /* Open and check all sets before anything is predicted. */
-static KilnStatus open_sets(Predictor *predictor, KilnError *err)
+static KilnStatus open_sets(Prediction *prediction, KilnError *err)
 {
-    KilnTrainer *trainer = predictor->trainer;
+    KilnTrainer *trainer = prediction->trainer;
     const KilnSplit split = trainer->split;
-    KilnStatus status = predictor->input != NULL ? open_input(predictor, err)
-                                                 : kiln_trainer_open_split(trainer, split, err);
+    KilnStatus status = prediction->input != NULL ? open_input(prediction, err)
+                                                  : kiln_trainer_open_split(trainer, split, err);
 
     kiln_preparation_end(trainer);
     for (size_t set = 0; set < trainer->data.sets[split].n && status >= 0; set++)
@@ -162,7 +159,7 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
         return status;
     kiln_data_summary_warn(trainer);
     trainer->eval.batches = kiln_trainer_split_batches(trainer, split);
-    if (predictor->input != NULL || trainer->eval.batches > 0)
+    if (prediction->input != NULL || trainer->eval.batches > 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_MISSING,
                           "datamodule %s has no %s samples (or limit_predict_batches=0)",
@@ -170,11 +167,11 @@ static KilnStatus open_sets(Predictor *predictor, KilnError *err)
 }
 
 /* Predict all sets, one after the other. */
-static KilnStatus predict_all(Predictor *predictor, KilnError *err)
+static KilnStatus predict_all(Prediction *prediction, KilnError *err)
 {
-    KilnTrainer *trainer = predictor->trainer;
+    KilnTrainer *trainer = prediction->trainer;
     KilnSplitSets *sets = &trainer->data.sets[trainer->split];
-    KilnStatus status = open_sets(predictor, err);
+    KilnStatus status = open_sets(prediction, err);
 
     if (status < 0)
         return status;
@@ -184,54 +181,52 @@ static KilnStatus predict_all(Predictor *predictor, KilnError *err)
     if (status >= 0)
         status = KILN_CALL(trainer, on_predict_epoch_start, err);
     for (size_t set = 0; set < sets->n && status >= 0; set++)
-        status = predict_set(predictor, set, err);
+        status = predict_set(prediction, set, err);
     if (status >= 0)
         status = KILN_CALL(trainer, on_predict_epoch_end, err);
     if (status >= 0)
         status = KILN_CALL(trainer, on_predict_end, err);
     clear_unread(trainer);
-    if (status >= 0 && predictor->failed > 0)
-        status = kiln_error_set(err, predictor->first.status,
+    if (status >= 0 && prediction->failed > 0)
+        status = kiln_error_set(err, prediction->first.status,
                                 "%lld of %lld inputs could not be read; the first: %s",
-                                (long long)predictor->failed,
-                                (long long)sets->list[0].dataset.count, predictor->first.text);
+                                (long long)prediction->failed,
+                                (long long)sets->list[0].dataset.count, prediction->first.text);
     return status;
 }
 
 /* ---- The run ----------------------------------------------------------------------------- */
 
-static KilnStatus predict(Predictor *predictor, const KilnCheckpoint *checkpoint, KilnError *err)
+static KilnStatus predict(Prediction *prediction, KilnError *err)
 {
-    KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
+    KilnStatus status = kiln_predictor_start(prediction->predictor, err);
 
+    kiln_stop_monitor_begin(prediction->trainer, false);
     if (status >= 0)
-        status = kiln_checkpoint_load_module(checkpoint, predictor->trainer, err);
-    kiln_stop_monitor_begin(predictor->trainer, false);
-    if (status >= 0)
-        status = predict_all(predictor, err);
-    return kiln_hooks_end(predictor->trainer, status, err);
+        status = predict_all(prediction, err);
+    return kiln_predictor_end(prediction->predictor, status, err);
 }
 
 KilnStatus kiln_run_predict(KilnConfig *config, const KilnRunEnv *env, KilnSplit split,
                             const char *input, KilnError *err)
 {
-    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
-    Predictor predictor = { .trainer = trainer, .input = input };
-    KilnCheckpoint checkpoint = { 0 };
+    const KilnPredictorBuild build = {
+        .config = config,
+        .env = env,
+        .split = input != NULL ? KILN_TEST : split,
+        .remembered = input != NULL,
+        .callbacks = true,
+        .max_calls = 1,
+    };
+    Prediction prediction = { .input = input };
+    KilnStatus status = kiln_predictor_build(&build, &prediction.predictor, err);
 
-    if (trainer == NULL)
-        return kiln_error_nomem(err, sizeof(*trainer));
-    trainer->split = input != NULL ? KILN_TEST : split;
-    KilnStatus status = kiln_checkpoint_open_configured(config, &checkpoint, err);
     if (status >= 0)
-        status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_PREDICT,
-                                       input != NULL ? &checkpoint.spec : NULL, err);
-    if (status >= 0)
-        status = kiln_checkpoint_load_weights(&checkpoint, trainer, err);
-    if (status >= 0)
-        status = predict(&predictor, &checkpoint, err);
-    kiln_trainer_release(trainer);
-    kiln_checkpoint_close(&checkpoint);
-    free(trainer);
+        status = kiln_predict_slot_take(&prediction.predictor->slots, &prediction.slot, err);
+    if (status >= 0) {
+        prediction.trainer = prediction.predictor->trainer;
+        status = predict(&prediction, err);
+    }
+    kiln_predictor_free(prediction.predictor);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "graph/graph.h"
-#include "graph/plan/plan_report.h"
+#include "graph/plan/execute.h"
 
 void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
                      uint64_t seed, int64_t number)
@@ -260,22 +260,30 @@ static size_t read_tensors(const KilnStep *step, KilnTensor *loss, KilnTensor *r
     return n;
 }
 
-KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
-{
-    KilnTensor *list[MAX_READS];
-    size_t n = read_tensors(step, loss, list);
-    KilnStatus status = kiln_graph_run(step->graph, list, n, err);
-
-    step->has_run = status >= 0;
-    return status;
-}
-
 KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret, KilnError *err)
 {
     KilnTensor *list[MAX_READS];
     size_t n = read_tensors(step, loss, list);
 
     return kiln_graph_plan(step->graph, list, n, ret, err);
+}
+
+KilnStatus kiln_step_execute(KilnStep *step, KilnTensor *loss, KilnPlan *plan, KilnError *err)
+{
+    KilnTensor *list[MAX_READS];
+    size_t n = read_tensors(step, loss, list);
+    KilnStatus status = kiln_graph_execute(step->graph, plan, list, n, err);
+
+    step->has_run = status >= 0;
+    return status;
+}
+
+KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err)
+{
+    KilnPlan *plan = NULL;
+    KilnStatus status = kiln_step_plan(step, loss, &plan, err);
+
+    return status >= 0 ? kiln_step_execute(step, loss, plan, err) : status;
 }
 
 KilnStatus kiln_step_update_metrics(KilnStep *step, int64_t epoch, int64_t global_step,

@@ -53,9 +53,11 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
                      uint64_t seed, int64_t number);
 /* Execute the recorded step: `loss` (NULL: none), logged values, outputs, metrics' inputs. */
 KILN_NODISCARD KilnStatus kiln_step_run(KilnStep *step, KilnTensor *loss, KilnError *err);
-/* The plan of the recorded step, without running it; leaves need no data. */
+/* Its two halves: the plan of the recorded step, for which leaves need no data; and running it. */
 KILN_NODISCARD KilnStatus kiln_step_plan(KilnStep *step, KilnTensor *loss, KilnPlan **ret,
                                          KilnError *err);
+KILN_NODISCARD KilnStatus kiln_step_execute(KilnStep *step, KilnTensor *loss, KilnPlan *plan,
+                                            KilnError *err);
 /* Pass the logged values, and the rows of metrics, to the metrics. */
 KILN_NODISCARD KilnStatus kiln_step_update_metrics(KilnStep *step, int64_t epoch,
                                                    int64_t global_step, KilnError *err);

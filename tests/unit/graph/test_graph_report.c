@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/layers.h"
+#include "graph/plan/execute.h"
 #include "graph/plan/plan_report.h"
 #include "nn/params.h"
 #include "tests/support/built_model.h"

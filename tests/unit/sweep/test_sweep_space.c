@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "config/override/override.h"
 #include "sweep/job_report.h"
 #include "sweep/sweep_state.h"
 

@@ -1,0 +1,95 @@
+/* Builds a predictor from a config, and runs its steps. */
+#include "train/predict/predictor.h"
+
+#include <stdlib.h>
+
+#include "base/call.h"
+#include "train/assemble.h"
+#include "train/trainer.h"
+
+KilnStatus kiln_predictor_build(const KilnPredictorBuild *build, KilnPredictor **ret,
+                                KilnError *err)
+{
+    KilnPredictor *predictor = calloc(1, sizeof(*predictor));
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+
+    if (predictor == NULL || trainer == NULL) {
+        free(predictor);
+        free(trainer);
+        return kiln_error_nomem(err, sizeof(*trainer));
+    }
+    predictor->trainer = trainer;
+    trainer->split = build->split;
+    trainer->no_callbacks = !build->callbacks;
+    pthread_mutex_init(&predictor->recording, NULL);
+    KilnStatus status = kiln_checkpoint_open_configured(build->config, &predictor->checkpoint, err);
+    if (status >= 0)
+        status = kiln_trainer_assemble(trainer, build->config, build->env, KILN_STAGE_PREDICT,
+                                       build->remembered ? &predictor->checkpoint.spec : NULL, err);
+    if (status >= 0)
+        status = kiln_checkpoint_load_weights(&predictor->checkpoint, trainer, err);
+    if (status >= 0)
+        status = kiln_predict_slots_init(&predictor->slots, trainer, build->max_calls, err);
+    if (status < 0) {
+        kiln_predictor_free(predictor);
+        return status;
+    }
+    *ret = predictor;
+    return KILN_OK;
+}
+
+KilnStatus kiln_predictor_start(KilnPredictor *predictor, KilnError *err)
+{
+    KilnStatus status = KILN_CALL(predictor->trainer, setup, err);
+
+    predictor->started = true;
+    return status >= 0
+               ? kiln_checkpoint_load_module(&predictor->checkpoint, predictor->trainer, err)
+               : status;
+}
+
+KilnStatus kiln_predictor_end(KilnPredictor *predictor, KilnStatus status, KilnError *err)
+{
+    if (!predictor->started)
+        return status;
+    predictor->started = false;
+    return kiln_hooks_end(predictor->trainer, status, err);
+}
+
+void kiln_predictor_free(KilnPredictor *predictor)
+{
+    if (predictor == NULL)
+        return;
+    (void)!kiln_predictor_end(predictor, KILN_OK, NULL);
+    kiln_predict_slots_release(&predictor->slots);
+    kiln_trainer_release(predictor->trainer);
+    kiln_checkpoint_close(&predictor->checkpoint);
+    pthread_mutex_destroy(&predictor->recording);
+    free(predictor->trainer);
+    free(predictor);
+}
+
+/* Record the step and find its plan. */
+static KilnStatus record(const KilnPredictor *predictor, KilnStep *step, const KilnBatch *batch,
+                         KilnPlan **ret, KilnError *err)
+{
+    KilnInstance *module = predictor->trainer->module;
+
+    kiln_step_begin(step, KILN_PHASE_PREDICT, false, batch,
+                    (uint64_t)predictor->trainer->options.root->seed, 0);
+    kiln_call_enter(module, "predict_step");
+    kiln_instance_component(module)->ops.module->predict_step(module, step);
+    kiln_call_leave();
+    return kiln_step_plan(step, NULL, ret, err);
+}
+
+KilnStatus kiln_predictor_step(KilnPredictor *predictor, KilnPredictSlot *slot,
+                               const KilnBatch *batch, KilnError *err)
+{
+    KilnPlan *plan = NULL;
+
+    pthread_mutex_lock(&predictor->recording);
+    KilnStatus status = record(predictor, slot->step, batch, &plan, err);
+    pthread_mutex_unlock(&predictor->recording);
+    return status >= 0 ? kiln_step_execute(slot->step, NULL, plan, err) : status;
+}
