@@ -28,7 +28,7 @@ typedef struct KilnArgs {
     bool plan;         /* with -m: print the jobs */
     bool retry_failed; /* with --resume */
     bool trust;        /* a run folder's plugins may be loaded, its outputs written anywhere */
-    bool json, once;   /* of top */
+    bool json, once;   /* of top; json also of doctor */
     bool quiet, verbose;
     const char **words; /* everything else, in order: overrides; owned */
     size_t n_words;

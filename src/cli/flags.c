@@ -64,7 +64,7 @@ static const KilnFlag flags[] = {
       "more: all values from config files, threads, checkpoints" },
     { "--once", NULL, NULL, KILN_FLAG_SWITCH, AT(once), "top", "output",
       "print once and stop, as in a pipe" },
-    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top", "output", "as JSON, once" },
+    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top doctor", "output", "as JSON, once" },
     { "--help", "-h", NULL, KILN_FLAG_SWITCH, AT(help), NULL, "help", "this text" },
     { "--version", NULL, NULL, KILN_FLAG_SWITCH, AT(version), NULL, "help",
       "version of the program and of its plugin interface" },

@@ -42,6 +42,8 @@ static const KilnCommand commands[] = {
     { "explain", kiln_command_explain, false, "RUN [KEY...]",
       "where the values of a past run came from" },
     { "top", kiln_command_top, false, "", "the live runs on this machine" },
+    { "doctor", kiln_command_doctor, false, "",
+      "this machine: processor, kernels, threads, libraries" },
     { "version", kiln_command_version, false, "",
       "version of the program and of its plugin interface" },
 };

@@ -61,7 +61,7 @@ KILN_API double kiln_tensor_scalar(const KilnTensor *tensor);
 
 /* The fast CPU backend: oneDNN and vector loops chosen for the processor at run time;
  * `threads` >= 1. Owned by the caller. The environment variable KILN_ISA (base, avx2,
- * avx512, amx) caps which features of the processor it uses; a value that this machine
+ * avx512, avx512_bf16, amx) caps which features of the processor it uses; a value that this machine
  * does not have is KILN_E_RANGE. */
 KILN_API KILN_NODISCARD KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret,
                                                         KilnError *err);

@@ -118,6 +118,7 @@ KilnStatus kiln_blas_cap(KilnCpuLevel level, KilnError *err)
         [KILN_CPU_BASE] = "Prescott",
         [KILN_CPU_AVX2] = "Haswell",
         [KILN_CPU_AVX512] = "SkylakeX",
+        [KILN_CPU_AVX512_BF16] = "Cooperlake",
     };
 
     if (level < KILN_CPU_AMX && setenv("OPENBLAS_CORETYPE", cores[level], false) != 0)

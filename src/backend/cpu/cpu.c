@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/cpu/blas.h"
+#include "backend/cpu/families.h"
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/onednn/primitives.h"
 #include "backend/host_memory.h"
@@ -151,31 +152,32 @@ const KilnKernel kiln_cpu_reorder = {
 
 /* ---- Making one --------------------------------------------------------------- */
 
-/* What a level decides: the vector loops, and the channel blocks that oneDNN prefers. */
-typedef struct Level {
-    const char *name; /* the instruction set that the loops are compiled for */
-    const KilnLoops *loops;
-    KilnMdFormat blocked;
-} Level;
-
-static void set_level(KilnCpuBackend *cpu, KilnCpuLevel number)
+/* Picks the kernels of each family in families.c. */
+static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
 {
-    static const Level levels[KILN_CPU_LEVELS] = {
-        [KILN_CPU_BASE] = { "sse2", &kiln_loops_base, KILN_MD_PLAIN },
-        [KILN_CPU_AVX2] = { "avx2", &kiln_loops_avx2, KILN_MD_C8 },
-        [KILN_CPU_AVX512] = { "avx512", &kiln_loops_avx512, KILN_MD_C16 },
-        [KILN_CPU_AMX] = { "avx512 with amx", &kiln_loops_avx512, KILN_MD_C16 },
+    static const KilnLoops *const loops[KILN_CPU_LEVELS] = {
+        [KILN_CPU_BASE] = &kiln_loops_base,
+        [KILN_CPU_AVX2] = &kiln_loops_avx2,
+        [KILN_CPU_AVX512] = &kiln_loops_avx512,
     };
-    const Level *level = &levels[number];
+    static const KilnMdFormat blocked[KILN_CPU_LEVELS] = {
+        [KILN_CPU_BASE] = KILN_MD_PLAIN,
+        [KILN_CPU_AVX2] = KILN_MD_C8,
+        [KILN_CPU_AVX512] = KILN_MD_C16,
+    };
+    const KilnCpuLevel vectors = kiln_cpu_kernels(KILN_CPU_LOOPS, level);
+    const KilnCpuLevel products_bf16 = kiln_cpu_kernels(KILN_CPU_PRODUCTS_BF16, level);
     const dnnl_version_t *version = dnnl_version();
 
-    cpu->level = number;
-    cpu->loops = level->loops;
-    cpu->blocked = level->blocked;
-    cpu->base.bf16 = number >= KILN_CPU_AMX;
-    cpu->blas = number == KILN_CPU_BASE && kiln_blas_load();
-    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s, oneDNN %d.%d.%d%s%s", level->name,
-             version->major, version->minor, version->patch, cpu->blas ? ", " : "",
+    cpu->level = level;
+    cpu->loops = loops[vectors];
+    cpu->blocked = blocked[kiln_cpu_kernels(KILN_CPU_CONVOLUTIONS, level)];
+    cpu->base.bf16 = products_bf16 > KILN_CPU_BASE;
+    cpu->blas = kiln_cpu_kernels(KILN_CPU_PRODUCTS, level) == KILN_CPU_BASE && kiln_blas_load();
+    snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s%s%s, oneDNN %d.%d.%d%s%s",
+             kiln_cpu_families[KILN_CPU_LOOPS].kernels[vectors], cpu->base.bf16 ? " with " : "",
+             cpu->base.bf16 ? kiln_cpu_level_name(products_bf16) : "", version->major,
+             version->minor, version->patch, cpu->blas ? ", " : "",
              cpu->blas ? kiln_blas_version() : "");
 }
 

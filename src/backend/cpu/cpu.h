@@ -4,11 +4,11 @@
  * onednn/, normalization in norm/), add it to that file's KilnCpuTable, and add a new table to this
  * header and to cpu_kernel in cpu.c.
  *
- * To support a new processor: add its level to level.h and level.c, its compiler flags to ISAS and
- * ISA_FLAGS in the Makefile, its name to KILN_DECLARE_LOOPS (level.h), and its row to set_level in
- * cpu.c. Each isa/NAME.c is compiled once per level and exports a table of loops (KilnGemmLoops,
- * KilnOptimizerLoops, ...); KilnLoops (isa/vector_loops.h) holds all tables of a level.
- * isa/vector.h and isa/transpose.h hold what differs between vector widths. */
+ * To support a new processor: add its level to level.h and level.c, its kernels to families.c, its
+ * compiler flags to ISAS and ISA_FLAGS in the Makefile, its name to KILN_DECLARE_LOOPS (level.h),
+ * and its loops to set_level in cpu.c. Each isa/NAME.c is compiled once per level and exports a
+ * table of loops (KilnGemmLoops, KilnOptimizerLoops, ...); KilnLoops (isa/vector_loops.h) holds all
+ * tables of a level. isa/vector.h and isa/transpose.h hold what differs between vector widths. */
 #ifndef KILN_BACKEND_CPU_H
 #define KILN_BACKEND_CPU_H
 

@@ -9,9 +9,8 @@
 #include "base/text.h"
 
 static const char *const names[KILN_CPU_LEVELS] = {
-    [KILN_CPU_BASE] = "base",
-    [KILN_CPU_AVX2] = "avx2",
-    [KILN_CPU_AVX512] = "avx512",
+    [KILN_CPU_BASE] = "base",     [KILN_CPU_AVX2] = "avx2",
+    [KILN_CPU_AVX512] = "avx512", [KILN_CPU_AVX512_BF16] = "avx512_bf16",
     [KILN_CPU_AMX] = "amx",
 };
 
@@ -31,11 +30,17 @@ static bool has_avx512(void)
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+static bool has_avx512_bf16(void)
+{
+    return __builtin_cpu_supports("avx512bf16");
+}
+
 KilnCpuLevel kiln_cpu_level_highest(void)
 {
     static bool (*const has[KILN_CPU_LEVELS])(void) = {
         [KILN_CPU_AVX2] = has_avx2,
         [KILN_CPU_AVX512] = has_avx512,
+        [KILN_CPU_AVX512_BF16] = has_avx512_bf16,
         [KILN_CPU_AMX] = kiln_amx_usable,
     };
     int level = KILN_CPU_BASE;

@@ -9,10 +9,11 @@
 
 /* Each level includes those before it. */
 typedef enum KilnCpuLevel {
-    KILN_CPU_BASE,   /* every x86-64: SSE2 */
-    KILN_CPU_AVX2,   /* AVX2 and FMA */
-    KILN_CPU_AVX512, /* AVX-512 F, BW, DQ and VL */
-    KILN_CPU_AMX,    /* AVX-512 BF16 and AMX tiles with bf16 products */
+    KILN_CPU_BASE,        /* every processor of the architecture: SSE2 on x86-64 */
+    KILN_CPU_AVX2,        /* AVX2 and FMA */
+    KILN_CPU_AVX512,      /* AVX-512 F, BW, DQ and VL */
+    KILN_CPU_AVX512_BF16, /* AVX-512 BF16: products of bf16 (vdpbf16ps) */
+    KILN_CPU_AMX,         /* AMX tiles with bf16 products */
     KILN_CPU_LEVELS
 } KilnCpuLevel;
 

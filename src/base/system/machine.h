@@ -1,5 +1,5 @@
-/* The processors and memory that this process may use, limited by affinity and control groups.
- * Linux; elsewhere everything is unknown. */
+/* The processors and memory that this process may use, limited by affinity and control groups; the
+ * processor's caches. Linux; elsewhere everything is unknown. */
 #ifndef KILN_BASE_SYSTEM_MACHINE_H
 #define KILN_BASE_SYSTEM_MACHINE_H
 
@@ -23,6 +23,21 @@ KilnProcessors kiln_processors_here(void);
 /* Why there are fewer threads than cores, as text for the user; "" if nothing limits them. Returns
  * buf. */
 const char *kiln_processors_why(const KilnProcessors *processors, char *buf, size_t size);
+
+/* Processors in a list such as "0-3,8"; 0 when it is none. */
+int kiln_processor_list_count(const char *text);
+
+enum { KILN_CACHE_LEVELS = 4 };
+/* Data caches of the first processor; [0] is level 1. */
+typedef struct KilnCaches {
+    int64_t bytes[KILN_CACHE_LEVELS]; /* 0: no such cache, or unknown */
+    int shared[KILN_CACHE_LEVELS];    /* processors that share it; 0: unknown */
+} KilnCaches;
+
+/* `root` as above. */
+KilnCaches kiln_caches_read(const char *root);
+/* What the processor is called, "" if unknown. Returns buf. */
+const char *kiln_processor_model(const char *root, char *buf, size_t size);
 
 typedef struct KilnMemory {
     int64_t available; /* free bytes, without swapping */

@@ -32,8 +32,7 @@ static int take_number(const char **text)
     return (int)value;
 }
 
-/* Processors in a list such as "0-3,8"; 0 when it is none. */
-static int count_list(const char *text)
+int kiln_processor_list_count(const char *text)
 {
     int count = 0;
 
@@ -155,7 +154,7 @@ KilnProcessors kiln_processors_read(const char *root, const int *allowed, size_t
     };
 
     if (kiln_kernel_file(root, "/sys/devices/system/cpu/online", &text))
-        ret.online = count_list(text.data);
+        ret.online = kiln_processor_list_count(text.data);
     kiln_text_release(&text);
     ret.threads = ret.cores;
     if (ret.quota < (double)ret.threads)

@@ -126,6 +126,14 @@ static const CommandHelp pages[] = {
       { "eval \"$(kiln completion bash)\"", "in ~/.bashrc", "eval \"$(kiln completion zsh)\"",
         "in ~/.zshrc, after compinit", "kiln completion fish | source",
         "in ~/.config/fish/config.fish", NULL } },
+    { "doctor",
+      "Shows what kiln finds on this machine: the processor and its caches, the features that "
+      "kernels "
+      "use, which kernels they select and what would be used without them, threads and what limits "
+      "them, memory, and the loaded libraries. The environment variable KILN_ISA caps the "
+      "features.",
+      { "kiln doctor", "this machine", "KILN_ISA=avx2 kiln doctor", "capped at AVX2",
+        "kiln doctor --json", "for programs, and for reports of faults", NULL } },
     { "version", "Prints the version of the program and of its plugin interface.", { NULL } },
 };
 

@@ -113,20 +113,21 @@ class Levels(Case):
 
     def test_what_is_not_there_is_refused_with_what_is(self):
         levels = self.levels()
-        everything = ["base", "avx2", "avx512", "amx"]
+        everything = ["base", "avx2", "avx512", "avx512_bf16", "amx"]
         self.assertEqual(levels, everything[:len(levels)])
         for missing in everything[len(levels):]:
             _, err = self.run_kiln(*TINY, "--plan", status=1, env={**os.environ, "KILN_ISA": missing})
             self.assertIn(f"KILN_ISA={missing}: this processor does not have that; expected one of {', '.join(levels)}\n", err)
 
     def test_each_level_caps_our_kernels_and_onednn(self):
-        for level in self.levels()[:3]:
+        for level in self.levels()[:4]:
             with self.subTest(level):
                 env = {**os.environ, "KILN_ISA": level, "ONEDNN_VERBOSE": "1"}
                 out, _ = self.run_kiln(*TINY[2:], "model=cnn", "trainer.max_epochs=1", f"kiln.run.dir={level}", env=env)
-                self.assertIn("isa:" + {"base": "Intel SSE4.1", "avx2": "Intel AVX2", "avx512": "Intel AVX-512 with AVX512BW"}[level], out)
+                self.assertIn("isa:" + {"base": "Intel SSE4.1", "avx2": "Intel AVX2", "avx512": "Intel AVX-512 with AVX512BW",
+                                         "avx512_bf16": "Intel AVX-512 with Intel DL Boost and bfloat16 support"}[level], out)
                 with open(self.path(level, ".kiln/journal.jsonl")) as f:
-                    self.assertIn('"machine":"' + {"base": "sse2"}.get(level, level) + ", oneDNN", f.read())
+                    self.assertIn('"machine":"' + {"base": "sse2", "avx512_bf16": "avx512"}.get(level, level) + ", oneDNN", f.read())
 
     def test_empty_is_no_cap(self):
         self.run_kiln(*TINY, "--plan", env={**os.environ, "KILN_ISA": ""})

@@ -90,7 +90,7 @@ class Flags(Case):
 
     def test_words_that_nothing_reads(self):
         for words in [["version", "x"], ["ckpt", "ls", ".", "x"], ["ckpt", "show", "last", "x"], ["list", "model"],
-                      ["top", "x"], ["init", "a", "x"], ["schema", "model", "x"], ["show", "mlp", "x"]]:
+                      ["top", "x"], ["doctor", "x"], ["init", "a", "x"], ["schema", "model", "x"], ["show", "mlp", "x"]]:
             self.run_kiln(*words, program="kiln", status=2)
         self.run_kiln("version", program="kiln")
         self.run_kiln("model=mlp", "--version")

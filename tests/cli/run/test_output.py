@@ -33,6 +33,7 @@ COMMANDS = {
     "completion": [["bash"], ["zsh"], ["fish"]],
     "explain": [["RUN"], ["RUN", "lr"]],
     "top": [[], ["--json"]],
+    "doctor": [[], ["--json"]],
     "version": [[]],
 }
 

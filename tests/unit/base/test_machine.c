@@ -301,6 +301,53 @@ static void test_here(void **state)
     assert_true(kiln_memory_resident("") > 1 << 20);
 }
 
+/* ---- Caches and model ------------------------------------------------------------------ */
+
+static void tree_cache(const Tree *tree, int i, const char *level, const char *type,
+                       const char *size)
+{
+    const char *const files[] = { "level", "type", "size", "shared_cpu_list" };
+    const char *const texts[] = { level, type, size, "0-3,8\n" };
+    char path[128];
+
+    for (size_t f = 0; f < KILN_COUNT(files); f++) {
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, files[f]);
+        tree_file(tree, path, texts[f]);
+    }
+}
+
+static void test_caches(void **state)
+{
+    const Tree *tree = *state;
+    KilnCaches caches = kiln_caches_read(tree->root);
+
+    assert_int_equal(caches.bytes[0], 0);
+    tree_cache(tree, 0, "1\n", "Data\n", "48K\n");
+    tree_cache(tree, 1, "1\n", "Instruction\n", "64K\n");
+    tree_cache(tree, 2, "2\n", "Unified\n", "2M\n");
+    tree_cache(tree, 3, "9\n", "Unified\n", "1K\n");
+    tree_cache(tree, 4, "3\n", "Unified\n", "x\n");
+    caches = kiln_caches_read(tree->root);
+    assert_int_equal(caches.bytes[0], 48 << 10);
+    assert_int_equal(caches.bytes[1], 2 << 20);
+    assert_int_equal(caches.shared[1], 5);
+    assert_int_equal(caches.bytes[2], 0);
+}
+
+static void test_models(void **state)
+{
+    const Tree *tree = *state;
+    char model[64];
+
+    assert_string_equal(kiln_processor_model(tree->root, model, sizeof(model)), "");
+    tree_file(tree, "/proc/cpuinfo",
+              "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+    assert_string_equal(kiln_processor_model(tree->root, model, sizeof(model)),
+                        "implementer 0x41, part 0xd0c");
+    tree_file(tree, "/proc/cpuinfo", "processor\t: 0\nmodel\t\t: 1\nmodel name\t: One (R) 2: 3\n");
+    assert_string_equal(kiln_processor_model(tree->root, model, sizeof(model)), "One (R) 2: 3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +360,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_memory_of_the_machine, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_memory_of_version_2, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_memory_of_version_1, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_caches, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_models, set_up, tear_down),
         cmocka_unit_test(test_here),
     };
 

@@ -24,8 +24,6 @@ bool kiln_amx_usable(void)
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl(2) */
     unsigned a, b, c, d;
 
-    if (!__builtin_cpu_supports("avx512bf16"))
-        return false;
     __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
     if ((d >> 22 & 1) == 0 || (d >> 24 & 1) == 0) /* AMX-BF16, AMX-TILE */
         return false;

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/amx/amx.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/families.h"
 #include "backend/cpu/isa/attention.h"
 
 static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)
@@ -45,7 +46,8 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
         else
             loop.mask_added = options[0].data;
     }
-    loop.tiles = call->backend->bf16 && loop.q.bf16 && loop.k.bf16 && loop.v.bf16 &&
+    loop.tiles = kiln_cpu_kernels(KILN_CPU_ATTENTION_BF16, kiln_cpu(call)->level) >= KILN_CPU_AMX &&
+                 loop.q.bf16 && loop.k.bf16 && loop.v.bf16 &&
                  (first == 0 || (call->inputs[0].dtype == KILN_BF16 &&
                                  call->inputs[1].dtype == KILN_BF16)); /* backward: dy, y */
     loop.padding = options[1].absent ? NULL : options[1].data;

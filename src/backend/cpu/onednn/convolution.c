@@ -2,6 +2,7 @@
  * kernels for some bf16 cases. */
 #include "backend/cpu/amx/amx_conv.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/families.h"
 #include "backend/cpu/onednn/primitives.h"
 
 /* With fewer input channels, Winograd's transforms cost more than they save. */
@@ -183,6 +184,11 @@ static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Con
 
 /* ---- The kernels -------------------------------------------------------------------- */
 
+static bool amx_usable(const KilnCall *call)
+{
+    return kiln_cpu_kernels(KILN_CPU_CONVOLUTIONS_BF16, kiln_cpu(call)->level) >= KILN_CPU_AMX;
+}
+
 static bool amx_prepare(KilnCall *call, bool gradient)
 {
     return kiln_amx_conv_point_prepare(call, gradient) ||
@@ -208,7 +214,7 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
-    if (call->backend->bf16 && amx_prepare(call, false))
+    if (amx_usable(call) && amx_prepare(call, false))
         return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv,
                                  err);
@@ -257,7 +263,7 @@ static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
 
 static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
 {
-    if (call->backend->bf16 && amx_prepare(call, true))
+    if (amx_usable(call) && amx_prepare(call, true))
         return KILN_OK;
     return grad_input_steps(call, err);
 }
@@ -280,7 +286,7 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
-    if (call->backend->bf16 && kiln_amx_conv_weight_prepare(call))
+    if (amx_usable(call) && kiln_amx_conv_weight_prepare(call))
         return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv,
                                  err);

@@ -24,6 +24,7 @@ KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err)
         [KILN_CPU_BASE] = dnnl_cpu_isa_sse41,
         [KILN_CPU_AVX2] = dnnl_cpu_isa_avx2,
         [KILN_CPU_AVX512] = dnnl_cpu_isa_avx512_core,
+        [KILN_CPU_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
     };
 
     if (level >= KILN_CPU_AMX || dnnl_set_max_cpu_isa(most[level]) == dnnl_success)

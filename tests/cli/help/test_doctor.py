@@ -1,0 +1,58 @@
+"""kiln doctor: processor, kernels, threads and libraries of this machine."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import json
+import os
+import platform
+import re
+
+from kilntest import Case, main
+
+LEVELS = ["base", "avx2", "avx512", "avx512_bf16", "amx"]
+
+
+class Doctor(Case):
+    def doctor(self, isa=None):
+        env = {**os.environ, "KILN_ISA": isa or "", "OMP_NUM_THREADS": "3"}
+        return json.loads(self.run_kiln("doctor", "--json", program="kiln", env=env)[0])
+
+    def test_page_and_json_agree(self):
+        env = {**os.environ, "KILN_ISA": "base", "OMP_NUM_THREADS": "3"}
+        page = self.run_kiln("doctor", program="kiln", env=env)[0]
+        self.assertNotIn("\033", page)
+        report = self.doctor("base")
+        self.assertEqual(re.findall(r"(?m)^(\S.*)$", page), list(report))
+        words = " ".join(page.split())
+        for section in report.values():
+            for name, text in section.items():
+                if name != "memory":
+                    self.assertIn(f"{name} {text}", words)
+
+    def test_what_it_says(self):
+        report = self.doctor()
+        self.assertEqual(report["processor"]["architecture"], platform.machine())
+        self.assertEqual(report["threads and memory"]["threads"], "3: set by OMP_NUM_THREADS")
+        self.assertTrue(any(name.startswith("libdnnl.so") for name in report["libraries"]))
+        version = self.run_kiln("version", program="kiln")[0].split()[1]
+        self.assertTrue(report["libraries"]["kiln"].startswith(version))
+
+    def test_the_cap_decides_the_kernels(self):
+        levels = self.doctor()["processor"]["features"].split(", ")
+        self.assertEqual(levels, LEVELS[:len(levels)])
+        for level in levels:
+            report = self.doctor(level)
+            self.assertEqual(report["processor"]["in use"], level + ", the cap that KILN_ISA sets")
+            loops, products = report["kernels"]["loops over vectors"], report["kernels"]["bf16 products"]
+            vectors = {"base": r"\w+ \(base\)", "avx2": "avx2, else .*", "avx512": "avx512, else avx2, else .*"}
+            self.assertRegex(loops, "^" + vectors.get(level, vectors["avx512"]))
+            self.assertEqual(products, "tiles (amx), else f32 products (base)" if level == "amx" else
+                             "f32 products (base); not in use: tiles (amx)")
+        _, err = self.run_kiln("doctor", program="kiln", status=1, env={**os.environ, "KILN_ISA": "avx3"})
+        self.assertIn("there is no such level; expected one of base", err)
+
+
+if __name__ == "__main__":
+    main()
