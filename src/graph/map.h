@@ -38,9 +38,12 @@
     X(POWER, 2)           /* a to the b */                                                         \
     X(ABS, 1)             /* */                                                                    \
     X(SIGN, 1)            /* -1, 0, 1; 0 for NaN */                                                \
+    X(FLOOR, 1)           /* */                                                                    \
+    X(ROUND, 1)           /* to the nearest integer, halves to the even one */                     \
     X(ERF, 1)             /* */                                                                    \
     X(SIN, 1)             /* */                                                                    \
     X(COS, 1)             /* */                                                                    \
+    X(ATAN2, 2)           /* the angle of the point (b, a) */                                      \
     X(SIGMOID, 1)         /* 1 / (1 + exp(-a)) */                                                  \
     X(TANH, 1)            /* */                                                                    \
     X(RELU, 1)            /* max(a, 0) */                                                          \

@@ -21,11 +21,14 @@
 #include "graph/ops/padding.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/product.h"
+#include "graph/ops/random.h"
 #include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
 #include "graph/ops/rotary.h"
 #include "graph/ops/resample.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/segment.h"
+#include "graph/ops/sort.h"
 #include "graph/ops/updates.h"
 
 /* What mixed precision does with an operation's floats, as torch.autocast's lists. */
@@ -69,6 +72,9 @@ struct KilnOp {
     KILN_OPS_SHAPE(X)                                                                              \
     KILN_OPS_PADDING(X)                                                                            \
     KILN_OPS_INDEX(X)                                                                              \
+    KILN_OPS_SORT(X)                                                                               \
+    KILN_OPS_SEGMENT(X)                                                                            \
+    KILN_OPS_RANDOM(X)                                                                             \
     KILN_OPS_EMBEDDING(X)                                                                          \
     KILN_OPS_RESAMPLE(X)                                                                           \
     KILN_OPS_DROPOUT(X)                                                                            \

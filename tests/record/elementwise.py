@@ -40,9 +40,11 @@ two = {
 }
 for name, function in two.items():
     keep(name, function, X, ROW)
+keep("atan2", torch.atan2, X, ROW)
 keep("power", torch.pow, POSITIVE, ROW)
 one = {
     "clamp": lambda x: x.clamp(-0.5, 1.0), "exp": torch.exp, "abs": torch.abs, "sign": torch.sign,
+    "floor": torch.floor, "round": torch.round,
     "square": torch.square, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos,
     "pow_3": lambda x: x.pow(3), "relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
     "elu": lambda x: F.elu(x, 0.7), "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
@@ -63,9 +65,21 @@ reductions = {
     "min": lambda x, a: x.amin(a), "logsumexp": lambda x, a: x.logsumexp(a),
     "var": lambda x, a: x.var(a), "std": lambda x, a: x.std(a, correction=0),
 }
+ZEROS = torch.tensor([0.0, 1.5, -2.0, 0.5, 0.0, 3.0, -0.5, 2.0, 0.25, 1.0, -1.0, 0.5]).repeat(2).reshape(2, 3, 4)
+
+
+def prod(x, axes):
+    """PyTorch's takes one axis."""
+    for axis in sorted(axes, reverse=True):
+        x = x.prod(axis)
+    return x
+
+
+reductions["prod"] = prod
+inputs = {"max": EQUALS, "min": EQUALS, "prod": ZEROS}
 for name, function in reductions.items():
     for which, axis in axes.items():
-        keep(f"{name}_{which}", lambda x: function(x, axis), EQUALS if name in ("max", "min") else X)
+        keep(f"{name}_{which}", lambda x: function(x, axis), inputs.get(name, X))
 for axis in range(3):
     keep(f"argmax_{axis}", lambda x: x.argmax(axis).float(), EQUALS)
 

@@ -20,10 +20,11 @@ def float_text(value):
 
 def run(group, y, **leaves):
     """y and its weighted sum's gradients."""
-    dy = torch.randn_like(y)
+    dy = torch.randn(y.shape)
     keep(group + ".y", y)
     keep(group + ".dy", dy)
-    (y * dy).sum().backward()
+    if y.requires_grad:
+        (y * dy).sum().backward()
     for name, leaf in leaves.items():
         keep(f"{group}.{name}", leaf)
         if leaf.requires_grad:

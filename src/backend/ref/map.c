@@ -118,12 +118,18 @@ static double function(KilnMapCode code, double a, double b, double p, double q)
         return fabs(a);
     case KILN_MAP_SIGN:
         return (a > 0.0) - (a < 0.0);
+    case KILN_MAP_FLOOR:
+        return floor(a);
+    case KILN_MAP_ROUND:
+        return nearbyint(a);
     case KILN_MAP_ERF:
         return erf(a);
     case KILN_MAP_SIN:
         return sin(a);
     case KILN_MAP_COS:
         return cos(a);
+    case KILN_MAP_ATAN2:
+        return atan2(a, b);
     default:
         return activation(code, a, p, q);
     }

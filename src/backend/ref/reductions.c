@@ -120,6 +120,38 @@ RUN(min)
 RUN(logsumexp)
 RUN(argmax)
 
+/* ---- Product ---------------------------------------------------------------------------- */
+
+static void prod_run(KilnCall *call)
+{
+    const KilnArg *x = &call->inputs[0];
+    const int64_t n = kiln_ref_columns(x);
+
+    for (int64_t row = 0; row < kiln_ref_rows(x); row++) {
+        double product = 1.0;
+
+        for (int64_t i = 0; i < n; i++)
+            product *= kiln_ref_get(x, row * n + i);
+        kiln_ref_set(&call->outputs[0], row, product);
+    }
+}
+
+/* dy times the product of the others. */
+static void prod_grad_run(KilnCall *call)
+{
+    const KilnArg *x = &call->inputs[1];
+    const int64_t n = kiln_ref_columns(x);
+
+    for (int64_t row = 0; row < kiln_ref_rows(x); row++)
+        for (int64_t i = 0; i < n; i++) {
+            double product = kiln_ref_get(&call->inputs[0], row);
+
+            for (int64_t k = 0; k < n; k++)
+                product *= k != i ? kiln_ref_get(x, row * n + k) : 1.0;
+            kiln_ref_set(&call->outputs[0], row * n + i, product);
+        }
+}
+
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_sum, .run = sum_run },
     { .op = &kiln_op_mean, .run = mean_run },
@@ -127,6 +159,8 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_min, .run = min_run },
     { .op = &kiln_op_logsumexp, .run = logsumexp_run },
     { .op = &kiln_op_argmax, .run = argmax_run },
+    { .op = &kiln_op_prod, .run = prod_run },
+    { .op = &kiln_op_prod_grad, .run = prod_grad_run },
 };
 
 const KilnRefTable kiln_ref_reductions = { kernels, KILN_COUNT(kernels) };

@@ -290,6 +290,17 @@ static void gradient_cos(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
     dx[0] = kiln_neg(kiln_mul(dy[0], kiln_sin(node->inputs[0])));
 }
 
+static void gradient_atan2(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+{
+    KilnTensor *y = node->inputs[0], *x = node->inputs[1];
+    KilnTensor *share = kiln_div(dy[0], kiln_add(kiln_square(y), kiln_square(x)));
+
+    if (y->wants_grad)
+        dx[0] = flow(node, 0, kiln_mul(share, x));
+    if (x->wants_grad)
+        dx[1] = flow(node, 1, kiln_neg(kiln_mul(share, y)));
+}
+
 KILN_MAPPED(exp, EXP, 1, gradient_exp, F32, 0)
 KILN_MAPPED(log, LOG, 1, gradient_log, F32, 0)
 KILN_MAPPED(log1p, LOG1P, 1, gradient_log1p, F32, 0)
@@ -299,9 +310,12 @@ KILN_MAPPED(reciprocal, RECIPROCAL, 1, gradient_reciprocal, F32, 0)
 KILN_MAPPED(square, SQUARE, 1, gradient_square, FOLLOW, 0)
 KILN_MAPPED(abs, ABS, 1, gradient_abs, FOLLOW, 0)
 KILN_MAPPED_CONSTANT(sign, SIGN, 1)
+KILN_MAPPED_CONSTANT(floor, FLOOR, 1)
+KILN_MAPPED_CONSTANT(round, ROUND, 1)
 KILN_MAPPED(erf, ERF, 1, gradient_erf, FOLLOW, 0)
 KILN_MAPPED(sin, SIN, 1, gradient_sin, FOLLOW, 0)
 KILN_MAPPED(cos, COS, 1, gradient_cos, FOLLOW, 0)
+KILN_MAPPED(atan2, ATAN2, 2, gradient_atan2, F32, 0)
 
 #define FUNCTION(name)                                                                             \
     KilnTensor *kiln_##name(KilnTensor *x)                                                         \
@@ -317,9 +331,16 @@ FUNCTION(reciprocal)
 FUNCTION(square)
 FUNCTION(abs)
 FUNCTION(sign)
+FUNCTION(floor)
+FUNCTION(round)
 FUNCTION(erf)
 FUNCTION(sin)
 FUNCTION(cos)
+
+KilnTensor *kiln_atan2(KilnTensor *y, KilnTensor *x)
+{
+    return kiln_record_mapped(&kiln_op_atan2, y, x, NULL, 0.0, 0.0);
+}
 
 /* ---- Powers ---------------------------------------------------------------------------------- */
 

@@ -31,9 +31,12 @@
     X(power)                                                                                       \
     X(abs)                                                                                         \
     X(sign)                                                                                        \
+    X(floor)                                                                                       \
+    X(round)                                                                                       \
     X(erf)                                                                                         \
     X(sin)                                                                                         \
     X(cos)                                                                                         \
+    X(atan2)                                                                                       \
     X(clamp_grad)                                                                                  \
     X(larger_grad)                                                                                 \
     X(to_float)                                                                                    \
@@ -48,6 +51,7 @@
 
 /* add, sub, mul, div, minimum, maximum, eq, ne, lt, le
  *                     a, b -> y                           a, b, and more below, broadcast
+ * atan2               y, x -> angle
  * power               base, exponent -> y
  * scale               x -> y                              KilnNumberAttrs: factor
  * shift               x -> y                              KilnNumberAttrs: summand

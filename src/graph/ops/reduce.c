@@ -205,6 +205,71 @@ KilnTensor *kiln_argmax(KilnTensor *x)
     return kiln_argmax_axis(x, -1, false);
 }
 
+/* ---- Product --------------------------------------------------------------------------- */
+
+static KilnStatus infer_prod(KilnNode *node, KilnError *err)
+{
+    KilnShape shape = node->inputs[0]->shape;
+
+    if (kiln_check_rows(node, 0, "the tensor", err) < 0)
+        return err->status;
+    shape.rank--;
+    kiln_infer_output(node, 0, kiln_node_float(node), &shape);
+    return KILN_OK;
+}
+
+static void gradient_prod(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
+{
+    KilnTensor *inputs[] = { dy[0], node->inputs[0] };
+
+    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_prod_grad, inputs, 2, NULL);
+}
+
+static KilnStatus infer_prod_grad(KilnNode *node, KilnError *err)
+{
+    if (kiln_check_float(node, 0, "dy", err) < 0 || kiln_check_rows(node, 1, "x", err) < 0)
+        return err->status;
+    kiln_infer_like(node, 1);
+    return KILN_OK;
+}
+
+const KilnOp kiln_op_prod = {
+    .name = "prod",
+    .n_inputs = 1,
+    .n_outputs = 1,
+    .infer = infer_prod,
+    .gradient = gradient_prod,
+};
+
+const KilnOp kiln_op_prod_grad = {
+    .name = "prod_grad",
+    .n_inputs = 2,
+    .n_outputs = 1,
+    .infer = infer_prod_grad,
+};
+
+/* The reduced axes become the last one. */
+KilnTensor *kiln_prod_axes(KilnTensor *x, const int *axes, int n, bool keep)
+{
+    int order[KILN_MAX_RANK], kept = 0, reduced = 0;
+    uint32_t bits = 0;
+
+    if (x->poisoned || !axes_of("prod", x, axes, n, &bits))
+        return x->graph->poison;
+    for (int axis = 0; axis < x->shape.rank; axis++)
+        if ((bits >> axis & 1) == 0)
+            order[kept++] = axis;
+    for (int axis = 0; axis < x->shape.rank; axis++)
+        if ((bits >> axis & 1) != 0)
+            order[kept + reduced++] = axis;
+
+    const int64_t count = reduced_count(&x->shape, bits);
+    KilnTensor *rows = kiln_reshape(kiln_permute(x, order), KILN_SHAPE(-1, count));
+    KilnTensor *y = kiln_graph_record(x->graph, &kiln_op_prod, &rows, 1, NULL);
+
+    return kiln_reshape(y, reduced_shape(&x->shape, bits, keep));
+}
+
 /* ---- Variance -------------------------------------------------------------------------- */
 
 KilnTensor *kiln_var(KilnTensor *x, const int *axes, int n, double correction, bool keep)

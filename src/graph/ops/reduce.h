@@ -10,10 +10,14 @@
     X(max)                                                                                         \
     X(min)                                                                                         \
     X(logsumexp)                                                                                   \
-    X(argmax)
+    X(argmax)                                                                                      \
+    X(prod)                                                                                        \
+    X(prod_grad)
 
 /* sum, mean, max, min, logsumexp   x -> y                 KilnReduceAttrs
- * argmax                           x -> i32               KilnReduceAttrs, one axis */
+ * argmax                           x -> i32               KilnReduceAttrs, one axis
+ * prod                             x [..., n] -> [...]
+ * prod_grad                        dy [...], x [..., n] -> dx */
 typedef struct KilnReduceAttrs {
     uint32_t axes; /* bit i: axis i is reduced */
     int32_t keep;  /* 1: as an axis of size 1; 0: removed */

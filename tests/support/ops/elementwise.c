@@ -42,6 +42,9 @@ CASES_TWO(maximum, "gg")
 BUILD_TWO(div, kiln_div(a, b))
 CASES_TWO(div, "gP")
 
+BUILD_TWO(atan2, kiln_atan2(a, b))
+CASES_TWO(atan2, "gP")
+
 /* Exponents that are not large: they would multiply the rounding of bf16. */
 BUILD_TWO(power, kiln_power(a, kiln_scale(b, 0.5)))
 CASES_TWO(power, "Pg")
@@ -134,6 +137,12 @@ CASES_ONE(abs, "g")
 
 BUILD_ONE(sign, kiln_sign(x))
 CASES_ONE(sign, "f")
+
+BUILD_ONE(floor, kiln_floor(kiln_scale(x, 3.0)))
+CASES_ONE(floor, "f")
+
+BUILD_ONE(round, kiln_round(kiln_scale(x, 3.0)))
+CASES_ONE(round, "f")
 
 BUILD_ONE(erf, kiln_erf(x))
 CASES_ONE(erf, "g")

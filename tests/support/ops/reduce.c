@@ -54,6 +54,20 @@ CASES_REDUCE(min)
 BUILD_REDUCE(logsumexp, kiln_logsumexp(x, axes, n, keep))
 CASES_REDUCE(logsumexp)
 
+BUILD_REDUCE(prod, kiln_prod_axes(x, axes, n, keep))
+BUILD_REDUCE(prod_zeros, kiln_prod_axes(kiln_relu(x), axes, n, keep))
+static const Case cases_prod[] = {
+    { "prod, scalar", build_prod, "g", .shape = { SCALAR } },
+    { "prod, all", build_prod, "g", .shape = { SHAPE(3, 5) } },
+    { "prod, last", build_prod, "g", .shape = { SHAPE(5, 7) }, .arg = { 1, -1 } },
+    { "prod, ends kept", build_prod, "g", .shape = { SHAPE(3, 4, 5) }, .arg = { 2, 0, 2, 0, 1 } },
+    { "prod, middle, large", build_prod, "P", .shape = { SHAPE(67, 13, 31) }, .arg = { 1, 1 } },
+    { "prod, zeros", build_prod_zeros, "g", .shape = { SHAPE(61, 2) }, .arg = { 1, 1 },
+      .no_differences = true },
+};
+SAMPLES(prod)
+SAMPLES_OF(prod_grad, prod)
+
 BUILD(build_argmax)
 {
     return kiln_argmax_axis(leaf[0], (int)arg[0], arg[1] != 0);

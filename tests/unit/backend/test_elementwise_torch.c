@@ -49,6 +49,7 @@ REDUCE(sum, kiln_sum_axes(x, axes, n, false))
 REDUCE(mean, kiln_mean_axes(x, axes, n, false))
 REDUCE(max, kiln_max_axes(x, axes, n, false))
 REDUCE(min, kiln_min_axes(x, axes, n, false))
+REDUCE(prod, kiln_prod_axes(x, axes, n, false))
 REDUCE(logsumexp, kiln_logsumexp(x, axes, n, false))
 REDUCE(var, kiln_var(x, axes, n, 1.0, false))
 REDUCE(std, kiln_std(x, axes, n, 0.0, false))
@@ -62,7 +63,7 @@ static const struct {
     { "div", kiln_div },       { "minimum", kiln_minimum }, { "maximum", kiln_maximum },
     { "eq", kiln_eq },         { "ne", kiln_ne },           { "lt", kiln_lt },
     { "le", kiln_le },         { "gt", kiln_gt },           { "ge", kiln_ge },
-    { "where", where_larger }, { "power", kiln_power },
+    { "where", where_larger }, { "power", kiln_power },     { "atan2", kiln_atan2 },
 };
 static const struct {
     const char *name;
@@ -72,6 +73,8 @@ static const struct {
     { "exp", kiln_exp },
     { "abs", kiln_abs },
     { "sign", kiln_sign },
+    { "floor", kiln_floor },
+    { "round", kiln_round },
     { "square", kiln_square },
     { "erf", kiln_erf },
     { "sin", kiln_sin },
@@ -99,7 +102,7 @@ static const struct {
 } reductions[] = {
     { "sum", sum }, { "mean", mean },           { "max", max },
     { "min", min }, { "logsumexp", logsumexp }, { "var", var },
-    { "std", std }, { "argmax", argmax },
+    { "std", std }, { "argmax", argmax },       { "prod", prod },
 };
 static const struct {
     const char *name;

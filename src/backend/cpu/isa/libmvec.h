@@ -19,6 +19,7 @@ float erfcf(float) KILN_VECTOR;
 float sinf(float) KILN_VECTOR;
 float cosf(float) KILN_VECTOR;
 float tanhf(float) KILN_VECTOR;
+float atan2f(float, float) KILN_VECTOR;
 double exp(double) KILN_VECTOR;
 double log(double) KILN_VECTOR;
 #undef KILN_VECTOR

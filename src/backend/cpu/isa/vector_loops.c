@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "backend/cpu/isa/attention.h"
 #include "backend/cpu/isa/batch_norm.h"
@@ -76,6 +77,44 @@ static void dropout_grad(float *dx, const float *dy, const uint8_t *mask, float 
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         dx[i] = mask[i] != 0 ? dy[i] * factor : 0.0f;
+}
+
+/* ---- Random numbers --------------------------------------------------------- */
+
+static void uniform(float *y, const KilnDropoutLoop *key, int64_t begin, int64_t end)
+{
+    for (int64_t from = begin; from < end; from += WORDS) {
+        const int64_t n = end - from < WORDS ? end - from : WORDS;
+        uint32_t words[WORDS];
+
+        philox_blocks(key, (uint64_t)from / 4, words);
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[from + i] = (float)(words[i] >> 8) * 0x1p-24f;
+    }
+}
+
+/* Whole blocks are computed, so that a number does not depend on the end of the array. */
+static void normal(float *y, const KilnDropoutLoop *key, int64_t begin, int64_t end)
+{
+    const float turn = 6.2831853071795865f * 0x1p-24f;
+
+    for (int64_t from = begin; from < end; from += WORDS) {
+        const int64_t n = end - from < WORDS ? end - from : WORDS;
+        uint32_t words[WORDS];
+        float pairs[WORDS];
+
+        philox_blocks(key, (uint64_t)from / 4, words);
+#pragma omp simd
+        for (int i = 0; i < WORDS; i += 2) {
+            const float radius = sqrtf(-2.0f * logf((float)((words[i] >> 8) + 1) * 0x1p-24f));
+            const float angle = (float)(words[i + 1] >> 8) * turn;
+
+            pairs[i] = radius * cosf(angle);
+            pairs[i + 1] = radius * sinf(angle);
+        }
+        memcpy(y + from, pairs, (size_t)n * sizeof(*y));
+    }
 }
 
 /* ---- Sums ------------------------------------------------------------------- */
@@ -298,6 +337,8 @@ const KilnLoops KILN_LOOPS(loops) = {
     .from_bf16 = from_bf16,
     .dropout = dropout,
     .dropout_grad = dropout_grad,
+    .uniform = uniform,
+    .normal = normal,
     .sum = sum,
     .sum_rows = sum_rows,
     .sum_short = sum_short,

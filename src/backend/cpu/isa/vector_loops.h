@@ -33,6 +33,9 @@ typedef struct KilnLoops {
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);
     void (*dropout_grad)(float *dx, const float *dy, const uint8_t *mask, float scale, int64_t n);
+    /* Random numbers [begin, end), by key and stream alone; begin is a multiple of 64. */
+    void (*uniform)(float *y, const KilnDropoutLoop *words, int64_t begin, int64_t end);
+    void (*normal)(float *y, const KilnDropoutLoop *words, int64_t begin, int64_t end);
     double (*sum)(const float *x, int64_t n);
     /* out[c] = sum of x[r * stride + c] over rows r, for each column. */
     void (*sum_rows)(float *out, const float *x, int64_t rows, int64_t columns, int64_t stride);
