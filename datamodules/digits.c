@@ -77,7 +77,6 @@ typedef struct State {
     KilnFeature features[2]; /* of a sample */
     Samples samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
-    KilnImageSet input;
     const KilnPoll *poll;
 } State;
 
@@ -339,7 +338,6 @@ static void release(KilnInstance *self)
 {
     State *state = kiln_state(self);
 
-    kiln_image_set_release(&state->input);
     free(state->class_names);
 }
 
@@ -455,55 +453,27 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
                : KILN_OK;
 }
 
-/* White on black is expected, as it is drawn here. */
-static KilnStatus input_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
-                            KilnError *err)
+static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
-    const State *state = ctx;
+    (void)self;
+    *ret = &kiln_raw_image;
+    return 1;
+}
+
+/* White on black is expected, as it is drawn here. */
+static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
+                             KilnError *err)
+{
+    const State *state = kiln_state(self);
     const KilnPngForm form = { .channels = 1, .height = state->height, .width = state->width };
     KilnImage image = { 0 };
-    KilnStatus status = kiln_image_read_png(state->input.paths[index], &form, &image, err);
+    KilnStatus status = kiln_image_read_raw(&values[0], &form, &image, err);
 
-    (void)rng;
     if (status >= 0)
         for (int64_t i = 0; i < state->height * state->width; i++)
             ((float *)sample->data[0])[i] = (image.data[i] - PIXEL_MEAN) / PIXEL_STD;
     kiln_image_release(&image);
     return status;
-}
-
-static const char *input_name(void *ctx, int64_t index)
-{
-    const State *state = ctx;
-
-    return state->input.paths[index];
-}
-
-static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *ret, KilnError *err)
-{
-    static const char *const absent[] = { "label", NULL };
-    State *state = kiln_state(self);
-    KilnStatus status;
-
-    kiln_image_set_release(&state->input);
-    status = kiln_image_set_find(path, state->poll, &state->input, err);
-    if (status < 0)
-        return status;
-    *ret = (KilnDataset) {
-        .count = state->input.count,
-        .ctx = state,
-        .get = input_get,
-        .name = input_name,
-        .absent = absent,
-    };
-    return KILN_OK;
-}
-
-/* Beside the images of an input. */
-static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
-                     void *ctx)
-{
-    kiln_image_set_left_out(&((const State *)kiln_state(self))->input, add, ctx);
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -525,9 +495,9 @@ static const KilnDataModuleOps ops = {
     .spec = spec,
     .sets = sets,
     .dataset = dataset,
-    .open_input = open_input,
+    .raw_fields = raw_fields,
+    .preprocess = preprocess,
     .loading = loading,
-    .left_out = left_out,
 };
 
 const KilnComponent kiln_datamodule_digits = {

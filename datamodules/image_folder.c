@@ -74,7 +74,6 @@ typedef struct State {
     Folder folders[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* the first is below root */
     const KilnImageSet *sets[SETS];                  /* of all folders */
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
-    KilnImageSet input;
     int32_t *order; /* of train/: for training first, then for validation */
     int64_t n_train, n_val;
     bool augments;      /* the samples of training */
@@ -90,7 +89,7 @@ typedef struct State {
         KilnCache *cache;     /* of the set; NULL: none */
         const int32_t *order; /* NULL: as in the set */
         bool training;
-    } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS], input_samples;
+    } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     KilnImageReader *reader;
 } State;
 
@@ -152,7 +151,6 @@ static void release(KilnInstance *self)
     State *state = kiln_state(self);
 
     forget(state);
-    kiln_image_set_release(&state->input);
     kiln_image_reader_free(state->reader);
     free(state->class_names);
 }
@@ -513,25 +511,26 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
     return KILN_OK;
 }
 
-static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *ret, KilnError *err)
+static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
-    static const char *const absent[] = { "label", NULL };
-    State *state = kiln_state(self);
-    KilnStatus status;
+    (void)self;
+    *ret = &kiln_raw_image;
+    return 1;
+}
 
-    kiln_image_set_release(&state->input);
-    status = kiln_image_set_find(path, state->poll, &state->input, err);
-    if (status < 0)
-        return status;
-    state->input_samples = (Samples) { .state = state, .set = &state->input };
-    *ret = (KilnDataset) {
-        .count = state->input.count,
-        .ctx = &state->input_samples,
-        .get = get,
-        .name = name,
-        .absent = absent,
+static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
+                             KilnError *err)
+{
+    const State *state = kiln_state(self);
+    const KilnImageFile file = {
+        .path = values[0].type == KILN_RAW_PATH ? values[0].text : values[0].name,
+        .raw = &values[0],
+        .shape = state->shape,
     };
-    return KILN_OK;
+    KilnRng unused;
+
+    kiln_rng_init(&unused, state->seed, KILN_RNG_AUGMENT, 0, 0);
+    return kiln_image_reader_read(state->reader, &file, &unused, sample->data[0], err);
 }
 
 /* ---- What is left out ----------------------------------------------------------------------- */
@@ -543,7 +542,6 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
     const char *more_folders[SETS];
     size_t n_more = 0;
 
-    kiln_image_set_left_out(&state->input, add, ctx);
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
         size_t n = 0;
         const KilnPairStr *more = more_of(state->opts, (KilnSplit)split, &n);
@@ -554,7 +552,7 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
                 more_folders[n_more++] = more[set - 1].value;
         }
     }
-    if (files_of(state, KILN_TRAIN)->count > 0) /* not an input alone */
+    if (files_of(state, KILN_TRAIN)->count > 0) /* scanned, not prediction alone */
         kiln_split_folders_left_out(state->opts->root, more_folders, n_more, add, ctx);
 }
 
@@ -578,7 +576,8 @@ static const KilnDataModuleOps ops = {
     .sets = sets,
     .dataset = dataset,
     .reload = reload,
-    .open_input = open_input,
+    .raw_fields = raw_fields,
+    .preprocess = preprocess,
     .loading = loading,
     .report = report,
     .memory = memory,

@@ -69,7 +69,6 @@ typedef struct State {
         const int32_t *order; /* NULL: as in the files */
         bool training;
     } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
-    KilnImageSet input;
     const KilnPoll *poll;
 } State;
 
@@ -344,7 +343,6 @@ static void release(KilnInstance *self)
             kiln_idx_release(&state->test[split][set].images);
             kiln_idx_release(&state->test[split][set].labels);
         }
-    kiln_image_set_release(&state->input);
     free(state->order);
     free(state->class_names);
 }
@@ -467,55 +465,28 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 
 /* ---- Images of a user ----------------------------------------------------------------- */
 
-static KilnStatus input_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
-                            KilnError *err)
+static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
-    const State *state = ctx;
+    (void)self;
+    *ret = &kiln_raw_image;
+    return 1;
+}
+
+/* The image as those of the files, scaled to their size. */
+static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
+                             KilnError *err)
+{
+    const State *state = kiln_state(self);
     const Opts *opts = state->opts;
     const KilnPngForm form = { .channels = 1, .height = state->height, .width = state->width };
     KilnImage image = { 0 };
-    KilnStatus status = kiln_image_read_png(state->input.paths[index], &form, &image, err);
+    KilnStatus status = kiln_image_read_raw(&values[0], &form, &image, err);
 
-    (void)rng;
     if (status >= 0)
         for (int64_t i = 0; i < state->height * state->width; i++)
             ((float *)sample->data[0])[i] = (image.data[i] - (float)opts->mean) / (float)opts->std;
     kiln_image_release(&image);
     return status;
-}
-
-static const char *input_name(void *ctx, int64_t index)
-{
-    const State *state = ctx;
-
-    return state->input.paths[index];
-}
-
-static KilnStatus open_input(KilnInstance *self, const char *path, KilnDataset *ret, KilnError *err)
-{
-    static const char *const absent[] = { "label", NULL };
-    State *state = kiln_state(self);
-    KilnStatus status;
-
-    kiln_image_set_release(&state->input);
-    status = kiln_image_set_find(path, state->poll, &state->input, err);
-    if (status < 0)
-        return status;
-    *ret = (KilnDataset) {
-        .count = state->input.count,
-        .ctx = state,
-        .get = input_get,
-        .name = input_name,
-        .absent = absent,
-    };
-    return KILN_OK;
-}
-
-/* Beside the images of an input. */
-static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
-                     void *ctx)
-{
-    kiln_image_set_left_out(&((const State *)kiln_state(self))->input, add, ctx);
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -537,9 +508,9 @@ static const KilnDataModuleOps ops = {
     .spec = spec,
     .sets = sets,
     .dataset = dataset,
-    .open_input = open_input,
+    .raw_fields = raw_fields,
+    .preprocess = preprocess,
     .loading = loading,
-    .left_out = left_out,
 };
 
 const KilnComponent kiln_datamodule_mnist = {

@@ -20,6 +20,7 @@
 #include "kiln/nn.h"
 #include "kiln/ops.h"
 #include "kiln/plugin.h"
+#include "kiln/raw.h"
 #include "kiln/rng.h"
 #include "kiln/state.h"
 #include "kiln/sweep.h"

@@ -212,15 +212,15 @@ static void give_scratch(KilnImageReader *self, Scratch *scratch)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Read and scale the image of `path`. */
-static KilnStatus decode(const KilnImageForm *form, const char *path, Scratch *scratch,
+/* Read and scale the image of `raw`. */
+static KilnStatus decode(const KilnImageForm *form, const KilnRawValue *raw, Scratch *scratch,
                          KilnError *err)
 {
     const KilnPngForm as = { .channels = form->channels,
                              .height = form->height,
                              .width = form->width,
                              .max_pixels = form->max_pixels };
-    KilnStatus status = kiln_image_read_png(path, &as, &scratch->image, err);
+    KilnStatus status = kiln_image_read_raw(raw, &as, &scratch->image, err);
 
     return status >= 0 || status == KILN_E_NOMEM || !form->skips ? status : KILN_E_SKIP;
 }
@@ -229,16 +229,19 @@ static KilnStatus decode(const KilnImageForm *form, const char *path, Scratch *s
 static KilnStatus decode_cached(const KilnImageForm *form, const KilnImageFile *file,
                                 Scratch *scratch, KilnError *err)
 {
+    const KilnRawValue raw = { .name = file->path, .type = KILN_RAW_PATH, .text = file->path };
     const int64_t *size = file->decoded;
     KilnImage *image = &scratch->image;
     uint64_t source;
 
+    if (file->raw != NULL)
+        return decode(form, file->raw, scratch, err);
     if (file->cache == NULL || !kiln_file_identity(file->path, &source))
-        return decode(form, file->path, scratch, err);
+        return decode(form, &raw, scratch, err);
     KilnStatus status = kiln_image_resize_buffer(image, size[0], size[1], size[2], err);
     if (status < 0 || kiln_cache_get(file->cache, file->entry, source, image->data))
         return status;
-    status = decode(form, file->path, scratch, err);
+    status = decode(form, &raw, scratch, err);
     if (status >= 0 && image->height == size[0] && image->width == size[1] &&
         image->channels == size[2])
         kiln_cache_put(file->cache, file->entry, source, image->data);

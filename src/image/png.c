@@ -17,6 +17,7 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
+#include "image/pixels.h"
 #include "image/scale.h"
 
 #define HEADER_SIZE 33 /* signature and the IHDR chunk, which is always first */
@@ -134,7 +135,7 @@ KilnStatus kiln_image_png_size(const char *path, int64_t max_pixels, int64_t ret
 {
     unsigned char head[HEADER_SIZE];
     int64_t size;
-    FILE *file;
+    FILE *file = NULL;
     KilnStatus status = open_png(path, &file, &size, head, err);
 
     if (status < 0)
@@ -208,11 +209,10 @@ static bool set_conversions(Reader *reader)
     return true;
 }
 
-/* One row's 1 to 4 samples a pixel to 1 or 3 channels, alpha over black. */
+/* One row's samples to 1 or 3 channels. */
 static void convert_row(Reader *reader, const png_byte *row, int64_t channels, float *to)
 {
-    int64_t count = reader->width * reader->samples, step = reader->samples;
-    bool colour = step >= 3;
+    const int64_t count = reader->width * reader->samples;
     float *line = reader->line;
 
     if (reader->depth == 16)
@@ -221,22 +221,7 @@ static void convert_row(Reader *reader, const png_byte *row, int64_t channels, f
     else
         for (int64_t i = 0; i < count; i++)
             line[i] = (float)row[i] / 255.0f;
-    if (step % 2 == 0)
-        for (float *p = line; p < line + count; p += step)
-            for (int64_t c = 0; c < step - 1; c++)
-                p[c] *= p[step - 1];
-    for (int64_t x = 0; x < reader->width; x++) {
-        const float *p = line + x * step;
-
-        if (channels == 1) {
-            /* ITU-R 601 luma, as Pillow's convert("L"). */
-            to[x] = colour ? 0.299f * p[0] + 0.587f * p[1] + 0.114f * p[2] : p[0];
-        } else {
-            to[3 * x] = p[0];
-            to[3 * x + 1] = colour ? p[1] : p[0];
-            to[3 * x + 2] = colour ? p[2] : p[0];
-        }
-    }
+    kiln_pixels_convert(line, reader->width, reader->samples, channels, to);
 }
 
 static bool read_rows(Reader *reader, KilnImage *image)
@@ -326,32 +311,57 @@ static KilnStatus decode(Reader *reader, KilnImage *image, KilnError *err)
     return read_rows(reader, image) ? KILN_OK : damaged(reader, err);
 }
 
+/* Read the open file, which is closed. */
+static KilnStatus read_open(Reader *reader, KilnImage *image, KilnError *err)
+{
+    rewind(reader->file);
+    reader->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, reader, on_read_error, on_warning);
+    reader->info = reader->png != NULL ? png_create_info_struct(reader->png) : NULL;
+    KilnStatus status = reader->info != NULL ? decode(reader, image, err)
+                                             : kiln_error_nomem(err, sizeof(*reader));
+    png_destroy_read_struct(&reader->png, &reader->info, NULL);
+    free(reader->rows);
+    free(reader->line);
+    free(reader->scaled);
+    kiln_scaler_release(&reader->scaler);
+    fclose(reader->file);
+    return status;
+}
+
+static KilnStatus check_channels(const Reader *reader, KilnError *err)
+{
+    const int64_t channels = reader->form->channels;
+
+    return channels == 1 || channels == 3
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_RANGE, "%s: asked for %lld channels, expected 1 or 3",
+                                reader->path, (long long)channels);
+}
+
 KilnStatus kiln_image_read_png(const char *path, const KilnPngForm *form, KilnImage *image,
                                KilnError *err)
 {
-    const int64_t channels = form->channels;
     Reader reader = { .path = path, .form = form };
     unsigned char head[HEADER_SIZE];
-    KilnStatus status;
+    KilnStatus status = check_channels(&reader, err);
 
-    if (channels != 1 && channels != 3)
-        return kiln_error_set(err, KILN_E_RANGE, "%s: asked for %lld channels, expected 1 or 3",
-                              path, (long long)channels);
-    status = open_png(path, &reader.file, &reader.file_size, head, err);
+    if (status >= 0)
+        status = open_png(path, &reader.file, &reader.file_size, head, err);
+    return status >= 0 ? read_open(&reader, image, err) : status;
+}
+
+KilnStatus kiln_image_read_png_bytes(const void *data, size_t size, const char *name,
+                                     const KilnPngForm *form, KilnImage *image, KilnError *err)
+{
+    Reader reader = { .path = name, .form = form, .file_size = (int64_t)size };
+    KilnStatus status = check_channels(&reader, err);
+
+    if (status >= 0)
+        status = check_header(name, data, size, err);
     if (status < 0)
         return status;
-    rewind(reader.file);
-    reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_read_error, on_warning);
-    reader.info = reader.png != NULL ? png_create_info_struct(reader.png) : NULL;
-    status = reader.info != NULL ? decode(&reader, image, err)
-                                 : kiln_error_nomem(err, sizeof(reader));
-    png_destroy_read_struct(&reader.png, &reader.info, NULL);
-    free(reader.rows);
-    free(reader.line);
-    free(reader.scaled);
-    kiln_scaler_release(&reader.scaler);
-    fclose(reader.file);
-    return status;
+    reader.file = fmemopen((void *)data, size, "rb");
+    return reader.file != NULL ? read_open(&reader, image, err) : kiln_error_nomem(err, size);
 }
 
 /* ---- Writing -------------------------------------------------------------------- */

@@ -1,8 +1,6 @@
-/* Finding PNG files: a folder with one folder per class, or whatever lies below
- * a path. Decodes nothing. */
+/* Finding PNG files in a folder with one folder per class. Decodes nothing. */
 #include "kiln/image.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +11,9 @@
 #include "base/arena.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "data/left_out.h"
 
-#define MAX_DEPTH 32 /* of folders below the one that is searched */
 static const char *const progress_text = "finding images";
-enum { MAX_REASONS = 16 }; /* for leaving files out; all further ones share the last */
 
 /* A set while it grows. */
 typedef struct Builder {
@@ -27,8 +24,7 @@ typedef struct Builder {
     size_t count, capacity;
     const char **classes;
     size_t n_classes;
-    KilnOmission *left_out; /* [MAX_REASONS] in the arena; NULL: none yet */
-    size_t n_left_out;
+    KilnLeftOut left_out;
 } Builder;
 
 static bool is_png_name(const char *name)
@@ -58,48 +54,10 @@ static bool add_file(Builder *b, const char *folder, const char *name, int32_t l
     return b->paths[b->count++] != NULL;
 }
 
-/* ---- What is left out ------------------------------------------------------------- */
-
-/* Count one more of `what`, found as FOLDER/NAME. */
-static bool leave_out(Builder *b, const char *what, const char *reason, const char *folder,
-                      const char *name)
-{
-    KilnOmission *omission = NULL;
-
-    if (b->left_out == NULL)
-        b->left_out = kiln_arena_alloc(b->arena, MAX_REASONS * sizeof(*b->left_out));
-    if (b->left_out == NULL)
-        return false;
-    for (size_t i = 0; i < b->n_left_out; i++)
-        if (strcmp(b->left_out[i].what, what) == 0 && strcmp(b->left_out[i].reason, reason) == 0)
-            omission = &b->left_out[i];
-    if (omission == NULL && b->n_left_out == MAX_REASONS) {
-        omission = &b->left_out[MAX_REASONS - 1];
-        omission->what = "other files";
-    } else if (omission == NULL) {
-        omission = &b->left_out[b->n_left_out++];
-        *omission = (KilnOmission) {
-            .what = kiln_arena_strdup(b->arena, what),
-            .example = kiln_arena_printf(b->arena, "%s/%s", folder, name),
-            .reason = reason,
-        };
-    }
-    omission->count++;
-    return omission->what != NULL && omission->example != NULL;
-}
-
-/* A file that is no PNG by name, by its ending: ".jpg files". */
+/* A file that is no PNG by name. */
 static bool leave_out_file(Builder *b, const char *folder, const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    char what[32] = "files without an ending";
-
-    if (dot != NULL && dot[1] != '\0' && strlen(dot) < 16) {
-        snprintf(what, sizeof(what), "%s files", dot);
-        for (char *c = what; *c != ' ' && *c != '\0'; c++)
-            *c = (char)tolower((unsigned char)*c);
-    }
-    return leave_out(b, what, "only .png files are read", folder, name);
+    return kiln_left_out_add_file(&b->left_out, "only .png files are read", folder, name);
 }
 
 void kiln_image_set_left_out(const KilnImageSet *set,
@@ -112,20 +70,18 @@ void kiln_image_set_left_out(const KilnImageSet *set,
 /* ---- The set ---------------------------------------------------------------------- */
 
 /* Hands the lists over to the set. */
-static void finish(Builder *b, bool labelled, KilnImageSet *ret)
+static void finish(Builder *b, KilnImageSet *ret)
 {
     *ret = (KilnImageSet) {
         .count = (int64_t)b->count,
         .paths = b->paths,
-        .labels = labelled ? b->labels : NULL,
+        .labels = b->labels,
         .n_classes = (int64_t)b->n_classes,
         .classes = b->classes,
-        .left_out = b->left_out,
-        .n_left_out = b->n_left_out,
+        .left_out = b->left_out.list,
+        .n_left_out = b->left_out.n,
         .memory = b->arena,
     };
-    if (!labelled)
-        free(b->labels);
 }
 
 static void builder_release(Builder *b)
@@ -141,6 +97,7 @@ static void builder_release(Builder *b)
 static KilnStatus builder_init(Builder *b, const KilnPoll *poll, KilnError *err)
 {
     *b = (Builder) { .arena = calloc(1, sizeof(*b->arena)), .poll = poll };
+    b->left_out.arena = b->arena;
     return b->arena != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(*b->arena));
 }
 
@@ -227,7 +184,8 @@ static KilnStatus list_classes(Builder *b, const char *folder, KilnError *err)
             status = kiln_error_nomem(err, strlen(folder));
         else if (kiln_is_dir(path))
             b->classes[b->n_classes++] = name;
-        else if (!leave_out(b, "files", "not in the folder of a class", folder, names[i]))
+        else if (!kiln_left_out_add(&b->left_out, "files", "not in the folder of a class", folder,
+                                    names[i]))
             status = kiln_error_nomem(err, strlen(path));
         else
             files++;
@@ -306,83 +264,6 @@ KilnStatus kiln_image_set_scan(const char *folder, const KilnImageSet *known, co
         builder_release(&b);
         return status;
     }
-    finish(&b, true, ret);
-    return KILN_OK;
-}
-
-/* ---- Everything below a path -------------------------------------------------------- */
-
-static bool pass_over(Builder *b, const char *folder, const char *name, const char *path)
-{
-    return kiln_is_dir(path)
-               ? leave_out(b, "links to folders", "links are not followed", folder, name)
-               : leave_out_file(b, folder, name);
-}
-
-static KilnStatus find_below(Builder *b, const char *folder, int depth, KilnError *err)
-{
-    size_t count;
-    char **names;
-    KilnStatus status;
-
-    if (depth > MAX_DEPTH)
-        return kiln_error_set(err, KILN_E_FORMAT, "%s: more than %d folders deep", folder,
-                              MAX_DEPTH);
-    status = kiln_dir_list(folder, &names, &count, err);
-    if (status < 0)
-        return status;
-    for (size_t i = 0; i < count && status >= 0; i++) {
-        struct stat st;
-
-        if (names[i][0] == '.')
-            continue;
-        status = kiln_poll_check(b->poll, progress_text, (int64_t)b->count, 0, err);
-        if (status < 0)
-            break;
-        char *path = kiln_path_join(folder, names[i]);
-        if (path == NULL)
-            status = kiln_error_nomem(err, strlen(folder));
-        else if (lstat(path, &st) != 0)
-            status = kiln_error_errno(err, path);
-        else if (S_ISDIR(st.st_mode))
-            status = find_below(b, path, depth + 1, err);
-        else if (!(is_png_name(names[i]) ? add_file(b, folder, names[i], 0)
-                                         : pass_over(b, folder, names[i], path)))
-            status = kiln_error_nomem(err, sizeof(char *) * b->count);
-        free(path);
-    }
-    kiln_names_free(names, count);
-    return status;
-}
-
-/* A single file keeps its name as the user wrote it. */
-static KilnStatus find_one(Builder *b, const char *path, KilnError *err)
-{
-    if (!add_file(b, "", path, 0))
-        return kiln_error_nomem(err, strlen(path));
-    b->paths[0] = kiln_arena_strdup(b->arena, path);
-    return b->paths[0] != NULL ? KILN_OK : kiln_error_nomem(err, strlen(path));
-}
-
-KilnStatus kiln_image_set_find(const char *path, const KilnPoll *poll, KilnImageSet *ret,
-                               KilnError *err)
-{
-    Builder b;
-    struct stat st;
-    KilnStatus status;
-
-    if (stat(path, &st) != 0)
-        return kiln_error_errno(err, path);
-    status = builder_init(&b, poll, err);
-    if (status >= 0)
-        status = S_ISDIR(st.st_mode) ? find_below(&b, path, 0, err) : find_one(&b, path, err);
-    if (status >= 0 && b.count == 0)
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: no PNG file in this folder or below it",
-                                path);
-    if (status < 0) {
-        builder_release(&b);
-        return status;
-    }
-    finish(&b, false, ret);
+    finish(&b, ret);
     return KILN_OK;
 }

@@ -4,6 +4,7 @@
 #define KILN_DATA_H
 
 #include "kiln/component.h"
+#include "kiln/raw.h"
 #include "kiln/rng.h"
 #include "kiln/tensor.h"
 
@@ -100,8 +101,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_hold_out(int64_t n, int64_t held, uint64
 /* Where to write a sample. Both arrays have an entry for each feature of the spec. Of a text,
  * data[i] is a char **: set it to a string from malloc, which the batch frees; NULL: none. */
 typedef struct KilnSample {
-    void *const *data;      /* room for feature i; of a varying one, for lengths[i]. NULL: absent */
-    const int64_t *lengths; /* of varying features: what KilnDataset.lengths said */
+    void *const *data; /* room for feature i; of a varying one, for lengths[i]. NULL: absent */
+    /* Of varying features: what KilnDataset.lengths said, to be left as it is. preprocess sets them
+     * instead; there is room for the longest sample then. */
+    int64_t *lengths;
 } KilnSample;
 
 /* A finite, indexable set of samples. `get` runs in several threads at once and must only read
@@ -164,6 +167,10 @@ typedef struct KilnDataContext {
     /* In KILN_STAGE_PREDICT the spec from the checkpoint, else NULL. */
     const KilnDataSpec *remembered;
     const KilnPoll *poll; /* for long work; lives as long as the datamodule. May be NULL */
+    /* The folder with what save_preprocessing wrote into the checkpoint that a run continues from,
+     * is evaluated or predicts: setup reads it instead of fitting to the data. NULL: there is no
+     * checkpoint, or it has none. */
+    const char *fitted;
 } KilnDataContext;
 
 typedef struct KilnLoading KilnLoading; /* loading.h */
@@ -207,10 +214,24 @@ struct KilnDataModuleOps {
      * must not change. A resumed run makes only the latest of these calls, so the result must not
      * depend on earlier ones. */
     KilnStatus (*reload)(KilnInstance *self, int64_t epoch, KilnError *err);
-    /* Optional: samples from a user's file or folder, prepared as the test split; features that a
-     * file has not, such as labels, are absent (KilnDataset.absent). */
-    KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnDataset *ret,
+    /* Optional: what preprocess takes; valid from setup until release. Returns their number. */
+    size_t (*raw_fields)(KilnInstance *self, const KilnRawField **ret);
+    /* With raw_fields: make features of a raw sample, exactly as the test split prepares them. Runs
+     * in several threads at once. `values` has an entry for each of raw_fields, in their order, of
+     * a type that it takes; type 0: an optional one is absent. Features of content KILN_LABEL are
+     * absent, all others must be written; of varying ones there is room for the longest, and
+     * sample->lengths is to be set. */
+    KilnStatus (*preprocess)(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
                              KilnError *err);
+    /* Optional, with preprocess: the raw samples of a user's file or folder, in a format of the
+     * datamodule's own. Without it the trainer reads by raw_fields: a file, or all files below a
+     * folder, where one field takes paths. */
+    KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnRawSet *ret, KilnError *err);
+    /* Optional: write what setup fitted to the training data (a vocabulary, means) as files into
+     * the folder `dir`. It becomes part of every checkpoint, and KilnDataContext.fitted of a later
+     * setup. Called after setup, also in another thread while samples are read: what was fitted
+     * must not change until release, not by reload either. */
+    KilnStatus (*save_preprocessing)(KilnInstance *self, const char *dir, KilnError *err);
     /* How samples become batches: fill the zeroed *ret (KILN_LOADING). Called after init. */
     void (*loading)(const KilnInstance *self, KilnLoading *ret);
     /* Optional. At the end of an epoch, print what the user should know since the last call (a
@@ -219,9 +240,9 @@ struct KilnDataModuleOps {
     /* Optional, after setup. Bytes that a thread needs, besides the batch, to read the largest
      * sample. The memory estimate counts them for each loader thread. */
     int64_t (*memory)(KilnInstance *self);
-    /* Optional. Report what was left out of all splits, or of the input opened last: one call of
-     * `add` per reason; calls with the same what and reason are summed. Called after setup, reload
-     * and open_input. The data report of a run, `train --plan` and summary.json show it. */
+    /* Optional. Report what was left out of all splits, or of what open_input opened last: one call
+     * of `add` per reason; calls with the same what and reason are summed. Called after setup,
+     * reload and open_input. The data report of a run, `train --plan` and summary.json show it. */
     void (*left_out)(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
                      void *ctx);
     /* Optional: one set of a split as a table, not augmented, its rows in the order of its samples.

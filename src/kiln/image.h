@@ -37,6 +37,20 @@ typedef struct KilnPngForm {
  * pixels is KILN_E_FORMAT; the message names the file. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png(const char *path, const KilnPngForm *form,
                                                        KilnImage *image, KilnError *err);
+/* The same of the `size` bytes of a PNG file; `name` stands for it in messages. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png_bytes(const void *data, size_t size,
+                                                             const char *name,
+                                                             const KilnPngForm *form,
+                                                             KilnImage *image, KilnError *err);
+/* The same of a value for preprocessing: the path or bytes of a PNG file, or an array
+ * [height, width, channels] or [height, width], u8 of 0 to 255 or f32 of 0 to 1, with 1 to 4
+ * channels as a PNG has (grey, grey and alpha, RGB, RGBA). KILN_E_SHAPE for any other array,
+ * KILN_E_NUMERIC for one with NaN or infinity. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read_raw(const KilnRawValue *value,
+                                                       const KilnPngForm *form, KilnImage *image,
+                                                       KilnError *err);
+/* The field "image" that kiln_image_read_raw reads, for KilnDataModuleOps.raw_fields. */
+KILN_API extern const KilnRawField kiln_raw_image;
 /* Height, width, channels (1 or 3, what the file itself has) without decoding the pixels;
  * `max_pixels` as in KilnPngForm. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_png_size(const char *path, int64_t max_pixels,
@@ -60,7 +74,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_scale(const KilnImage *from, int64
 typedef struct KilnImageSet {
     int64_t count;
     const char *const *paths; /* in byte order of class, then name */
-    const int32_t *labels;    /* index of the class of each file; NULL: no classes */
+    const int32_t *labels;    /* index of the class of each file */
     int64_t n_classes;
     const char *const *classes;   /* in byte order */
     const KilnOmission *left_out; /* other files that were found */
@@ -78,10 +92,6 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan(const char *folder,
                                                        const KilnImageSet *known,
                                                        const KilnPoll *poll, KilnImageSet *ret,
                                                        KilnError *err);
-/* One PNG file, or all below a folder in byte order, without classes. Links to folders are not
- * followed; they and other files are in left_out. No file at all is KILN_E_FORMAT. */
-KILN_API KILN_NODISCARD KilnStatus kiln_image_set_find(const char *path, const KilnPoll *poll,
-                                                       KilnImageSet *ret, KilnError *err);
 /* Accepts a zeroed set. */
 KILN_API void kiln_image_set_release(KilnImageSet *set);
 /* For KilnDataModuleOps.left_out. Accepts a zeroed set. */
@@ -134,12 +144,13 @@ KILN_API int64_t kiln_image_reader_memory(const KilnImageReader *reader,
 
 /* A file, and what is known of it. */
 typedef struct KilnImageFile {
-    const char *path;
-    const int64_t *shape;   /* [3]: the sample must come out so (KILN_E_SHAPE) */
-    KilnCache *cache;       /* of images before the transforms; NULL: none */
-    const int64_t *decoded; /* [3]: these images; unused without a cache */
-    int64_t entry;          /* the file's in the cache */
-    bool training;          /* for the transforms */
+    const char *path;        /* of `raw`: a name for messages */
+    const KilnRawValue *raw; /* an image for preprocessing, in place of the file. May be NULL */
+    const int64_t *shape;    /* [3]: the sample must come out so (KILN_E_SHAPE) */
+    KilnCache *cache;        /* of images before the transforms; NULL: none */
+    const int64_t *decoded;  /* [3]: these images; unused without a cache */
+    int64_t entry;           /* the file's in the cache */
+    bool training;           /* for the transforms */
 } KilnImageFile;
 
 /* Write the sample of `file` to `to`, floats of its shape. */

@@ -8,9 +8,9 @@
  *  - So do the structs that only kiln makes: KilnAxis, KilnBatchView, KilnConsole, KilnDataContext,
  *    KilnDataset, KilnDataSpec, KilnHistory, KilnLaunch, KilnLayerInfo, KilnLoading, KilnLogRow,
  *    KilnLogRun, KilnModelIo, KilnObjective, KilnOpCall, KilnOpGradient, KilnOptimizerCommon,
- *    KilnProgress, KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion, KilnTable,
- *    KilnTrial, KilnTrialReport. Components use them through the pointers that they get, and never
- *    copy them.
+ *    KilnProgress, KilnRawSample, KilnRawSet, KilnRecording, KilnSample, KilnSampling, KilnSpace,
+ * KilnSuggestion, KilnTable, KilnTrial, KilnTrialReport. Components use them through the pointers
+ * that they get, and never copy them.
  *  - All other structs stay as they are. Extensions get a struct and a function of their own.
  *  - Functions keep their types and meanings, enumerators and macros their values. New ones are
  *    added; a new kind of component and a new type of option are the last. */

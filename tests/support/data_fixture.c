@@ -88,7 +88,8 @@ KilnStatus get_sample(const KilnDataset *dataset, int64_t index, uint32_t epoch,
                       int32_t *label, KilnError *err)
 {
     void *data[] = { image, label };
-    KilnSample sample = { .data = data };
+    int64_t lengths[2] = { 0 };
+    KilnSample sample = { .data = data, .lengths = lengths };
     KilnRng rng;
 
     kiln_rng_init(&rng, 1, KILN_RNG_AUGMENT, epoch, (uint64_t)index);

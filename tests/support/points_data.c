@@ -1,6 +1,7 @@
 #include "tests/support/points_data.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/support/run_fixture.h"
 
@@ -98,14 +99,52 @@ KilnStatus points_dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
     return KILN_OK;
 }
 
-static KilnStatus points_input(KilnInstance *self, const char *path, KilnDataset *ret,
+/* Of a user's input: 19 points, whatever the path. */
+static size_t points_fields_raw(KilnInstance *self, const KilnRawField **ret)
+{
+    static const KilnRawField raw = { .name = "index", .types = KILN_RAW_NUMBER };
+
+    (void)self;
+    *ret = &raw;
+    return 1;
+}
+
+static KilnStatus points_preprocess(KilnInstance *self, const KilnRawValue *values,
+                                    KilnSample *sample, KilnError *err)
+{
+    const int64_t index = (int64_t)values[0].number;
+    KilnRng rng;
+
+    kiln_rng_init(&rng, 5, KILN_RNG_USER, 0, (uint64_t)index);
+    return points_get(self, index, &rng, sample, err);
+}
+
+static KilnStatus points_raw(void *ctx, int64_t index, KilnRawSample *ret, KilnError *err)
+{
+    KilnRawValue *value = calloc(1, sizeof(*value));
+
+    (void)ctx;
+    if (value == NULL)
+        return kiln_error_nomem(err, sizeof(*value));
+    value->type = KILN_RAW_NUMBER;
+    value->number = (double)index;
+    *ret = (KilnRawSample) { .values = value, .n_values = 1 };
+    return KILN_OK;
+}
+
+static void points_done(void *ctx, KilnRawSample *sample)
+{
+    (void)ctx;
+    free((void *)sample->values);
+}
+
+static KilnStatus points_input(KilnInstance *self, const char *path, KilnRawSet *ret,
                                KilnError *err)
 {
-    static const char *const absent[] = { "label", NULL };
-
+    (void)self;
     (void)path;
     (void)err;
-    *ret = (KilnDataset) { .count = 19, .ctx = self, .get = points_get, .absent = absent };
+    *ret = (KilnRawSet) { .count = 19, .get = points_raw, .done = points_done };
     return KILN_OK;
 }
 
@@ -118,6 +157,8 @@ static const KilnDataModuleOps points_ops = {
     .setup = points_setup,
     .spec = points_spec,
     .dataset = points_dataset,
+    .raw_fields = points_fields_raw,
+    .preprocess = points_preprocess,
     .open_input = points_input,
     .loading = points_loading,
 };

@@ -12,7 +12,7 @@
 /* Of KILN_ABI 7, when it began; a kind that came later has the size that its table then had. Tables
  * only grow: a larger sizeof needs no change here. */
 #define KILN_TABLES(X)                                                                             \
-    X(DATAMODULE, KilnDataModuleOps, 96)                                                           \
+    X(DATAMODULE, KilnDataModuleOps, 128)                                                          \
     X(MODULE, KilnModuleOps, 96)                                                                   \
     X(MODEL, KilnModelOps, 40)                                                                     \
     X(LOSS, KilnLossOps, 16)                                                                       \
@@ -58,6 +58,8 @@ KILN_FIXED(KilnModelValue, 16);
 KILN_FIXED(KilnRowColumn, 24);
 KILN_FIXED(KilnFeature, 112);
 KILN_FIXED(KilnColumn, 32);
+KILN_FIXED(KilnRawField, 32);
+KILN_FIXED(KilnRawValue, 112);
 KILN_FIXED(KilnMetric, 40);
 KILN_FIXED(KilnOpArg, 72);
 

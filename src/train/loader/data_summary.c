@@ -40,12 +40,15 @@ static void add_omission(void *ctx, const KilnOmission *more)
         all->list[all->n++] = own;
 }
 
-/* Ask the datamodule what it left out. The caller releases the arena. */
+/* What the input and the datamodule left out. The caller releases the arena. */
 static Omissions read_omissions(const KilnTrainer *trainer)
 {
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    const KilnRawInput *input = &trainer->data.input.raw;
     Omissions all = { 0 };
 
+    for (size_t i = 0; i < input->n_left_out; i++)
+        add_omission(&all, &input->left_out[i]);
     if (ops->left_out == NULL)
         return all;
     kiln_call_enter(trainer->datamodule, "left_out");

@@ -432,5 +432,6 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
 void kiln_splits_release(KilnTrainer *trainer)
 {
     close_splits(trainer);
+    kiln_input_close(&trainer->data.input);
     free(trainer->data.train_features);
 }

@@ -3,6 +3,7 @@
 #define KILN_TRAIN_LOADER_SPLITS_H
 
 #include "kiln/trainer.h"
+#include "train/loader/input.h"
 #include "train/loader/loader.h"
 #include "train/metrics/metrics.h"
 
@@ -23,6 +24,7 @@ typedef struct KilnSplits {
     KilnFeature *train_features;   /* of train_spec */
     KilnSplitSets sets[KILN_SPLIT_COUNT];
     int64_t batch_size;
+    KilnInput input;      /* the user's file or folder that is predicted; zeroed: none */
     int64_t loaded_epoch; /* the epoch that the sets were loaded for */
     KilnLoading loading;
     bool bottleneck_reported;

@@ -132,16 +132,11 @@ static KilnStatus predict_set(Prediction *prediction, size_t set, KilnError *err
 static KilnStatus open_input(Prediction *prediction, KilnError *err)
 {
     KilnTrainer *trainer = prediction->trainer;
-    const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
     KilnSplitSets *sets = &trainer->data.sets[trainer->split];
 
-    if (ops->open_input == NULL)
-        return kiln_error_set(err, KILN_E_MISSING, "datamodule %s can't read an input path",
-                              kiln_instance_name(trainer->datamodule));
     *sets = (KilnSplitSets) { .list[0].name = "", .n = 1, .opened = true };
-    return KILN_CALLED(
-        trainer->datamodule, "open_input",
-        ops->open_input(trainer->datamodule, prediction->input, &sets->list[0].dataset, err), err);
+    return kiln_input_open(&trainer->data.input, trainer->datamodule, &trainer->data.spec,
+                           prediction->input, &trainer->poll, &sets->list[0].dataset, err);
 }
 
 /* Open and check all sets before anything is predicted. */

@@ -6,6 +6,7 @@
 
 #include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
+#include "train/loader/input.h"
 
 #define PIXELS (28 * 28)
 
@@ -187,6 +188,7 @@ static void test_input(void **unused)
     const KilnDataContext predict = { .stage = KILN_STAGE_PREDICT, .remembered = &remembered };
     float drawn[PIXELS], back[PIXELS];
     KilnImage image = { .height = 28, .width = 28, .channels = 1, .data = back };
+    KilnInput opened = { 0 };
     KilnDataset train, input;
     KilnDataSpec spec;
     KilnError err = { 0 };
@@ -211,9 +213,9 @@ static void test_input(void **unused)
     assert_int_equal(data_ops(&built)->spec(built.instance, &spec, NULL), KILN_OK);
     assert_int_equal(spec.n_classes, 2);
     assert_string_equal(spec.class_names[1], "one");
-    assert_int_equal(
-        data_ops(&built)->open_input(built.instance, fixture_path("digit.png"), &input, &err),
-        KILN_OK);
+    assert_int_equal(kiln_input_open(&opened, built.instance, &spec, fixture_path("digit.png"),
+                                     NULL, &input, &err),
+                     KILN_OK);
     assert_int_equal(input.count, 1);
     assert_string_equal(input.name(input.ctx, 0), fixture_path("digit.png"));
     assert_int_equal(get_sample(&input, 0, 0, back, &label, &err), KILN_OK);
@@ -222,12 +224,14 @@ static void test_input(void **unused)
         if ((drawn[i] == low) != (back[i] == low))
             fail_msg("pixel %d: %g from the file, drawn as %g", i, (double)back[i],
                      (double)drawn[i]);
+    kiln_input_close(&opened);
     fixture_put("note.png", "a note", 6);
-    assert_int_equal(
-        data_ops(&built)->open_input(built.instance, fixture_path("note.png"), &input, &err),
-        KILN_OK);
+    assert_int_equal(kiln_input_open(&opened, built.instance, &spec, fixture_path("note.png"), NULL,
+                                     &input, &err),
+                     KILN_OK);
     assert_int_equal(get_sample(&input, 0, 0, back, &label, &err), KILN_E_FORMAT);
     assert_non_null(strstr(err.text, "note.png: not a PNG image"));
+    kiln_input_close(&opened);
     built_free(&built);
 }
 

@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/data_fixture.h"
+#include "train/loader/input.h"
 
 static const KilnDataContext fit = { .stage = KILN_STAGE_FIT, .seed = 1 };
 static const KilnDataContext test_stage = { .stage = KILN_STAGE_TEST, .seed = 1 };
@@ -430,6 +431,7 @@ static void test_predict(void **unused)
     const KilnDataContext predict = { .stage = KILN_STAGE_PREDICT, .remembered = &remembered };
     float image[75];
     int32_t label = -1;
+    KilnInput opened = { 0 };
     KilnDataset input;
     KilnError err = { 0 };
     Built built;
@@ -441,16 +443,19 @@ static void test_predict(void **unused)
         "mean: [0.5], std: [0.5] }]";
     if (open_data("image_folder", options, &predict, &built, &err) < 0)
         fail_msg("%s", err.text);
-    assert_int_equal(
-        data_ops(&built)->open_input(built.instance, fixture_path("data/train"), &input, &err),
-        KILN_OK);
+    assert_int_equal(kiln_input_open(&opened, built.instance, &remembered,
+                                     fixture_path("data/train"), NULL, &input, &err),
+                     KILN_OK);
     assert_int_equal(input.count, 20);
     assert_non_null(strstr(input.name(input.ctx, 19), "train/dog/009.png"));
     assert_int_equal(get_sample(&input, 19, 0, image, &label, &err), KILN_OK);
     assert_int_equal(label, -1);
     assert_float_equal(image[74], (109.0f / 255.0f - 0.5f) / 0.5f, 1e-5f);
-    assert_int_equal(data_ops(&built)->open_input(built.instance, "/nowhere", &input, &err),
-                     KILN_E_IO);
+    kiln_input_close(&opened);
+    assert_int_equal(
+        kiln_input_open(&opened, built.instance, &remembered, "/nowhere", NULL, &input, &err),
+        KILN_E_IO);
+    kiln_input_close(&opened);
     built_free(&built);
 }
 

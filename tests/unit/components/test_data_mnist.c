@@ -11,6 +11,7 @@
 #include "kiln/files/idx.h"
 #include "kiln/tools/clock.h"
 #include "tests/support/data_fixture.h"
+#include "train/loader/input.h"
 
 #define REAL "../shared/data/mnist"
 
@@ -446,6 +447,7 @@ static void test_predict(void **unused)
     };
     const KilnDataContext predict = { .stage = KILN_STAGE_PREDICT, .remembered = &remembered };
     KilnImage image = { 0 };
+    KilnInput opened = { 0 };
     KilnDataset input;
     KilnDataSpec spec;
     KilnError err = { 0 };
@@ -458,11 +460,12 @@ static void test_predict(void **unused)
         fail_msg("%s", err.text);
     assert_int_equal(data_ops(&built)->spec(built.instance, &spec, NULL), KILN_OK);
     assert_string_equal(spec.class_names[2], "c");
-    assert_int_equal(
-        data_ops(&built)->open_input(built.instance, "tests/data/images/grey8.png", &input, &err),
-        KILN_OK);
+    assert_int_equal(kiln_input_open(&opened, built.instance, &spec, "tests/data/images/grey8.png",
+                                     NULL, &input, &err),
+                     KILN_OK);
     assert_int_equal(get_sample(&input, 0, 0, got, &label, &err), KILN_OK);
     assert_int_equal(label, -1); /* left as it was */
+    kiln_input_close(&opened);
     assert_int_equal(kiln_image_read_png("tests/data/images/grey8.png",
                                          &(KilnPngForm) { .channels = 1 }, &image, &err),
                      KILN_OK);

@@ -443,53 +443,19 @@ static void test_searches_stop(void **unused)
     assert_int_equal(kiln_image_set_scan(below("tree"), NULL, &poll, &set, &err),
                      KILN_E_INTERRUPTED);
     assert_string_equal(err.text, "interrupted while finding images");
-    assert_int_equal(kiln_image_set_find(below("tree"), &poll, &set, &err), KILN_E_INTERRUPTED);
     assert_string_equal(what, "finding images");
     assert_int_equal(set.count, -7);
-}
-
-static void test_find(void **unused)
-{
-    static const char *const files[] = {
-        "b/c/2.png", "b/1.png", "a.png", "z.txt", ".d/3.png", NULL
-    };
-    static const char *const none[] = { "a/b/c.txt", NULL };
-    static const char *const want[] = { "a.png", "b/1.png", "b/c/2.png" };
-    KilnImageSet set = { 0 };
-    KilnError err = { 0 };
-
-    (void)unused;
-    make_tree(files);
-    assert_int_equal(symlink(".", below("tree/b/loop")), 0);
-    assert_int_equal(kiln_image_set_find(below("tree"), NULL, &set, &err), KILN_OK);
-    assert_int_equal(set.count, 3);
-    assert_null(set.labels);
-    for (size_t i = 0; i < KILN_COUNT(want); i++)
-        assert_string_equal(set.paths[i] + strlen(below("tree")) + 1, want[i]);
-    assert_left_out(&set, "1 links to folders b/loop: links are not followed\n"
-                          "1 .txt files z.txt: only .png files are read\n");
-    kiln_image_set_release(&set);
-    /* One file, whatever it is called. */
-    assert_int_equal(kiln_image_set_find(below("tree/z.txt"), NULL, &set, &err), KILN_OK);
-    assert_int_equal(set.count, 1);
-    assert_string_equal(set.paths[0], below("tree/z.txt"));
-    kiln_image_set_release(&set);
-    make_tree(none);
-    assert_int_equal(kiln_image_set_find(below("tree"), NULL, &set, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "no PNG file in this folder or below it"));
-    assert_int_equal(kiln_image_set_find(below("nowhere"), NULL, &set, &err), KILN_E_IO);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_not_files),     cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_write),         cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_buffer),        cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_scan_errors),   cmocka_unit_test(test_find),
-        cmocka_unit_test(test_searches_stop), cmocka_unit_test(test_read_scaled),
-        cmocka_unit_test(test_pixel_limit),
+        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_not_files),   cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_write),       cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_buffer),      cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_scan_errors), cmocka_unit_test(test_searches_stop),
+        cmocka_unit_test(test_read_scaled), cmocka_unit_test(test_pixel_limit),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

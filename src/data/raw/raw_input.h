@@ -1,0 +1,34 @@
+/* Reads the raw samples of a user's file or folder by the fields that a datamodule takes: files
+ * themselves, lines of .jsonl and .txt files, rows of .safetensors files. */
+#ifndef KILN_DATA_RAW_RAW_INPUT_H
+#define KILN_DATA_RAW_RAW_INPUT_H
+
+#include "kiln/data.h"
+
+/* A zeroed one can be released. */
+typedef struct KilnRawInput {
+    KilnRawSet set;               /* valid until release */
+    const KilnOmission *left_out; /* what the input has besides */
+    size_t n_left_out;
+    void (*release)(void *ctx); /* frees set.ctx; NULL: it is not owned */
+} KilnRawInput;
+
+/* Open `path`. `fields` must outlive the input; `poll` may be NULL. KILN_E_FORMAT, with what is
+ * read, for an input that has no samples or is of no known kind. Release it after success. */
+KILN_NODISCARD KilnStatus kiln_raw_input_open(const char *path, const KilnRawField *fields,
+                                              size_t n_fields, const KilnPoll *poll,
+                                              KilnRawInput *ret, KilnError *err);
+void kiln_raw_input_release(KilnRawInput *input);
+
+/* ---- Its kinds ----------------------------------------------------------------------------- */
+
+/* The file `path`, or all files below that folder with an ending of the field, in byte order; each
+ * is the value of `field`. Links to folders are not followed; they and other files are in left_out.
+ * (paths.c) */
+KILN_NODISCARD KilnStatus kiln_raw_paths_open(const char *path, const KilnRawField *field,
+                                              const KilnPoll *poll, KilnRawInput *ret,
+                                              KilnError *err);
+/* Whether `name` ends with one of `endings`, in letters of any case; NULL: with anything. */
+bool kiln_raw_has_ending(const char *name, const char *const *endings);
+
+#endif
