@@ -299,9 +299,10 @@ install: all
 		install -m 644 src/kiln/$$room/*.h $(DESTDIR)$(PREFIX)/include/kiln/$$room/; \
 	done
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
-	install -d $(DESTDIR)$(PREFIX)/share/doc/kiln/docs $(addprefix $(DESTDIR)$(PREFIX)/share/doc/kiln/,$(EXAMPLES))
+	install -d $(DESTDIR)$(PREFIX)/share/doc/kiln/docs/components $(addprefix $(DESTDIR)$(PREFIX)/share/doc/kiln/,$(EXAMPLES))
 	install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(PREFIX)/share/doc/kiln/
 	install -m 644 docs/*.md $(DESTDIR)$(PREFIX)/share/doc/kiln/docs/
+	install -m 644 docs/components/*.md $(DESTDIR)$(PREFIX)/share/doc/kiln/docs/components/
 	install -D -m 644 bench/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/bench/README.md
 	install -D -m 644 tests/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/tests/README.md
 	for dir in $(EXAMPLES); do \

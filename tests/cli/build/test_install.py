@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from kilntest import BUILD, ROOT, SHORT, TINY
+from kilntest import BUILD, ROOT, SHORT, TINY, png
 
 VARIANT = os.path.basename(BUILD)
 
@@ -67,25 +67,31 @@ class Install(unittest.TestCase):
         self.sh("train --plugin ./resmlp.so model=resmlp model.width=16 trainer.max_steps=2 test=false "
                 "datamodule.train_count=64 datamodule.val_count=16")
 
-    def test_components_of_the_page(self):
-        """The files of components.md, built by its line, run by its command."""
-        with open(os.path.join(self.docs, "docs/components.md")) as file:
-            page = file.read()
-        names = []
-        for text in re.findall(r"^```c\n(.*?)^```$", page, re.M | re.S):
-            name = re.match(r"/\* (\w+)\.c: ", text)
-            if name:
-                names.append(name.group(1))
-                with open(os.path.join(self.dir, name.group(1) + ".c"), "w") as file:
-                    file.write(text)
-        self.assertEqual(names, ["rings", "hinge", "margin", "target"])
-        script = re.search(r"^    for name in .*?\n\n", page, re.M | re.S).group(0)
-        script = script.replace("cc -std=c17", "cc -Wall -Wextra -Werror -std=c17").rstrip()
-        out = self.sh(script + " trainer.max_epochs=20 kiln.run.dir=run seed=1")
-        self.assertIn("val/loss is ", out)  # target ended the run
-        with open(os.path.join(self.dir, "run/metrics.csv")) as file:
-            head = file.readline()
-        self.assertIn("val/margin", head)
+    def test_components_of_the_pages(self):
+        """The components of the manual, one of each kind, built by its line and run by its commands."""
+        pages = [os.path.join(self.docs, "docs/components.md"), *sorted(glob.glob(self.docs + "/docs/components/*.md"))]
+        text = "".join(pathlib.Path(page).read_text() for page in pages)
+        line = re.search(r"^    (cc -std=c17 .*)$", text, re.M).group(1).replace("cc ", "cc -Wall -Wextra -Werror ")
+        kinds = set()
+        for code in re.findall(r"^```c\n(.*?)^```$", text, re.M | re.S):
+            name = re.match(r"/\* (\w+)\.c: ", code).group(1)
+            kinds.add(re.search(r"\.kind = KILN_KIND_(\w+)", code).group(1))
+            pathlib.Path(self.dir, name + ".c").write_text(code)
+            self.sh(line.replace("target", name))
+        table = pathlib.Path(ROOT, "src/kiln/field.h").read_text()
+        self.assertEqual(kinds, set(re.findall(r"^    X\((\w+), \"", table, re.M)))
+        for i, split in enumerate(["train", "val", "test"] * 2):
+            folder = os.path.join(self.dir, "DIR", split, "ab"[i // 3])
+            os.makedirs(folder)
+            pathlib.Path(folder, "x.png").write_bytes(png(8, 8, (40 * i, 90, 200)))
+        scripts = re.findall(r"^<!-- not run: tests/cli/build/test_install.py .*?\n\n(.*?)\n\n", text, re.M | re.S)
+        self.assertGreater(len(scripts), 7)
+        out = "".join(self.sh(re.sub(r"^    cc .*\n", "", script) + " seed=1") for script in scripts)
+        self.assertIn("val/loss is ", out)  # target ended its run
+        self.assertIn("was better after epoch", out)  # racing stopped a trial
+        logged = "".join(path.read_text() for path in pathlib.Path(self.dir).glob("**/metrics.csv"))
+        self.assertIn("val/margin", logged)
+        self.assertTrue(list(pathlib.Path(self.dir).glob("**/metrics.tsv")))
 
     def test_links(self):
         """Links of the pages, and the files that the README and the manual name."""

@@ -270,7 +270,8 @@ class Docs(unittest.TestCase):
         return sum(r[2] for r in results), sum(r[3] for r in results)
 
     def test_pages(self):
-        pages = ["README.md", *sorted(os.path.relpath(p, ROOT) for p in glob.glob(os.path.join(ROOT, "docs/*.md")))]
+        manual = glob.glob(os.path.join(ROOT, "docs/**/*.md"), recursive=True)
+        pages = ["README.md", *sorted(os.path.relpath(page, ROOT) for page in manual)]
         pages += OTHERS
         ran, marked = self.check_all({page: blocks(page) for page in pages})
         print(f"docs: {ran} commands of {len(pages)} pages ran, {marked} are marked as not run")
