@@ -451,6 +451,54 @@ static void test_vision_refuses_data(void **unused)
     }
 }
 
+static void test_classification_takes_any_sample(void **unused)
+{
+    static const KilnFeature inputs[] = {
+        { .name = "v", .content = KILN_VECTOR, .shape = { 1, { 5 } } },
+        { .name = "row", .content = KILN_ROW, .shape = { 1, { 5 } } },
+        { .name = "image", .content = KILN_IMAGE, .shape = { 3, { 4, 4, 1 } } },
+        { .name = "s", .content = KILN_SEQUENCE, .shape = { 2, { 3, 4 } } },
+    };
+    static const char *const overrides[] = {
+        "++model._target_=model/linear",
+        "++optimizer._target_=optimizer/sgd",
+        "++scheduler._target_=scheduler/constant",
+        "++it._target_=module/classification",
+        NULL,
+    };
+    static const char *const names[] = { "a", "b" };
+
+    (void)unused;
+    for (size_t i = 0; i <= KILN_COUNT(inputs); i++) {
+        const KilnFeature features[] = {
+            { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 },
+            inputs[i % KILN_COUNT(inputs)],
+        };
+        const KilnDataSpec data = {
+            .features = i < KILN_COUNT(inputs) ? features : &features[1],
+            .n_features = i < KILN_COUNT(inputs) ? 2 : 1,
+            .n_classes = 2,
+            .class_names = names,
+        };
+        KilnParams *params = NULL;
+        KilnError err = { 0 };
+        Built built;
+
+        if (build_overrides(&built, KILN_KIND_MODULE, overrides, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_int_equal(kiln_params_new(1, &params, &err), KILN_OK);
+        KilnScope root = kiln_params_root(params);
+        KilnStatus got = kiln_module_setup(built.instance, &root, &data, &err);
+        if (i < KILN_COUNT(inputs) && got < 0)
+            fail_msg("%s: %s", inputs[i].name, err.text);
+        if (i == KILN_COUNT(inputs) &&
+            strstr(err.text, "task classification needs a label of i32") == NULL)
+            fail_msg("%s", err.text);
+        kiln_params_free(params);
+        built_free(&built);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_refused_options),
         cmocka_unit_test(test_batch_norm_needs_values),
         cmocka_unit_test(test_vision_refuses_data),
+        cmocka_unit_test(test_classification_takes_any_sample),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
