@@ -228,9 +228,10 @@ struct KilnDataModuleOps {
      * folder, where one field takes paths. */
     KilnStatus (*open_input)(KilnInstance *self, const char *path, KilnRawSet *ret, KilnError *err);
     /* Optional: write what setup fitted to the training data (a vocabulary, means) as files into
-     * the folder `dir`. It becomes part of every checkpoint, and KilnDataContext.fitted of a later
-     * setup. Called after setup, also in another thread while samples are read: what was fitted
-     * must not change until release, not by reload either. */
+     * the empty folder `dir`, without folders in it. They become part of every checkpoint, also of
+     * those with weights only, and KilnDataContext.fitted of a later setup. Called between batches,
+     * while other threads may read samples: what was fitted is constant from setup to release, also
+     * through reload. */
     KilnStatus (*save_preprocessing)(KilnInstance *self, const char *dir, KilnError *err);
     /* How samples become batches: fill the zeroed *ret (KILN_LOADING). Called after init. */
     void (*loading)(const KilnInstance *self, KilnLoading *ret);

@@ -187,6 +187,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         .stage = stage,
         .split = trainer->split,
         .no_callbacks = trainer->no_callbacks,
+        .fitted = trainer->fitted,
         .phase = phase_of(stage),
         .poll = { kiln_preparation_poll, trainer },
         .at = { .last_val_batch = -1, .last_end_batch = -1 },

@@ -8,9 +8,9 @@
 /* Build every part for `stage` and record its steps for their shapes, so that whatever does not
  * fit is found before anything is written. `remembered` as in KilnDataContext; without it,
  * prediction uses trainer->split, as evaluation does. With trainer->no_callbacks the config's
- * callbacks are not built. trainer->threads, when it is not 0, is the
- * number of threads where the config leaves it open; every other field of the trainer is set
- * here. */
+ * callbacks are not built; trainer->fitted is as in KilnDataContext; trainer->threads, when it is
+ * not 0, is the number of threads where the config leaves it open. Every other field of the trainer
+ * is set here. */
 KILN_NODISCARD KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config,
                                                 const KilnRunEnv *env, KilnStage stage,
                                                 const KilnDataSpec *remembered, KilnError *err);

@@ -49,6 +49,7 @@ struct KilnTrainer {
 
     /* Data */
     KilnSplits data;
+    const char *fitted; /* KilnDataContext.fitted; borrowed from a checkpoint */
     KilnPredictInput predict;
 
     /* The network and its optimizers */

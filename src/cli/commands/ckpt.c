@@ -33,7 +33,7 @@ static int64_t bytes_in(const char *dir)
     size_t n = 0;
     int64_t sum = 0;
 
-    if (kiln_dir_list(dir, &names, &n, NULL) < 0)
+    if (kiln_checkpoint_files(dir, &names, &n, NULL) < 0)
         return 0;
     for (size_t i = 0; i < n; i++) {
         char *path = kiln_path_join(dir, names[i]);

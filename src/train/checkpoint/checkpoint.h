@@ -12,6 +12,9 @@
 #define KILN_CHECKPOINT_TRAINER "trainer.safetensors"
 #define KILN_CHECKPOINT_CONFIG "config.yaml"
 #define KILN_CHECKPOINT_STATE "state.json"
+/* The folder with what the datamodule fitted to the training data (save_preprocessing); it has
+ * files only. state.json lists them as "preprocessing/NAME". */
+#define KILN_CHECKPOINT_FITTED "preprocessing"
 /* Tensor name prefix in the trainer's file: the training weights, when the model's file holds their
  * average (EMA, SWA). */
 #define KILN_CHECKPOINT_WEIGHTS "weights."
@@ -61,6 +64,11 @@ KILN_NODISCARD KilnStatus kiln_checkpoint_write(const KilnSnapshot *snapshot,
                                                 const char *folder, const char *written,
                                                 KilnError *err);
 
+/* The files of a checkpoint folder in byte order, as state.json names them. Freed with
+ * kiln_names_free. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_files(const char *folder, char ***ret, size_t *ret_n,
+                                                KilnError *err);
+
 /* ---- Claiming (claim_checkpoint.c) ----------------------------------------------- */
 
 /* Create folder `to` with the files of checkpoint `from`: as hard links, or copies where the file
@@ -88,6 +96,7 @@ typedef struct KilnCheckpoint {
     KilnDataSpec spec; /* of the data it was trained on; points into `state` and `arena` */
     KilnArena arena;
     KilnPosition at;
+    char *fitted; /* the folder KILN_CHECKPOINT_FITTED in `path`; NULL: it has none */
 } KilnCheckpoint;
 
 /* Open a checkpoint folder and verify the checksums of the files that will be read. `resume`: the

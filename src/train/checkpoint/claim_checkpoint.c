@@ -33,13 +33,15 @@ KilnStatus kiln_checkpoint_clone(const char *from, const char *to, bool state, K
     if (status >= 0)
         status = kiln_dir_make(to, err);
     if (status >= 0)
-        status = kiln_dir_list(from, &names, &n, err);
+        status = kiln_checkpoint_files(from, &names, &n, err);
     for (size_t i = 0; i < n && status >= 0; i++) {
         char *a = kiln_path_join(from, names[i]), *b = kiln_path_join(to, names[i]);
 
         if (a == NULL || b == NULL)
             status = kiln_error_nomem(err, 1);
-        else if (state || strcmp(names[i], KILN_CHECKPOINT_STATE) != 0)
+        else if (strchr(names[i], '/') != NULL)
+            status = kiln_dir_make_parent(b, err);
+        if (status >= 0 && (state || strcmp(names[i], KILN_CHECKPOINT_STATE) != 0))
             status = clone_file(a, b, err);
         free(a);
         free(b);

@@ -91,6 +91,30 @@ static bool is_needed(const KilnCheckpoint *checkpoint, const char *name, bool r
     return strcmp(name, KILN_CHECKPOINT_TRAINER) != 0 && strcmp(name, KILN_CHECKPOINT_CONFIG) != 0;
 }
 
+/* Whether state.json may list a file of that name: none outside the folder. */
+static bool is_inside(const char *name)
+{
+    static const char fitted[] = KILN_CHECKPOINT_FITTED "/";
+
+    if (kiln_starts_with(name, fitted))
+        name += strlen(fitted);
+    return strchr(name, '/') == NULL && strcmp(name, "..") != 0;
+}
+
+/* Note the folder of what the datamodule fitted, if a file of it is listed. */
+static KilnStatus find_fitted(KilnCheckpoint *checkpoint, KilnError *err)
+{
+    json_t *files = json_object_get(checkpoint->state, "files"), *file;
+    const char *name;
+
+    json_object_foreach(files, name, file)
+    {
+        if (strchr(name, '/') != NULL)
+            return file_of(checkpoint, KILN_CHECKPOINT_FITTED, &checkpoint->fitted, err);
+    }
+    return KILN_OK;
+}
+
 static KilnStatus check_files(const KilnCheckpoint *checkpoint, bool resume, KilnError *err)
 {
     json_t *files = json_object_get(checkpoint->state, "files"), *file;
@@ -104,7 +128,7 @@ static KilnStatus check_files(const KilnCheckpoint *checkpoint, bool resume, Kil
                               resume ? KILN_CHECKPOINT_TRAINER : KILN_CHECKPOINT_MODEL);
     json_object_foreach(files, name, file)
     {
-        if (strchr(name, '/') != NULL)
+        if (!is_inside(name))
             return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: lists \"%s\" outside its folder",
                                   checkpoint->path, KILN_CHECKPOINT_STATE, name);
         if (status >= 0 && is_needed(checkpoint, name, resume))
@@ -248,6 +272,8 @@ KilnStatus kiln_checkpoint_open(const char *path, bool resume, KilnCheckpoint *r
                                 path);
     if (status >= 0)
         status = check_files(&checkpoint, resume, err);
+    if (status >= 0)
+        status = find_fitted(&checkpoint, err);
     if (status < 0) {
         kiln_checkpoint_close(&checkpoint);
         return status;
@@ -295,7 +321,7 @@ KilnStatus kiln_checkpoint_verify(const char *path, KilnError *err)
 
     json_object_foreach(files, name, file)
     {
-        if (status < 0 || strchr(name, '/') != NULL)
+        if (status < 0 || !is_inside(name))
             continue;
         status = check_file(&checkpoint, name, err);
         if (status == KILN_E_FORMAT && kiln_ends_with(name, ".safetensors"))
@@ -337,5 +363,6 @@ void kiln_checkpoint_close(KilnCheckpoint *checkpoint)
     json_decref(checkpoint->state);
     kiln_arena_release(&checkpoint->arena);
     free(checkpoint->path);
+    free(checkpoint->fitted);
     *checkpoint = (KilnCheckpoint) { 0 };
 }

@@ -404,7 +404,29 @@ static void move_links_and_deletes(KilnSaveRequests *requests, KilnSaveJob *job)
     requests->n_to_link = requests->n_to_delete = requests->n_to_save = 0;
 }
 
-/* Call on_save_checkpoint hooks, which write their files directly into the unfinished folder. */
+/* Have the datamodule write what it fitted into a folder of the unfinished one, which is removed if
+ * it stays empty. */
+static KilnStatus save_preprocessing(KilnTrainer *trainer, const char *unfinished, KilnError *err)
+{
+    KilnInstance *datamodule = trainer->datamodule;
+    const KilnDataModuleOps *ops = kiln_instance_component(datamodule)->ops.datamodule;
+    char *folder;
+
+    if (ops->save_preprocessing == NULL)
+        return KILN_OK;
+    folder = kiln_path_join(unfinished, KILN_CHECKPOINT_FITTED);
+    KilnStatus status = folder != NULL ? kiln_dir_make(folder, err) : no_memory(err);
+    if (status >= 0)
+        status = KILN_CALLED(datamodule, "save_preprocessing",
+                             ops->save_preprocessing(datamodule, folder, err), err);
+    if (status >= 0 && kiln_dir_is_empty(folder))
+        status = kiln_path_remove(folder, err);
+    free(folder);
+    return status;
+}
+
+/* Call save_preprocessing, and the on_save_checkpoint hooks, which write their files directly into
+ * the unfinished folder. */
 static KilnStatus call_save_hooks(KilnTrainer *trainer, const KilnSnapshot *snapshot,
                                   KilnError *err)
 {
@@ -414,6 +436,8 @@ static KilnStatus call_save_hooks(KilnTrainer *trainer, const KilnSnapshot *snap
 
     if (status >= 0)
         status = kiln_dir_make(unfinished, err);
+    if (status >= 0)
+        status = save_preprocessing(trainer, unfinished, err);
     for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++) {
         KilnInstance *who = trainer->hooks.all[i].instance;
         const KilnCallbackOps *ops = trainer->hooks.all[i].ops;

@@ -12,8 +12,10 @@
 #include <xxhash.h>
 
 #include "base/system/file.h"
+#include "base/system/sync.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "kiln/array.h"
 #include "tensor/safetensors.h"
 
 /* ---- Hashes ------------------------------------------------------------------------ */
@@ -84,12 +86,61 @@ static KilnStatus file_json(const char *folder, const char *name, json_t *files,
     return KILN_OK;
 }
 
+/* Append `name`, or with `folder` "FOLDER/NAME". */
+static bool append_name(char ***names, size_t *capacity, size_t *n, const char *folder,
+                        const char *name)
+{
+    if (!KILN_RESERVE(*names, *capacity, *n + 1))
+        return false;
+    char *whole = folder != NULL ? kiln_path_join(folder, name) : kiln_strdup(name);
+    (*names)[*n] = whole;
+    *n += whole != NULL;
+    return whole != NULL;
+}
+
+/* Append what is in the folder `from`, whose name is `as` (NULL: the checkpoint itself). */
+static KilnStatus append_files(const char *from, const char *as, char ***names, size_t *capacity,
+                               size_t *n, KilnError *err)
+{
+    char **here = NULL;
+    size_t count = 0;
+    KilnStatus status = kiln_dir_list(from, &here, &count, err);
+
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        const bool fitted = as == NULL && strcmp(here[i], KILN_CHECKPOINT_FITTED) == 0;
+        char *path = kiln_path_join(from, here[i]);
+
+        if (path != NULL && fitted && kiln_is_dir(path))
+            status = append_files(path, here[i], names, capacity, n, err);
+        else if (path == NULL || !append_name(names, capacity, n, as, here[i]))
+            status = kiln_error_nomem(err, strlen(from));
+        free(path);
+    }
+    kiln_names_free(here, count);
+    return status;
+}
+
+KilnStatus kiln_checkpoint_files(const char *folder, char ***ret, size_t *ret_n, KilnError *err)
+{
+    char **names = NULL;
+    size_t capacity = 0, n = 0;
+    KilnStatus status = append_files(folder, NULL, &names, &capacity, &n, err);
+
+    if (status < 0) {
+        kiln_names_free(names, n);
+        return status;
+    }
+    *ret = names;
+    *ret_n = n;
+    return KILN_OK;
+}
+
 /* All files of the folder, those that components wrote among them. */
 static KilnStatus files_json(const char *folder, json_t *files, KilnError *err)
 {
     char **names = NULL;
     size_t n = 0;
-    KilnStatus status = files != NULL ? kiln_dir_list(folder, &names, &n, err)
+    KilnStatus status = files != NULL ? kiln_checkpoint_files(folder, &names, &n, err)
                                       : kiln_error_nomem(err, 1);
 
     for (size_t i = 0; i < n && status >= 0; i++)
@@ -197,28 +248,11 @@ static KilnStatus write_config(const KilnSnapshot *snapshot, const char *folder,
     return status;
 }
 
-/* Flush the files that components have written. */
-static KilnStatus sync_files(const char *folder, KilnError *err)
-{
-    char **names = NULL;
-    size_t n = 0;
-    KilnStatus status = kiln_dir_list(folder, &names, &n, err);
-
-    for (size_t i = 0; i < n && status >= 0; i++) {
-        char *path = kiln_path_join(folder, names[i]);
-
-        status = path != NULL ? kiln_path_sync(path, err) : kiln_error_nomem(err, 1);
-        free(path);
-    }
-    kiln_names_free(names, n);
-    return status;
-}
-
 static KilnStatus write_files(const KilnSnapshot *snapshot, const KilnCheckpointTarget *target,
                               const char *folder, KilnError *err)
 {
     const KilnStText mark = { KILN_CHECKPOINT_MARK, KILN_VERSION };
-    KilnStatus status = sync_files(folder, err);
+    KilnStatus status = kiln_tree_sync(folder, err); /* what components have written */
 
     if (status >= 0)
         status = write_tensors(folder, KILN_CHECKPOINT_MODEL, snapshot->model, snapshot->n_model,

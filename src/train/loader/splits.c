@@ -371,6 +371,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         .seed = (uint64_t)trainer->options.root->seed,
         .remembered = remembered,
         .poll = &trainer->poll,
+        .fitted = trainer->fitted,
     };
     KilnStatus status = KILN_CALLED(trainer->datamodule, "setup",
                                     data_ops(trainer)->setup(trainer->datamodule, &context, err),

@@ -23,6 +23,7 @@ KilnStatus kiln_predictor_build(const KilnPredictorBuild *build, KilnPredictor *
     trainer->no_callbacks = !build->callbacks;
     pthread_mutex_init(&predictor->recording, NULL);
     KilnStatus status = kiln_checkpoint_open_configured(build->config, &predictor->checkpoint, err);
+    trainer->fitted = predictor->checkpoint.fitted;
     if (status >= 0)
         status = kiln_trainer_assemble(trainer, build->config, build->env, KILN_STAGE_PREDICT,
                                        build->remembered ? &predictor->checkpoint.spec : NULL, err);

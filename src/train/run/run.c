@@ -99,6 +99,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         status = tune(config, env, checkpoint, &tuned, err);
     if (status >= 0) {
         trainer->threads = kiln_resume_threads(checkpoint);
+        trainer->fitted = checkpoint->fitted;
         status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
     }
     if (status >= 0 && checkpoint->path == NULL)

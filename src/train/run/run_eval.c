@@ -49,6 +49,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
     trainer->split = split;
     KilnStatus status = kiln_checkpoint_open_configured(config, checkpoint, err);
 
+    trainer->fitted = checkpoint->fitted;
     if (status >= 0)
         status = kiln_trainer_assemble(trainer, config, env,
                                        tests ? KILN_STAGE_TEST : KILN_STAGE_VALIDATE, NULL, err);
