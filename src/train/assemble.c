@@ -226,7 +226,9 @@ KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
 
     if (status >= 0)
         status = kiln_optimizers_allocate(trainer, err);
-    return status >= 0 ? kiln_params_draw(trainer->params, err) : status;
+    /* Outside of a fit a checkpoint has all values. */
+    return status >= 0 && trainer->stage == KILN_STAGE_FIT ? kiln_params_draw(trainer->params, err)
+                                                           : status;
 }
 
 KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,

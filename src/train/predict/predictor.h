@@ -3,14 +3,17 @@
 #ifndef KILN_TRAIN_PREDICT_PREDICTOR_H
 #define KILN_TRAIN_PREDICT_PREDICTOR_H
 
+#include "kiln/embed/predict.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/loader/preprocessor.h"
 #include "train/predict/predict_slots.h"
 
-typedef struct KilnPredictor KilnPredictor;
-
 struct KilnPredictor {
+    KilnConfig *config; /* owned; NULL: the caller's */
+    KilnRunEnv env;
     KilnTrainer *trainer;
     KilnCheckpoint checkpoint;
+    KilnPreprocessor preprocessor; /* zeroed in a prediction of loaded batches */
     KilnPredictSlots slots;
     pthread_mutex_t recording; /* held while a step is recorded and planned: components are called,
                                 * and parameters note their leaves */
@@ -19,7 +22,7 @@ struct KilnPredictor {
 
 /* How a predictor is built. */
 typedef struct KilnPredictorBuild {
-    KilnConfig *config; /* checked; must outlive the predictor, as env */
+    KilnConfig *config; /* checked; must outlive the predictor */
     const KilnRunEnv *env;
     bool remembered; /* the datamodule reads no data: it prepares what a caller provides */
     KilnSplit split; /* else, the split that it reads */
@@ -27,7 +30,8 @@ typedef struct KilnPredictorBuild {
     int max_calls;   /* steps that run at once */
 } KilnPredictorBuild;
 
-/* Open the checkpoint that the config's ckpt_path names, and load its weights. */
+/* Open the checkpoint that the config's ckpt_path names, and load its weights; freed by
+ * kiln_predictor_free. */
 KILN_NODISCARD KilnStatus kiln_predictor_build(const KilnPredictorBuild *build, KilnPredictor **ret,
                                                KilnError *err);
 /* Call the hook `setup` and load the module's own state. */
@@ -36,8 +40,6 @@ KILN_NODISCARD KilnStatus kiln_predictor_start(KilnPredictor *predictor, KilnErr
  * ends; returns that status, or teardown's. Nothing if it was not started. */
 KILN_NODISCARD KilnStatus kiln_predictor_end(KilnPredictor *predictor, KilnStatus status,
                                              KilnError *err);
-/* Also calls teardown; no slot may be in use. Accepts NULL. */
-void kiln_predictor_free(KilnPredictor *predictor);
 /* Run the predict step on a batch: record and plan it under the lock, compute it outside. The
  * outputs are in slot->step until its next step. */
 KILN_NODISCARD KilnStatus kiln_predictor_step(KilnPredictor *predictor, KilnPredictSlot *slot,
