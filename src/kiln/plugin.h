@@ -5,12 +5,13 @@
  *  - What a component defines gets new members at its end only: KilnComponent, KilnField,
  *    KilnTensorSpec, KilnSignature, KilnModelUse, KilnCustomOp, and the tables of functions. A
  *    plugin records their sizes; members that it lacks count as 0.
- *  - So do the structs that only kiln makes: KilnAxis, KilnBatchView, KilnConsole, KilnDataContext,
- *    KilnDataset, KilnDataSpec, KilnHistory, KilnLaunch, KilnLayerInfo, KilnLoading, KilnLogRow,
- *    KilnLogRun, KilnModelIo, KilnObjective, KilnOpCall, KilnOpGradient, KilnOptimizerCommon,
- *    KilnProgress, KilnRawSample, KilnRawSet, KilnRecording, KilnSample, KilnSampling, KilnSpace,
- * KilnSuggestion, KilnTable, KilnTrial, KilnTrialReport. Components use them through the pointers
- * that they get, and never copy them.
+ *  - So do the structs that only kiln makes: KilnAxis, KilnBatchView, KilnConsole,
+ *    KilnDataContext, KilnDataSpec, KilnDataset, KilnHistory, KilnLaunch, KilnLayerInfo,
+ *    KilnLoading, KilnLogRow, KilnLogRun, KilnModelIo, KilnObjective, KilnOpCall,
+ *    KilnOpGradient, KilnOptimizerCommon, KilnProgress, KilnRawSample, KilnRawSet,
+ *    KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion, KilnTable, KilnTrial,
+ *    KilnTrialReport. Components use them through the pointers that they get, and never copy
+ *    them.
  *  - All other structs stay as they are. Extensions get a struct and a function of their own.
  *  - Functions keep their types and meanings, enumerators and macros their values. New ones are
  *    added; a new kind of component and a new type of option are the last. */

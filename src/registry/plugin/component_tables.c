@@ -48,21 +48,6 @@ static const uint32_t first[] = { KILN_TABLES(KILN_FIRST) };
 _Static_assert(KILN_COUNT(now) == KILN_KIND_COUNT && KILN_COUNT(first) == KILN_KIND_COUNT,
                "a kind of component has no size");
 
-/* Structs that must not change within an ABI, because components allocate them, pass them by value,
- * or make arrays of them. */
-#define KILN_FIXED(T, bytes)                                                                       \
-    _Static_assert(sizeof(T) == (bytes), #T " must keep its size: raise KILN_ABI")
-KILN_FIXED(KilnOptimizers, 136);
-KILN_FIXED(KilnModelOutput, 64);
-KILN_FIXED(KilnModelValue, 16);
-KILN_FIXED(KilnRowColumn, 24);
-KILN_FIXED(KilnFeature, 112);
-KILN_FIXED(KilnColumn, 32);
-KILN_FIXED(KilnRawField, 32);
-KILN_FIXED(KilnRawValue, 112);
-KILN_FIXED(KilnMetric, 40);
-KILN_FIXED(KilnOpArg, 72);
-
 /* ---- Checks ------------------------------------------------------------------------- */
 
 /* Whether a table has a size that this program can read. */

@@ -1,6 +1,7 @@
 """What a plugin takes from the headers of components when it is compiled: the layout of structs, the values of enumerators and
 numbers, and the types of functions. Read from the debug information of a file that includes them all."""
 import os
+import pathlib
 import re
 import subprocess
 
@@ -58,7 +59,7 @@ class Layout:
     def __init__(self, include, folder):
         self.include, self.folder = include, folder
         names = headers(include)
-        text = "".join(open(os.path.join(include, name)).read() for name in names)
+        text = "".join(pathlib.Path(include, name).read_text() for name in names)
         self.exported = sorted(set(re.findall(r"^KILN_API [^;{]*?\b(kiln_\w+)\(", text, re.M)))
         source = "".join(f'#include "{name}"\n' for name in names)
         self._compile(source + "".join(f"__typeof__({name}) *abi_{name};\n" for name in self.exported))
@@ -66,8 +67,7 @@ class Layout:
 
     def _compile(self, source):
         path = os.path.join(self.folder, "layout.c")
-        with open(path, "w") as file:
-            file.write(source)
+        pathlib.Path(path).write_text(source)
         subprocess.run(["cc", "-std=gnu17", "-g", "-fno-eliminate-unused-debug-types", "-I", self.include, "-c", path, "-o",
                         path + ".o"], check=True)
         self.entries = _entries(path + ".o")
@@ -112,8 +112,7 @@ class Layout:
 
 def growing(include):
     """The structs that may get members, as kiln/plugin.h says."""
-    with open(os.path.join(include, "kiln/plugin.h")) as file:
-        rules = file.read().split("All other structs stay")[0]
+    rules = pathlib.Path(include, "kiln/plugin.h").read_text().split("All other structs stay")[0]
     return set(re.findall(r"\bKiln[A-Z]\w+", rules)) | {"KilnPluginInfo"}
 
 
