@@ -50,6 +50,13 @@ class Install(unittest.TestCase):
         self.sh(f"cc {self.docs}/examples/embed/embed.c -o embed {link}")
         out = self.sh("./embed %s trainer.max_steps=2 test=false kiln.run.dir=run" % " ".join(TINY))
         self.assertIn("finished: ", out)
+        # Two threads, four samples each.
+        self.sh(f"cc {self.docs}/examples/embed/predict.c -o predict -pthread {link}")
+        lines = sorted(self.sh("./predict run").splitlines())
+        self.assertEqual([line[:3] for line in lines], [f"{i}: " for i in range(8)])
+        for line in lines:
+            self.assertTrue(0.0 < float(line[3:]) < 1.0, line)
+        self.assertEqual(sorted(self.sh("./predict run").splitlines()), lines)
         return self.sh("ldd embed")
 
     def test_shared(self):
