@@ -210,6 +210,7 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/libtestsupport.a $(B)/libkiln.
 # Counts the allocations that kiln's own code makes.
 LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_save_nomem := $(LDFLAGS_test_alloc)
+LDFLAGS_test_predict_nomem := $(LDFLAGS_test_alloc)
 
 $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 	@mkdir -p $(@D)
