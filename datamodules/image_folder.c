@@ -455,7 +455,7 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
                                                },
                                                rng, sample->data[0], err);
 
-    if (status >= 0 && set->labels != NULL)
+    if (status >= 0)
         *(int32_t *)sample->data[1] = set->labels[at];
     return status;
 }

@@ -25,7 +25,7 @@ BEGIN {
     below("graph", "tensor base")
     below("backend", "graph")
     below("nn", "graph tensor base")
-    below("data", "base")
+    below("data", "tensor")
     below("events", "base")
     below("plot", "base")
     below("train", "registry nn data")

@@ -102,8 +102,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_hold_out(int64_t n, int64_t held, uint64
  * data[i] is a char **: set it to a string from malloc, which the batch frees; NULL: none. */
 typedef struct KilnSample {
     void *const *data; /* room for feature i; of a varying one, for lengths[i]. NULL: absent */
-    /* Of varying features: what KilnDataset.lengths said, to be left as it is. preprocess sets them
-     * instead; there is room for the longest sample then. */
+    /* Of varying features: what KilnDataset.lengths said, to be left as it is. Without that
+     * function, and in preprocess, they are to be set, and there is room for the longest sample. */
     int64_t *lengths;
 } KilnSample;
 
@@ -118,8 +118,10 @@ typedef struct KilnDataset {
     const char *(*name)(void *ctx, int64_t index);
     /* Optional: the class of sample `index` without reading it; -1: it has none. */
     int64_t (*label)(void *ctx, int64_t index);
-    /* With varying features: their lengths in sample `index`, without reading it. `ret` has an
-     * entry for each feature of the spec, all 0; those of other features stay 0. */
+    /* Optional, with varying features: their lengths in sample `index`, without reading it. `ret`
+     * has an entry for each feature of the spec, all 0; those of other features stay 0. NULL: `get`
+     * sets KilnSample.lengths, and batches are padded after reading; training samples can't be
+     * grouped by length then (datamodule.buckets). */
     void (*lengths)(void *ctx, int64_t index, int64_t *ret);
     /* Names of features that its samples lack (labels of a test split that has none), ending with
      * NULL; NULL: they have all. A step that reads one anyway is refused before the run. */

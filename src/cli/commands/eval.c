@@ -154,7 +154,7 @@ static KilnStatus take_input(KilnArgs *args, KilnError *err)
     if (status < 0 || args->run == NULL || (args->input != NULL) != split)
         return status;
     return kiln_error_set(err, KILN_E_USAGE,
-                          "%s: `kiln predict RUN INPUT`, INPUT being an image or a folder of them; "
+                          "%s: `kiln predict RUN INPUT`, INPUT being a file or folder of samples; "
                           "split=test (or val, train) takes the samples of the datamodule",
                           split ? "both input and split are given" : "input or split is missing");
 }

@@ -167,7 +167,7 @@ KilnStatus kiln_raw_match(const KilnRawField *fields, size_t n_fields, const Kil
 
 /* ---- Numbers ----------------------------------------------------------------------------- */
 
-static double element(const KilnRawValue *value, int64_t i)
+double kiln_raw_element(const KilnRawValue *value, int64_t i)
 {
     if (value->type == KILN_RAW_NUMBER)
         return value->number;
@@ -216,7 +216,7 @@ KilnStatus kiln_raw_convert(const KilnRawValue *value, KilnDType dtype, void *to
         return KILN_OK;
     }
     for (int64_t i = 0; i < n; i++) {
-        const double x = element(value, i);
+        const double x = kiln_raw_element(value, i);
 
         if (!put(to, dtype, i, x))
             return kiln_error_set(err, KILN_E_RANGE,

@@ -1,6 +1,8 @@
 /* Chooses the reader of a user's file or folder. */
 #include "data/raw/raw_input.h"
 
+#include <sys/stat.h>
+
 #include "data/raw/raw_text.h"
 
 /* The only field that takes `type`; NULL: none or several do, or another one is required. */
@@ -21,19 +23,58 @@ static const KilnRawField *only_field(const KilnRawField *fields, size_t n, Kiln
     return found;
 }
 
+static bool takes_arrays(const KilnRawField *fields, size_t n)
+{
+    unsigned types = 0;
+
+    for (size_t i = 0; i < n; i++)
+        types |= fields[i].types;
+    return (types & (KILN_RAW_ARRAY | KILN_RAW_NUMBER)) != 0;
+}
+
+/* What can be read, as a list: "a .jsonl file (...), a .txt file (...)". */
+static KilnStatus refuse(const char *path, bool folder, const KilnRawField *fields, size_t n,
+                         KilnError *err)
+{
+    KilnText text = { 0 };
+
+    kiln_text_printf(&text, "%s: %s; expected a .jsonl file (a JSON object per line)", path,
+                     folder ? "is a folder, and samples are no files here"
+                            : "is no kind of file that has samples");
+    if (only_field(fields, n, KILN_RAW_TEXT) != NULL)
+        kiln_text_append(&text, ", a .txt file (a sample per line)");
+    if (takes_arrays(fields, n))
+        kiln_text_append(&text, ", a .safetensors file (the first axis is the samples)");
+    kiln_text_append(&text, " with ");
+    kiln_raw_fields_text(fields, n, &text);
+    kiln_error_set(err, KILN_E_FORMAT, "%s", text.data != NULL ? text.data : path);
+    kiln_text_release(&text);
+    return KILN_E_FORMAT;
+}
+
 KilnStatus kiln_raw_input_open(const char *path, const KilnRawField *fields, size_t n_fields,
                                const KilnPoll *poll, KilnRawInput *ret, KilnError *err)
 {
+    static const char *const jsonl[] = { ".jsonl", NULL }, *const txt[] = { ".txt", NULL };
+    static const char *const safetensors[] = { ".safetensors", NULL };
     const KilnRawField *file = only_field(fields, n_fields, KILN_RAW_PATH);
+    const KilnRawField *text = only_field(fields, n_fields, KILN_RAW_TEXT);
+    struct stat st;
 
-    if (file != NULL)
+    if (stat(path, &st) != 0)
+        return kiln_error_errno(err, path);
+    const bool folder = S_ISDIR(st.st_mode);
+    if (!folder && file != NULL && file->endings != NULL &&
+        kiln_raw_has_ending(path, file->endings))
         return kiln_raw_paths_open(path, file, poll, ret, err);
-    KilnText takes = { 0 };
-    kiln_raw_fields_text(fields, n_fields, &takes);
-    kiln_error_set(err, KILN_E_FORMAT, "%s: can't be read as samples, which are %s", path,
-                   takes.data != NULL ? takes.data : "");
-    kiln_text_release(&takes);
-    return KILN_E_FORMAT;
+    if (!folder && kiln_raw_has_ending(path, jsonl))
+        return kiln_raw_jsonl_open(path, fields, n_fields, poll, ret, err);
+    if (!folder && text != NULL && kiln_raw_has_ending(path, txt))
+        return kiln_raw_text_lines_open(path, text, poll, ret, err);
+    if (!folder && takes_arrays(fields, n_fields) && kiln_raw_has_ending(path, safetensors))
+        return kiln_raw_arrays_open(path, fields, n_fields, ret, err);
+    return file != NULL ? kiln_raw_paths_open(path, file, poll, ret, err)
+                        : refuse(path, folder, fields, n_fields, err);
 }
 
 void kiln_raw_input_release(KilnRawInput *input)

@@ -28,6 +28,22 @@ void kiln_raw_input_release(KilnRawInput *input);
 KILN_NODISCARD KilnStatus kiln_raw_paths_open(const char *path, const KilnRawField *field,
                                               const KilnPoll *poll, KilnRawInput *ret,
                                               KilnError *err);
+/* Lines of the .jsonl file `path`, JSON objects whose members are the values of fields; others, and
+ * those that are null, are left out. A string is a text where its field takes one, else a path,
+ * relative to the file's folder; a list is an array, i32 where all its numbers are whole and f32
+ * otherwise. A line that is not such an object is an error of `get`. (jsonl.c) */
+KILN_NODISCARD KilnStatus kiln_raw_jsonl_open(const char *path, const KilnRawField *fields,
+                                              size_t n_fields, const KilnPoll *poll,
+                                              KilnRawInput *ret, KilnError *err);
+/* Lines of the UTF-8 file `path` that are not blank, each the text of `field`. (text_lines.c) */
+KILN_NODISCARD KilnStatus kiln_raw_text_lines_open(const char *path, const KilnRawField *field,
+                                                   const KilnPoll *poll, KilnRawInput *ret,
+                                                   KilnError *err);
+/* Rows of the arrays in the .safetensors file `path`, by the names of fields; the only array is
+ * that of the only required field. An array [samples] gives numbers where its field takes them. All
+ * are read now. (arrays.c) */
+KILN_NODISCARD KilnStatus kiln_raw_arrays_open(const char *path, const KilnRawField *fields,
+                                               size_t n_fields, KilnRawInput *ret, KilnError *err);
 /* Whether `name` ends with one of `endings`, in letters of any case; NULL: with anything. */
 bool kiln_raw_has_ending(const char *name, const char *const *endings);
 

@@ -47,6 +47,8 @@ static KilnStatus check_file(const KilnCheckpoint *checkpoint, const char *name,
         return kiln_error_set(err, KILN_E_FORMAT, "%s/%s: has no checksum for %s", checkpoint->path,
                               KILN_CHECKPOINT_STATE, name);
     KilnStatus status = file_of(checkpoint, name, &path, err);
+    if (status >= 0 && !kiln_is_file(path))
+        status = kiln_error_set(err, KILN_E_IO, "%s: is missing; use another checkpoint", path);
     if (status >= 0)
         status = kiln_file_hash(path, &hash, &size, err);
     if (status >= 0) {

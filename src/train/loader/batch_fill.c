@@ -49,7 +49,7 @@ static KilnStatus check_absent(const KilnBatchSource *source, KilnError *err)
     return KILN_OK;
 }
 
-/* Varying features need lengths: the longest possible, and those of samples. */
+/* Varying features need the length of the longest sample. */
 static KilnStatus check_lengths(KilnBatchSource *source, KilnError *err)
 {
     for (size_t f = 0; f < source->spec.n_features; f++) {
@@ -64,10 +64,7 @@ static KilnStatus check_lengths(KilnBatchSource *source, KilnError *err)
                                   "longest sample",
                                   feature->name);
     }
-    if (source->varies && source->dataset.lengths == NULL)
-        return kiln_error_set(err, KILN_E_MISSING,
-                              "the datamodule has varying features but reports no lengths "
-                              "(KilnDataset.lengths)");
+    source->measures = source->varies && source->dataset.lengths == NULL;
     return KILN_OK;
 }
 
@@ -327,11 +324,33 @@ static KilnStatus check_label(const KilnBatchSource *source, int64_t index,
                           (long long)source->spec.n_classes, (long long)source->spec.n_classes - 1);
 }
 
-/* Ask for the lengths of a sample's varying features. */
+/* Ask for the lengths of a sample's varying features; 0 where only reading it sets them. */
 static void read_lengths(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t index)
 {
     memset(slot->lengths_of_sample, 0, source->spec.n_features * sizeof(int64_t));
-    source->dataset.lengths(source->dataset.ctx, index, slot->lengths_of_sample);
+    if (!source->measures)
+        source->dataset.lengths(source->dataset.ctx, index, slot->lengths_of_sample);
+}
+
+/* The lengths of a sample must be those that the spec allows. */
+static KilnStatus check_sample_lengths(KilnBatchSlot *slot, const KilnBatchSource *source,
+                                       int64_t index)
+{
+    char sample[256];
+
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        const KilnFeature *feature = &source->spec.features[f];
+        const int64_t length = slot->lengths_of_sample[f];
+
+        if (slot->features[f].lengths == NULL || (length >= 0 && length <= feature->shape.dim[0]))
+            continue;
+        kiln_sample_text(&source->dataset, index, sample, sizeof(sample));
+        return kiln_error_set(&slot->error, KILN_E_RANGE,
+                              "%s: feature %s has length %lld; the datamodule declares 0 to %lld",
+                              sample, feature->name, (long long)length,
+                              (long long)feature->shape.dim[0]);
+    }
+    return KILN_OK;
 }
 
 /* Read a sample into the slot's next row. */
@@ -354,6 +373,8 @@ static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source,
     KilnStatus status = KILN_CALLED(source->datamodule, "dataset.get",
                                     dataset->get(dataset->ctx, index, &rng, &sample, &slot->error),
                                     &slot->error);
+    if (status >= 0 && source->measures)
+        status = check_sample_lengths(slot, source, index);
     if (status >= 0)
         status = check_label(source, index, &sample, &slot->error);
     if (status < 0)
@@ -366,31 +387,29 @@ static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source,
 /* Make room in the batch for the lengths of sample `index`. */
 static KilnStatus fit_sample(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t index)
 {
-    char sample[256];
-
     read_lengths(slot, source, index);
     for (size_t f = 0; f < source->spec.n_features; f++) {
-        const KilnFeature *feature = &source->spec.features[f];
-        const int64_t length = slot->lengths_of_sample[f];
         KilnBatchFeature *in_batch = &slot->features[f];
 
-        if (in_batch->lengths == NULL)
-            continue;
-        if (length > in_batch->padded)
-            in_batch->padded = length;
-        if (length >= 0 && length <= feature->shape.dim[0])
-            continue;
-        kiln_sample_text(&source->dataset, index, sample, sizeof(sample));
-        return kiln_error_set(&slot->error, KILN_E_RANGE,
-                              "%s: feature %s has length %lld; the datamodule declares 0 to %lld",
-                              sample, feature->name, (long long)length,
-                              (long long)feature->shape.dim[0]);
+        if (in_batch->lengths != NULL && slot->lengths_of_sample[f] > in_batch->padded)
+            in_batch->padded = slot->lengths_of_sample[f];
     }
-    return KILN_OK;
+    return check_sample_lengths(slot, source, index);
 }
 
-/* Set the lengths that n samples from `first` on are padded to: for each varying feature the
- * smallest bucket that fits all of them. */
+/* The length that samples are padded to when the longest has `length`: the smallest bucket that
+ * fits it. */
+static int64_t padded_length(const KilnBatchSource *source, size_t f, int64_t length)
+{
+    const int64_t most = source->spec.features[f].shape.dim[0];
+    const size_t bucket = kiln_bucket_of(source->buckets, source->n_buckets, length);
+
+    return bucket < source->n_buckets && source->buckets[bucket] < most ? source->buckets[bucket]
+                                                                        : most;
+}
+
+/* Set the lengths that n samples from `first` on are padded to; the longest possible where only
+ * reading them shows how long they are. */
 static KilnStatus find_lengths(KilnBatchSlot *slot, const KilnBatchSource *source,
                                const KilnBatchOrder *order, int64_t first, int64_t n)
 {
@@ -399,19 +418,35 @@ static KilnStatus find_lengths(KilnBatchSlot *slot, const KilnBatchSource *sourc
 
     for (size_t f = 0; f < n_features; f++)
         slot->features[f].padded = 0;
-    for (int64_t i = first; source->varies && i < first + n && status >= 0; i++)
+    for (int64_t i = first; source->varies && !source->measures && i < first + n && status >= 0;
+         i++)
         status = fit_sample(slot, source, kiln_batch_order_sample(order, i));
-    for (size_t f = 0; f < n_features; f++) {
-        const KilnFeature *feature = &source->spec.features[f];
-        int64_t *padded = &slot->features[f].padded;
-        const size_t bucket = kiln_bucket_of(source->buckets, source->n_buckets, *padded);
-
-        if (feature->varies)
-            *padded = bucket < source->n_buckets && source->buckets[bucket] < feature->shape.dim[0]
-                          ? source->buckets[bucket]
-                          : feature->shape.dim[0];
-    }
+    for (size_t f = 0; f < n_features; f++)
+        if (source->spec.features[f].varies)
+            slot->features[f].padded = source->measures
+                                           ? source->spec.features[f].shape.dim[0]
+                                           : padded_length(source, f, slot->features[f].padded);
     return status;
+}
+
+/* Shorten the rows of varying features to the lengths that the samples turned out to have. */
+static void shorten(KilnBatchSlot *slot, const KilnBatchSource *source)
+{
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        KilnBatchFeature *feature = &slot->features[f];
+        int64_t longest = 0;
+
+        for (int64_t row = 0; feature->lengths != NULL && row < slot->size; row++)
+            longest = feature->lengths[row] > longest ? feature->lengths[row] : longest;
+        if (feature->lengths == NULL)
+            continue;
+        const size_t before = row_bytes(slot, source, f);
+        feature->padded = padded_length(source, f, longest);
+        const size_t after = row_bytes(slot, source, f);
+        for (int64_t row = 1; row < slot->size && after < before; row++)
+            memmove((char *)feature->data + (size_t)row * after,
+                    (char *)feature->data + (size_t)row * before, after);
+    }
 }
 
 void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
@@ -438,6 +473,8 @@ void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
             slot->status = status;
     }
     __atomic_store_n(&slot->reading, -1, __ATOMIC_RELAXED);
+    if (slot->status >= 0 && source->measures)
+        shorten(slot, source);
     if (slot->status >= 0)
         slot->status = kiln_batch_slot_transform(slot, source, epoch, &slot->error);
 }

@@ -40,6 +40,7 @@ typedef struct KilnBatchSource {
     size_t label;                   /* index of the label feature; n_features: none */
     size_t soft;                    /* index of the soft labels; n_features: none */
     bool varies;                    /* a feature does */
+    bool measures;                  /* the dataset reports no lengths: reading a sample sets them */
     const int64_t *buckets;
     size_t n_buckets;
     KilnInstance *const *transforms;

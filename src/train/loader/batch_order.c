@@ -56,6 +56,11 @@ KilnStatus kiln_sampler_setup(const KilnLoaderSpec *spec, KilnError *err)
 {
     KilnSampling sampling = sampling_of(spec, &spec->dataset);
 
+    if (spec->by_length && spec->dataset.lengths == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "datamodule.buckets group training samples by length, and this "
+                              "datamodule does not know lengths before it reads samples "
+                              "(KilnDataset.lengths): set datamodule.buckets=[]");
     if (spec->sampler == NULL)
         return KILN_OK;
     if (spec->by_length && ops_of(spec->sampler)->draws)

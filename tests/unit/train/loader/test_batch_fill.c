@@ -435,6 +435,65 @@ static void test_padding(void **unused)
     }
 }
 
+/* Reads a sample whose lengths nobody has announced. */
+static KilnStatus measured_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample,
+                               KilnError *err)
+{
+    assert_int_equal(sample->lengths[0], 0);
+    assert_int_equal(sample->lengths[1], 0);
+    text_lengths(NULL, index, sample->lengths);
+    if (ctx != NULL)
+        sample->lengths[1] = MOST_POINTS + 1;
+    return ctx != NULL ? KILN_OK : text_get(NULL, index, rng, sample, err);
+}
+
+/* Without KilnDataset.lengths, batches are padded as if they had been known. */
+static void test_measured(void **unused)
+{
+    (void)unused;
+    for (size_t n = 0; n <= 3; n += 3) {
+        KilnLoaderSpec spec = text_spec(2, n, false);
+        KilnLoader *loader;
+        KilnBatch batch;
+        int64_t samples = 0;
+
+        spec.dataset.get = measured_get;
+        spec.dataset.lengths = NULL;
+        loader = loader_of(&spec);
+        assert_int_equal(kiln_loader_start(loader, 0, 0, NULL), KILN_OK);
+        for (; next(loader, &batch); samples += batch.size) {
+            check_texts(&batch);
+            assert_int_equal(batch.features[0].padded,
+                             n == 0 ? LONGEST : bound_of(longest_in(&batch, 0), LONGEST));
+            assert_int_equal(batch.features[1].padded,
+                             n == 0 ? MOST_POINTS : bound_of(longest_in(&batch, 1), MOST_POINTS));
+        }
+        assert_int_equal(samples, TEXTS);
+        kiln_loader_free(loader);
+    }
+}
+
+static void test_measured_errors(void **unused)
+{
+    KilnLoaderSpec spec = text_spec(0, 3, true);
+    KilnLoader *loader;
+    KilnBatch batch;
+    KilnError err = { 0 };
+
+    (void)unused;
+    spec.dataset.get = measured_get;
+    spec.dataset.lengths = NULL;
+    spec.dataset.ctx = &spec;
+    assert_int_equal(kiln_sampler_setup(&spec, &err), KILN_E_MISSING);
+    assert_non_null(strstr(err.text, "set datamodule.buckets=[]"));
+    spec.by_length = false;
+    loader = loader_of(&spec);
+    assert_int_equal(kiln_loader_start(loader, 0, 0, NULL), KILN_OK);
+    assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_E_RANGE);
+    assert_non_null(strstr(err.text, "feature points has length"));
+    kiln_loader_free(loader);
+}
+
 static void test_buckets(void **unused)
 {
     (void)unused;
@@ -544,9 +603,6 @@ static void test_lengths_refused(void **unused)
                            "0 to 28"));
     kiln_loader_free(loader);
 
-    spec.dataset.lengths = NULL;
-    assert_int_equal(kiln_loader_new(&spec, &loader, &err), KILN_E_MISSING);
-    assert_non_null(strstr(err.text, "reports no lengths"));
     spec = text_spec(1, 2, true);
     spec.buckets = falling;
     assert_int_equal(kiln_loader_new(&spec, &loader, &err), KILN_E_RANGE);
@@ -582,6 +638,8 @@ int main(void)
         cmocka_unit_test(test_transforms_refuse),
         cmocka_unit_test(test_beta),
         cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_measured_errors),
         cmocka_unit_test(test_buckets),
         cmocka_unit_test(test_buckets_any_number_of_workers),
         cmocka_unit_test(test_lengths_refused),
