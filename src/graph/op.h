@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 #include "graph/map.h"
 #include "graph/ops/activation.h"
+#include "graph/ops/cache.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/conv.h"
@@ -19,11 +20,13 @@
 #include "graph/ops/norm.h"
 #include "graph/ops/optimizers.h"
 #include "graph/ops/padding.h"
+#include "graph/ops/patches.h"
 #include "graph/ops/pool.h"
 #include "graph/ops/product.h"
 #include "graph/ops/random.h"
 #include "graph/ops/recurrent.h"
 #include "graph/ops/reduce.h"
+#include "graph/ops/resize.h"
 #include "graph/ops/rotary.h"
 #include "graph/ops/resample.h"
 #include "graph/ops/reshape.h"
@@ -77,6 +80,8 @@ struct KilnOp {
     KILN_OPS_RANDOM(X)                                                                             \
     KILN_OPS_EMBEDDING(X)                                                                          \
     KILN_OPS_RESAMPLE(X)                                                                           \
+    KILN_OPS_RESIZE(X)                                                                             \
+    KILN_OPS_PATCHES(X)                                                                            \
     KILN_OPS_DROPOUT(X)                                                                            \
     KILN_OPS_REDUCE(X)                                                                             \
     KILN_OPS_PRODUCT(X)                                                                            \
@@ -85,6 +90,7 @@ struct KilnOp {
     KILN_OPS_NORM(X)                                                                               \
     KILN_OPS_ATTENTION(X)                                                                          \
     KILN_OPS_ROTARY(X)                                                                             \
+    KILN_OPS_CACHE(X)                                                                              \
     KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
     KILN_OPS_CTC(X)                                                                                \

@@ -1,6 +1,8 @@
 /* Checks that the operations share, and their messages. */
 #include "graph/op_check.h"
 
+#include <inttypes.h>
+
 #include "graph/graph.h"
 
 KilnDType kiln_node_float(const KilnNode *node)
@@ -59,6 +61,20 @@ KilnStatus kiln_check_rows(const KilnNode *node, int i, const char *name, KilnEr
         return kiln_error_set(err, KILN_E_SHAPE, "%s must have at least one axis, got a scalar",
                               name);
     return kiln_check_float(node, i, name, err);
+}
+
+KilnStatus kiln_check_position(const KilnNode *node, int i, int64_t batch, KilnError *err)
+{
+    char text[KILN_SHAPE_TEXT];
+    const KilnTensor *position = node->inputs[i];
+
+    if (kiln_check_dtype(node, i, "the position", KILN_I32, err) < 0)
+        return err->status;
+    if (kiln_shape_equal(&position->shape, &KILN_SHAPE(1)) ||
+        kiln_shape_equal(&position->shape, &KILN_SHAPE(batch)))
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_SHAPE, "the position must be [1] or [%" PRId64 "], got %s",
+                          batch, kiln_shape_text(&position->shape, text, sizeof(text)));
 }
 
 void kiln_infer_output(KilnNode *node, int i, KilnDType dtype, const KilnShape *shape)

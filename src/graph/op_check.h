@@ -25,6 +25,10 @@ KILN_NODISCARD KilnStatus kiln_check_shape(const KilnNode *node, int i, const ch
 KILN_NODISCARD KilnStatus kiln_check_rows(const KilnNode *node, int i, const char *name,
                                           KilnError *err);
 
+/* A position that is data: i32 [1], or [batch]. */
+KILN_NODISCARD KilnStatus kiln_check_position(const KilnNode *node, int i, int64_t batch,
+                                              KilnError *err);
+
 /* Sets type and shape of output i. */
 void kiln_infer_output(KilnNode *node, int i, KilnDType dtype, const KilnShape *shape);
 /* Makes output 0 a float of input i's shape. */

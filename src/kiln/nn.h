@@ -382,6 +382,28 @@ KILN_API KilnTensor *kiln_nn_multi_head_attention(const KilnMultiHeadAttention *
                                                   KilnTensor *x, KilnTensor *memory,
                                                   KilnAttentionMasks masks, KilnDropoutState *drop);
 
+/* Attention to a memory of another width. */
+typedef struct KilnCrossAttention {
+    KilnParam *q_proj_weight, *k_proj_weight, *v_proj_weight; /* [width, width], [width, memory] */
+    KilnParam *in_proj_bias;                                  /* [3 width]: q, k, v */
+    KilnLinear out_proj;
+    int64_t width, heads;
+    double dropout;
+    char path[128];
+} KilnCrossAttention;
+
+/* torch.nn.MultiheadAttention(width, heads, dropout, kdim=memory_width, vdim=memory_width,
+ * batch_first=True): the weights ~ Xavier uniform, biases 0. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_cross_attention_init(KilnCrossAttention *layer,
+                                                                const KilnScope *scope,
+                                                                const char *name, int64_t width,
+                                                                int64_t heads, int64_t memory_width,
+                                                                double dropout, KilnError *err);
+/* Queries x [B, Tq, width] look at memory [B, Tk, memory_width] -> [B, Tq, width]. */
+KILN_API KilnTensor *kiln_nn_cross_attention(const KilnCrossAttention *layer, KilnTensor *x,
+                                             KilnTensor *memory, KilnAttentionMasks masks,
+                                             KilnDropoutState *drop);
+
 typedef struct KilnTransformerSpec {
     int64_t width, heads;
     int64_t feedforward; /* 0: 2048, PyTorch's default */

@@ -9,6 +9,7 @@
 #ifndef KILN_OPS_H
 #define KILN_OPS_H
 
+#include "kiln/ops/image.h"
 #include "kiln/ops/select.h"
 #include "kiln/ops/updates.h"
 #include "kiln/tensor.h"
@@ -183,6 +184,10 @@ typedef struct KilnConvTranspose {
  * padding, and so for W, O]. */
 KILN_API KilnTensor *kiln_conv_transpose2d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
                                            KilnConvTranspose conv);
+/* The same along one axis: [N,L,I], [I,O/groups,k], [O] or NULL -> [N, ..., O]. Pairs are
+ * ignored. */
+KILN_API KilnTensor *kiln_conv_transpose1d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                           KilnConvTranspose conv);
 
 /* Pairs {height, width} as in KilnConv. */
 typedef struct KilnPool {
@@ -276,6 +281,19 @@ typedef struct KilnRotary {
  * (first + t)·base^(-2i/D). x [B, T, H, D], D even -> the same shape. */
 KILN_API KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary);
 
+/* The same from a position that is data, so that one plan serves every step of decoding:
+ * row 0 of sequence b is at position[b] + rotary.first; i32 [B], or [1] for all. */
+KILN_API KilnTensor *kiln_rotary_at(KilnTensor *x, KilnTensor *position, KilnRotary rotary);
+
+/* Keys or values of earlier steps of decoding: writes x to the rows from position[b] (i32
+ * [B], or [1] for all) of sequence b of the variable `cache`; both are [B, ..., rows, ...]
+ * with the rows along `axis`. What is recorded later reads the new rows. Where rows do
+ * not fit, the last one becomes NaN, so that it shows. */
+KILN_API void kiln_cache_write(KilnTensor *cache, KilnTensor *x, KilnTensor *position, int axis);
+/* The mask for attention over such a cache of `keys` rows: query i of sequence b, at
+ * position[b] + i, sees the keys up to its own -> u8 [B or 1, 1, queries, keys]. */
+KILN_API KilnTensor *kiln_cache_mask(KilnTensor *position, int64_t queries, int64_t keys);
+
 /* ---- Recurrent layers ------------------------------------------------------- */
 
 typedef struct KilnRecurrent {
@@ -320,8 +338,8 @@ KILN_API KilnTensor *kiln_slice(KilnTensor *x, int axis, int64_t start, int64_t 
 KILN_API KilnTensor *kiln_narrow(KilnTensor *x, int axis, int64_t start, int64_t length);
 /* One place on an axis, which goes away (torch.select). */
 KILN_API KilnTensor *kiln_select(KilnTensor *x, int axis, int64_t index);
-/* Fill ret[n] with pieces of the given sizes along an axis; at most 8, and their
- * sizes add up to the axis (torch.split). */
+/* Fill ret[n] with n >= 1 pieces of the given sizes along an axis; the sizes add up to
+ * the axis (torch.split). */
 KILN_API void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret);
 /* n >= 1 tensors one after the other along an axis they have (torch.cat), or along
  * a new one (torch.stack). */
@@ -344,15 +362,6 @@ KILN_API KilnTensor *kiln_roll(KilnTensor *x, int axis, int64_t shift);
  * with value 0; the causal mask of scores is kiln_tril(x, 0, -INFINITY)). */
 KILN_API KilnTensor *kiln_tril(KilnTensor *x, int64_t diagonal, double value);
 KILN_API KilnTensor *kiln_triu(KilnTensor *x, int64_t diagonal, double value);
-
-typedef struct KilnSize {
-    int64_t height, width;
-} KilnSize;
-
-/* [N, H, W, C] in another size (torch.nn.functional.interpolate with a size, modes
- * nearest and bilinear; bilinear without anti-aliasing). */
-KILN_API KilnTensor *kiln_upsample_nearest(KilnTensor *x, KilnSize size);
-KILN_API KilnTensor *kiln_upsample_bilinear(KilnTensor *x, KilnSize size, bool align_corners);
 
 /* ---- Picking by index ------------------------------------------------------- */
 

@@ -92,6 +92,19 @@ record("max_pool1d_ceil", lambda x: F.max_pool1d(x, 3, 2, ceil_mode=True), (2, 3
 record("avg_pool_ceil", lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (2, 3, 6, 8))
 record("avg_pool_ceil_exclude", lambda x: F.avg_pool2d(x, (3, 5), (2, 3), (1, 2), True, False), (1, 2, 6, 9))
 record("avg_pool1d_ceil", lambda x: F.avg_pool1d(x, 4, 3, 1, ceil_mode=True), (2, 3, 9))
+record("conv_transpose1d", lambda x, w, b: F.conv_transpose1d(x, w, b, 3, 1, 2, 2, 2), (2, 4, 7), (4, 3, 3), (6,))
+record("upsample_bicubic", lambda x: F.interpolate(x, (7, 9), mode="bicubic"), (2, 3, 5, 4))
+record("upsample_bicubic_smaller", lambda x: F.interpolate(x, (4, 3), mode="bicubic"), (1, 2, 9, 8))
+record("upsample_bicubic_corners", lambda x: F.interpolate(x, (3, 9), mode="bicubic", align_corners=True), (2, 3, 5, 4))
+record("antialias", lambda x: F.interpolate(x, (4, 3), mode="bilinear", antialias=True), (1, 2, 11, 7))
+record("antialias_larger", lambda x: F.interpolate(x, (11, 5), mode="bilinear", antialias=True), (1, 2, 5, 9))
+record("antialias_bicubic", lambda x: F.interpolate(x, (3, 9), mode="bicubic", antialias=True), (1, 2, 11, 7))
+record("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), (2, 12, 2, 3))
+record("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 3), (2, 2, 6, 3))
+record("adaptive_max_pool", lambda x: F.adaptive_max_pool2d(x, (3, 2)), (2, 3, 7, 5))
+unfold = {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 0), "dilation": (1, 2)}
+record("unfold", lambda x: F.unfold(x, **unfold), (2, 3, 7, 5))
+record("fold", lambda x: F.fold(x.mT, (7, 5), **unfold).movedim(1, -1), (2, 12, 18), images=False)
 
 lines = ["/* Written by tests/record/images_ops.py with PyTorch; not edited by hand. */",
          "#ifndef KILN_TEST_DATA_OPS_IMAGES_H", "#define KILN_TEST_DATA_OPS_IMAGES_H", "",

@@ -66,6 +66,15 @@ class Attention(nn.Module):
         return [self.attn(x, memory, memory, need_weights=False)[0]]
 
 
+class CrossAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(12, 3, batch_first=True, kdim=8, vdim=8)
+
+    def forward(self, x, memory):
+        return [self.attn(x, memory, memory, need_weights=False)[0]]
+
+
 def record_layers(out):
     record(out, "lstm", nn.LSTM(5, 7, 2, batch_first=True, bidirectional=True),
            lambda m, x: flat(m(x, (leaf(601, 4, 3, 7), leaf(602, 4, 3, 7)))), leaf(600, 3, 6, 5))
@@ -74,6 +83,8 @@ def record_layers(out):
     record(out, "gru_packed", nn.GRU(5, 4, bidirectional=True, bias=False), packed, leaf(600, 6, 3, 5))
     record(out, "attention", Attention(), lambda m, x: m(x), leaf(600, 2, 5, 12))
     record(out, "attention_memory", Attention(), lambda m, x: m(x, leaf(601, 2, 7, 12)), leaf(600, 2, 5, 12))
+    record(out, "attention_memory_width", CrossAttention(), lambda m, x: m(x, leaf(601, 2, 7, 8)),
+           leaf(600, 2, 5, 12))
     for name, options in (("post", {}), ("pre", {"norm_first": True, "activation": "gelu"})):
         options = {"dropout": 0.0, "batch_first": True, "dim_feedforward": 20, **options}
         record(out, f"encoder_{name}",

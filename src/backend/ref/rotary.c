@@ -3,6 +3,18 @@
 
 #include "backend/ref/ref.h"
 
+/* The position of row 0 in the sequence of row r. */
+static int64_t first_of(const KilnCall *call, int64_t r)
+{
+    const KilnRotaryAttrs *attrs = call->attrs;
+    const int64_t sequence = r / (kiln_ref_rows(&call->inputs[0]) / call->inputs[0].shape.dim[0]);
+
+    if (call->n_inputs == 1)
+        return attrs->first;
+    return attrs->first + ((const int32_t *)call->inputs[1]
+                               .data)[kiln_ref_count(&call->inputs[1]) > 1 ? sequence : 0];
+}
+
 static void rotary_run(KilnCall *call)
 {
     const KilnRotaryAttrs *attrs = call->attrs;
@@ -12,7 +24,7 @@ static void rotary_run(KilnCall *call)
     const int64_t steps = x->shape.dim[attrs->heads_first != 0 ? 2 : 1];
 
     for (int64_t r = 0; r < kiln_ref_rows(x); r++) {
-        const double position = (double)(attrs->first + r / inner % steps);
+        const double position = (double)(first_of(call, r) + r / inner % steps);
 
         for (int64_t i = 0; i < half; i++) {
             const double angle = position * pow(attrs->base, -(double)i / (double)half);

@@ -371,3 +371,28 @@ KilnTensor *kiln_conv_transpose2d(KilnTensor *x, KilnTensor *weight, KilnTensor 
     }
     return kiln_graph_record(x->graph, &kiln_op_conv_transpose2d, inputs, 3, &attrs);
 }
+
+KilnTensor *kiln_conv_transpose1d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                  KilnConvTranspose conv)
+{
+    char text[KILN_SHAPE_TEXT];
+
+    if (x->poisoned || weight->poisoned)
+        return x->graph->poison;
+    if (x->shape.rank != 3 || weight->shape.rank != 3)
+        return kiln_graph_poison(
+            x->graph, "conv_transpose1d: x must be [N, L, C] and weight [I, O/groups, k], got %s",
+            kiln_shape_text(x->shape.rank != 3 ? &x->shape : &weight->shape, text, sizeof(text)));
+    const int64_t *in = x->shape.dim, *kernel = weight->shape.dim;
+    const KilnConvTranspose flat = {
+        .conv = { .stride_hw = { 1, conv.conv.stride },
+                  .padding_hw = { 0, conv.conv.padding },
+                  .dilation_hw = { 1, conv.conv.dilation },
+                  .groups = conv.conv.groups },
+        .output_padding_hw = { 0, conv.output_padding },
+    };
+    KilnTensor *y = kiln_conv_transpose2d(
+        kiln_reshape(x, KILN_SHAPE(in[0], 1, in[1], in[2])),
+        kiln_reshape(weight, KILN_SHAPE(kernel[0], kernel[1], 1, kernel[2])), bias, flat);
+    return y->poisoned ? y : kiln_reshape(y, KILN_SHAPE(in[0], y->shape.dim[2], y->shape.dim[3]));
+}

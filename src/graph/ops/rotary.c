@@ -18,20 +18,22 @@ static KilnStatus infer_rotary(KilnNode *node, KilnError *err)
     if (!(attrs->base > 0.0))
         return kiln_error_set(err, KILN_E_RANGE, "base must be more than 0, got %g", attrs->base);
     kiln_infer_like(node, 0);
-    return KILN_OK;
+    return node->n_inputs > 1 ? kiln_check_position(node, 1, x->dim[0], err) : KILN_OK;
 }
 
 static void gradient_rotary(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     KilnRotaryAttrs attrs = *(const KilnRotaryAttrs *)node->attrs;
 
+    KilnTensor *inputs[] = { dy[0], node->inputs[1] };
+
     attrs.back = attrs.back == 0;
-    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_rotary, dy, 1, &attrs);
+    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_rotary, inputs, node->n_inputs, &attrs);
 }
 
 const KilnOp kiln_op_rotary = {
     .name = "rotary",
-    .n_inputs = 1,
+    .n_inputs = 2,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnRotaryAttrs),
     .infer = infer_rotary,
@@ -39,14 +41,25 @@ const KilnOp kiln_op_rotary = {
     .autocast = KILN_AUTOCAST_FOLLOW,
 };
 
-KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary)
+static KilnTensor *record_rotary(KilnTensor *x, KilnTensor *position, KilnRotary rotary)
 {
-    KilnRotaryAttrs attrs = {
+    KilnTensor *inputs[] = { x, position };
+    const KilnRotaryAttrs attrs = {
         .base = rotary.base != 0.0 ? rotary.base : 10000.0,
         .first = rotary.first,
         .interleaved = rotary.interleaved,
         .heads_first = rotary.heads_first,
     };
 
-    return kiln_graph_record(x->graph, &kiln_op_rotary, &x, 1, &attrs);
+    return kiln_graph_record(x->graph, &kiln_op_rotary, inputs, position != NULL ? 2 : 1, &attrs);
+}
+
+KilnTensor *kiln_rotary(KilnTensor *x, KilnRotary rotary)
+{
+    return record_rotary(x, NULL, rotary);
+}
+
+KilnTensor *kiln_rotary_at(KilnTensor *x, KilnTensor *position, KilnRotary rotary)
+{
+    return record_rotary(x, position, rotary);
 }

@@ -353,26 +353,57 @@ const KilnOp kiln_op_split = {
     .bf16_outputs = (1u << KILN_MAX_PIECES) - 1,
 };
 
-void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret)
+/* Into at most as many pieces as one node gives. */
+static void split_node(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret)
 {
-    KilnSplitAttrs attrs = { .n = n };
-    KilnTensor *first = x->graph->poison;
+    KilnSplitAttrs attrs = { .n = n, .axis = axis };
 
-    if (!x->poisoned && (axis = axis_of(x, "split", axis, x->shape.rank)) >= 0) {
-        if (n >= 1 && n <= KILN_MAX_PIECES) {
-            attrs.axis = axis;
-            for (int i = 0; i < n; i++)
-                attrs.size[i] = sizes[i];
-            first = kiln_graph_record(x->graph, &kiln_op_split, &x, 1, &attrs);
-        } else {
-            first = kiln_graph_poison(x->graph,
-                                      "split: %d pieces; 1 to %d are possible (kiln_narrow cuts "
-                                      "out one)",
-                                      n, (int)KILN_MAX_PIECES);
-        }
-    }
+    for (int i = 0; i < n; i++)
+        attrs.size[i] = sizes[i];
+    KilnTensor *first = kiln_graph_record(x->graph, &kiln_op_split, &x, 1, &attrs);
     for (int i = 0; i < n; i++)
         ret[i] = first->poisoned ? first : first->node->outputs[i];
+}
+
+/* The sum of sizes; -1 if one of them is not a size. */
+static int64_t total_of(const int64_t *sizes, int n)
+{
+    int64_t total = 0;
+
+    for (int i = 0; i < n; i++)
+        if (sizes[i] < 1 || __builtin_add_overflow(total, sizes[i], &total))
+            return -1;
+    return total;
+}
+
+/* More pieces than one node gives are cut from groups of them. */
+void kiln_split(KilnTensor *x, int axis, const int64_t *sizes, int n, KilnTensor **ret)
+{
+    int64_t totals[KILN_MAX_PIECES];
+    KilnTensor *groups[KILN_MAX_PIECES];
+
+    if (x->poisoned || (axis = axis_of(x, "split", axis, x->shape.rank)) < 0) {
+        for (int i = 0; i < n; i++)
+            ret[i] = x->graph->poison;
+        return;
+    }
+    if (n <= KILN_MAX_PIECES) {
+        split_node(x, axis, sizes, n, ret);
+        return;
+    }
+    for (int i = 0, done = 0; i < KILN_MAX_PIECES; i++) {
+        const int size = (n - done) / (KILN_MAX_PIECES - i);
+
+        totals[i] = total_of(sizes + done, size);
+        done += size;
+    }
+    split_node(x, axis, totals, KILN_MAX_PIECES, groups);
+    for (int i = 0, done = 0; i < KILN_MAX_PIECES; i++) {
+        const int size = (n - done) / (KILN_MAX_PIECES - i);
+
+        kiln_split(groups[i], axis, sizes + done, size, ret + done);
+        done += size;
+    }
 }
 
 /* ---- triangle ------------------------------------------------------------------ */

@@ -33,8 +33,8 @@ KILN_API KilnTensor *kiln_segment_max(KilnTensor *x, KilnTensor *ids, int64_t co
 /* ---- Random numbers ---------------------------------------------------------------
  * Functions of `key`, `stream` and the element alone, so the same for any number of
  * threads and in a resumed run. `key` is i32 [2], changed by the caller every step
- * (kiln_step_dropout_key); `stream`, at least 0, tells the draws of one step apart, and
- * is independent of the streams of kiln_dropout. Constants: they have no gradient. */
+ * (kiln_step_dropout_key); `stream`, at least 0, separates the draws of one step, and is
+ * independent of the streams of kiln_dropout. Constants: they have no gradient. */
 
 /* Uniform in [low, high), with 24 random bits. */
 KILN_API KilnTensor *kiln_uniform(KilnShape shape, double low, double high, KilnTensor *key,

@@ -112,7 +112,20 @@ BUILD(build_rotary)
     return kiln_rotary(leaf[0], rotary);
 }
 
+/* arg[0]: positions are below it. */
+BUILD(build_rotary_at)
+{
+    return kiln_rotary_at(leaf[0], leaf[1],
+                          (KilnRotary) { .heads_first = arg[1] != 0, .first = arg[2] });
+}
+
 static const Case cases_rotary[] = {
+    { "rotary at positions", build_rotary_at, "gL", .shape = { SHAPE(3, 5, 2, 4), SHAPE(3) },
+      .arg = { 50 } },
+    { "rotary at positions, heads first", build_rotary_at, "gL",
+      .shape = { SHAPE(3, 2, 5, 4), SHAPE(3) }, .arg = { 50, 1, 2 } },
+    { "rotary at a position", build_rotary_at, "gL", .shape = { SHAPE(3, 1, 2, 6), SHAPE(1) },
+      .arg = { 50 } },
     { "rotary", build_rotary, "g", .shape = { SHAPE(2, 5, 3, 4) } },
     { "rotary, interleaved, heads first", build_rotary, "g", .shape = { SHAPE(2, 3, 5, 6) },
       .arg = { 1, 1 } },
@@ -121,3 +134,24 @@ static const Case cases_rotary[] = {
     { "rotary, large", build_rotary, "g", .shape = { SHAPE(2, 67, 3, 64) }, .arg = { 1, 0, 3 } },
 };
 SAMPLES(rotary)
+
+/* arg[0]: positions are below it; arg[1]: the axis. */
+BUILD(build_cache_write)
+{
+    kiln_cache_write(leaf[0], leaf[1], leaf[2], (int)arg[1]);
+    return NULL;
+}
+
+static const Case cases_cache_write[] = {
+    { "cache_write", build_cache_write, "vfL",
+      .shape = { SHAPE(2, 7, 3, 4), SHAPE(2, 2, 3, 4), SHAPE(2) }, .arg = { 5, 1 } },
+    { "cache_write, one position, heads first", build_cache_write, "vfL",
+      .shape = { SHAPE(2, 3, 7, 4), SHAPE(2, 3, 1, 4), SHAPE(1) }, .arg = { 6, 2 } },
+    { "cache_write, last axis", build_cache_write, "vfL",
+      .shape = { SHAPE(2, 3, 7), SHAPE(2, 3, 2), SHAPE(2) }, .arg = { 5, -1 } },
+    { "cache_write, too far", build_cache_write, "vfL",
+      .shape = { SHAPE(5, 4, 3), SHAPE(5, 3, 3), SHAPE(5) }, .arg = { 9, 1 } },
+    { "cache_write, large", build_cache_write, "vfL",
+      .shape = { SHAPE(3, 129, 5, 64), SHAPE(3, 67, 5, 64), SHAPE(3) }, .arg = { 60, 1 } },
+};
+SAMPLES(cache_write)

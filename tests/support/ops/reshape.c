@@ -164,7 +164,24 @@ BUILD(build_split)
     return kiln_concat((KilnTensor *[]) { pieces[2], pieces[0] }, 2, (int)arg[0]);
 }
 
+/* arg[1] pieces of size 1 and 2 in turn, joined backwards; the first is left out. */
+BUILD(build_split_many)
+{
+    int64_t sizes[64];
+    KilnTensor *pieces[64], *back[64];
+    const int n = (int)arg[1];
+
+    for (int i = 0; i < n; i++)
+        sizes[i] = 1 + i % 2;
+    kiln_split(leaf[0], (int)arg[0], sizes, n, pieces);
+    for (int i = 0; i + 1 < n; i++)
+        back[i] = pieces[n - 1 - i];
+    return kiln_concat(back, n - 1, (int)arg[0]);
+}
+
 static const Case cases_split[] = {
+    { "split, nine pieces", build_split_many, "g", .shape = { SHAPE(3, 13) }, .arg = { 1, 9 } },
+    { "split, many pieces", build_split_many, "g", .shape = { SHAPE(75, 3) }, .arg = { 0, 50 } },
     { "split", build_split, "g", .shape = { SHAPE(2, 6) }, .arg = { 1, 1, 2, 3 } },
     { "split, large", build_split, "g", .shape = { SHAPE(67, 5, 96) }, .arg = { -1, 32, 32, 32 } },
     { "split, i32", build_split, "l", .shape = { SHAPE(7, 3) }, .arg = { 0, 2, 2, 3 } },

@@ -119,6 +119,27 @@ BUILD(rms_norm, kiln_rms_norm(leaf[0], leaf[1], 1, 0x1p-23))
 BUILD(group_norm, kiln_group_norm(leaf[0], leaf[1], leaf[2], 3, 1e-5))
 BUILD(group_norm1d, kiln_group_norm(leaf[0], leaf[1], leaf[2], 1, 1e-5))
 
+BUILD(conv_transpose1d,
+      kiln_conv_transpose1d(leaf[0], leaf[1], leaf[2],
+                            (KilnConvTranspose) {
+                                .conv = { .stride = 3, .padding = 1, .groups = 2, .dilation = 2 },
+                                .output_padding = 2 }))
+#define SIZE(...) ((KilnSize) { __VA_ARGS__ })
+BUILD(upsample_bicubic, kiln_upsample_bicubic(leaf[0], SIZE(7, 9), false))
+BUILD(upsample_bicubic_smaller, kiln_upsample_bicubic(leaf[0], SIZE(4, 3), false))
+BUILD(upsample_bicubic_corners, kiln_upsample_bicubic(leaf[0], SIZE(3, 9), true))
+BUILD(antialias, kiln_resize_antialias(leaf[0], SIZE(4, 3), false))
+BUILD(antialias_larger, kiln_resize_antialias(leaf[0], SIZE(11, 5), false))
+BUILD(antialias_bicubic, kiln_resize_antialias(leaf[0], SIZE(3, 9), true))
+BUILD(pixel_shuffle, kiln_pixel_shuffle(leaf[0], 2))
+BUILD(pixel_unshuffle, kiln_pixel_unshuffle(leaf[0], 3))
+BUILD(adaptive_max_pool, kiln_adaptive_max_pool2d(leaf[0], 3, 2))
+static const KilnUnfold unfolding = {
+    .kernel = { 3, 2 }, .stride = { 2, 1 }, .padding = { 1, 0 }, .dilation = { 1, 2 }
+};
+BUILD(unfold, kiln_unfold(leaf[0], unfolding))
+BUILD(fold, kiln_fold(leaf[0], SIZE(7, 5), unfolding))
+
 /* Running statistics are needed but not looked at. */
 static KilnTensor *norm_relu(KilnTensor *const *leaf)
 {
@@ -171,6 +192,18 @@ static const struct {
     ROW(avg_pool_ceil),
     ROW(avg_pool_ceil_exclude),
     ROW(avg_pool1d_ceil),
+    ROW(conv_transpose1d),
+    ROW(upsample_bicubic),
+    ROW(upsample_bicubic_smaller),
+    ROW(upsample_bicubic_corners),
+    ROW(antialias),
+    ROW(antialias_larger),
+    ROW(antialias_bicubic),
+    ROW(pixel_shuffle),
+    ROW(pixel_unshuffle),
+    ROW(adaptive_max_pool),
+    ROW(unfold),
+    ROW(fold),
 };
 
 /* ---- The test ------------------------------------------------------------------------- */

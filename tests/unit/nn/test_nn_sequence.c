@@ -64,6 +64,7 @@ static KilnTensor *leaf(Net *net, uint32_t key, KilnShape shape, float *gradient
 typedef union Layer {
     KilnRecurrentLayer recurrent;
     KilnMultiHeadAttention attention;
+    KilnCrossAttention cross;
     KilnTransformer transformer;
 } Layer;
 
@@ -162,6 +163,17 @@ static void memory_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[MO
                                           (KilnAttentionMasks) { 0 }, NULL);
 }
 
+static KilnStatus cross_init(Layer *layer, const KilnScope *scope, KilnError *err)
+{
+    return kiln_nn_cross_attention_init(&layer->cross, scope, "attn", 12, 3, 8, 0.0, err);
+}
+
+static void cross_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[MOST_OUTPUTS])
+{
+    out[0] = kiln_nn_cross_attention(&layer->cross, x, leaf(net, 601, KILN_SHAPE(2, 7, 8), NULL),
+                                     (KilnAttentionMasks) { 0 }, NULL);
+}
+
 static const KilnTransformerSpec post = { .width = 12, .heads = 3, .feedforward = 20 };
 static const KilnTransformerSpec pre = {
     .width = 12, .heads = 3, .feedforward = 20, .gelu = true, .norm_first = true
@@ -213,6 +225,7 @@ static const LayerCase cases[] = {
     { "gru_packed", SHAPE(6, 3, 5), gru_packed_init, packed_run },
     { "attention", SHAPE(2, 5, 12), attention_init, attention_run },
     { "attention_memory", SHAPE(2, 5, 12), attention_init, memory_run },
+    { "attention_memory_width", SHAPE(2, 5, 12), cross_init, cross_run },
     { "encoder_post", SHAPE(2, 5, 12), encoder_post_init, encoder_run },
     { "decoder_post", SHAPE(2, 5, 12), decoder_post_init, decoder_run },
     { "encoder_pre", SHAPE(2, 5, 12), encoder_pre_init, encoder_run },

@@ -1,5 +1,5 @@
-/* Rotary position embedding. The angles of all rows are computed once per run; heads and images
- * share them. */
+/* Rotary position embedding. The angles of all rows are computed once per run; heads share them,
+ * and so do sequences that begin at the same position. */
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
@@ -7,8 +7,9 @@
 typedef struct Rotary {
     const float *x;
     float *y;
-    const float *rotations; /* [steps][half][cosine, sine] */
+    const float *rotations; /* [starts][steps][half][cosine, sine] */
     int64_t width, inner, steps;
+    int64_t sequence; /* rows of one; 0: all begin at one position */
     bool interleaved;
 } Rotary;
 
@@ -19,16 +20,24 @@ static int64_t steps_of(const KilnCall *call)
     return call->inputs[0].shape.dim[attrs->heads_first != 0 ? 2 : 1];
 }
 
+/* Positions at which sequences begin: one for all, or one for each. */
+static int64_t starts_of(const KilnCall *call)
+{
+    return call->n_inputs > 1 ? kiln_cpu_count(&call->inputs[1]) : 1;
+}
+
 static KilnStatus rotary_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
     call->inputs[0].layout = KILN_PLAIN;
-    call->workspace_size = (size_t)(steps_of(call) * kiln_cpu_columns(&call->inputs[0])) *
-                           sizeof(float);
+    call->workspace_size =
+        (size_t)(starts_of(call) * steps_of(call) * kiln_cpu_columns(&call->inputs[0])) *
+        sizeof(float);
     return KILN_OK;
 }
 
-static void make_rotations(const KilnCall *call, float *rotations, int64_t half)
+/* Of one sequence, whose row 0 is at position `first`. */
+static void make_rotations(const KilnCall *call, float *rotations, int64_t first, int64_t half)
 {
     const KilnRotaryAttrs *attrs = call->attrs;
     const int64_t steps = steps_of(call);
@@ -37,7 +46,7 @@ static void make_rotations(const KilnCall *call, float *rotations, int64_t half)
         const double speed = pow(attrs->base, -(double)i / (double)half);
 
         for (int64_t t = 0; t < steps; t++) {
-            const double angle = (double)(attrs->first + t) * speed;
+            const double angle = (double)(first + t) * speed;
 
             rotations[2 * (t * half + i)] = (float)cos(angle);
             rotations[2 * (t * half + i) + 1] = (float)(attrs->back != 0 ? -sin(angle)
@@ -65,7 +74,8 @@ static void rotary_part(void *context, int64_t begin, int64_t end)
     const Rotary *rotary = context;
 
     for (int64_t r = begin; r < end; r++) {
-        const int64_t t = r / rotary->inner % rotary->steps;
+        const int64_t start = rotary->sequence > 0 ? r / rotary->sequence : 0;
+        const int64_t t = start * rotary->steps + r / rotary->inner % rotary->steps;
 
         rotate_row(rotary, rotary->rotations + t * rotary->width, rotary->x + r * rotary->width,
                    rotary->y + r * rotary->width);
@@ -86,7 +96,15 @@ static void rotary_run(KilnCall *call)
         .interleaved = attrs->interleaved != 0,
     };
 
-    make_rotations(call, call->workspace, rotary.width / 2);
+    const int64_t starts = starts_of(call);
+
+    rotary.sequence = starts > 1 ? kiln_cpu_rows(x) / starts : 0;
+    for (int64_t i = 0; i < starts; i++) {
+        const int64_t more = call->n_inputs > 1 ? ((const int32_t *)call->inputs[1].data)[i] : 0;
+
+        make_rotations(call, (float *)call->workspace + i * rotary.steps * rotary.width,
+                       attrs->first + more, rotary.width / 2);
+    }
     kiln_parallel(call->backend->threads, kiln_cpu_rows(x), 8192 / (rotary.width + 1) + 1, 1,
                   rotary_part, &rotary);
 }
