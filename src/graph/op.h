@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "graph/map.h"
 #include "graph/ops/activation.h"
-#include "graph/ops/cache.h"
+#include "graph/ops/kv_cache.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/attention.h"
 #include "graph/ops/conv.h"
@@ -90,7 +90,7 @@ struct KilnOp {
     KILN_OPS_NORM(X)                                                                               \
     KILN_OPS_ATTENTION(X)                                                                          \
     KILN_OPS_ROTARY(X)                                                                             \
-    KILN_OPS_CACHE(X)                                                                              \
+    KILN_OPS_KV_CACHE(X)                                                                           \
     KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
     KILN_OPS_CTC(X)                                                                                \

@@ -16,7 +16,7 @@ extern const KilnRefTable kiln_ref_cast, kiln_ref_elementwise, kiln_ref_map, kil
     kiln_ref_losses, kiln_ref_updates, kiln_ref_optimizers, kiln_ref_attention, kiln_ref_rotary,
     kiln_ref_recurrent, kiln_ref_movement, kiln_ref_embedding, kiln_ref_resample, kiln_ref_padding,
     kiln_ref_ctc, kiln_ref_set_norm, kiln_ref_sort, kiln_ref_segment, kiln_ref_random,
-    kiln_ref_cache, kiln_ref_resize, kiln_ref_patches;
+    kiln_ref_kv_cache, kiln_ref_resize, kiln_ref_patches;
 
 /* The kernel of a custom operation; NULL: it has none for the backend's type. */
 const KilnKernel *kiln_ref_custom(const KilnBackend *backend, const KilnCustomOp *op);

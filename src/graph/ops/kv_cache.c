@@ -1,6 +1,6 @@
 /* Keys and values of decoding step by step: written at a position that is data, and masked by it.
  */
-#include "graph/ops/cache.h"
+#include "graph/ops/kv_cache.h"
 
 #include <inttypes.h>
 

@@ -1,10 +1,10 @@
 /* Keys and values of decoding step by step. */
-#ifndef KILN_GRAPH_OPS_CACHE_H
-#define KILN_GRAPH_OPS_CACHE_H
+#ifndef KILN_GRAPH_OPS_KV_CACHE_H
+#define KILN_GRAPH_OPS_KV_CACHE_H
 
 #include "kiln/ops.h"
 
-#define KILN_OPS_CACHE(X) X(cache_write)
+#define KILN_OPS_KV_CACHE(X) X(cache_write)
 
 /* cache_write         cache* [B, ...], x, position i32 [B] or [1] ->  KilnCacheAttrs
  * (* updated in place) */

@@ -32,4 +32,4 @@ static const KilnKernel kernels[] = {
     { .op = &kiln_op_cache_write, .run = cache_write_run },
 };
 
-const KilnRefTable kiln_ref_cache = { kernels, KILN_COUNT(kernels) };
+const KilnRefTable kiln_ref_kv_cache = { kernels, KILN_COUNT(kernels) };

@@ -74,4 +74,4 @@ static const KilnKernel kernels[] = {
       .mixed_floats = true },
 };
 
-const KilnCpuTable kiln_cpu_cache = { kernels, KILN_COUNT(kernels) };
+const KilnCpuTable kiln_cpu_kv_cache = { kernels, KILN_COUNT(kernels) };
