@@ -130,8 +130,8 @@ KilnStatus kiln_nn_cross_attention_init(KilnCrossAttention *layer, const KilnSco
 }
 
 /* A projection of x, whose bias is part `part` of in_proj_bias, split into heads. */
-static KilnTensor *project_cross(const KilnCrossAttention *layer, KilnTensor *x,
-                                 KilnParam *weight, int64_t part)
+static KilnTensor *project_cross(const KilnCrossAttention *layer, KilnTensor *x, KilnParam *weight,
+                                 int64_t part)
 {
     KilnGraph *graph = kiln_tensor_graph(x);
     KilnTensor *biases = kiln_param_tensor(layer->in_proj_bias, graph);
