@@ -4,6 +4,7 @@
 #   make VARIANT=asan    another variant: debug release asan tsan cov clang fuzz
 #   make demo            install what is missing, build, train the default config
 #   make check           install what the tests need, build and run them all
+#   make check-arm64     build for ARM64 and run units and short training in emulation
 #   make bench           measure against PyTorch (PEER=python with torch; BENCH="mlp gpt")
 #   make bench-loop      the loop's cost per step, launch to first step (PEER=python with lightning, hydra-core)
 #   make bench-config    time composing and sweeps (PEER=python with hydra-core)
@@ -34,6 +35,22 @@ ifneq ($(filter clang tsan fuzz,$(VARIANT)),)
 CC := clang
 endif
 
+# ARCH=arm64 cross-builds for ARM64 with the libraries in a root folder: tests/arm64.sh makes it.
+ifeq ($(ARCH),arm64)
+B := build/arm64/$(VARIANT)
+ROOT := build/arm64/root
+CC := aarch64-linux-gnu-gcc --sysroot=$(ROOT)
+AR := aarch64-linux-gnu-ar
+PKG_CONFIG := PKG_CONFIG_SYSROOT_DIR=$(ROOT) \
+	PKG_CONFIG_LIBDIR=$(ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(ROOT)/usr/share/pkgconfig pkg-config
+endif
+PKG_CONFIG ?= pkg-config
+# The processor that the compiler compiles for: x86_64, aarch64.
+TARGET := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+# gcc 12.2 crashes for ARM64 where it vectorizes fmax over a loop; the loops of isa/ have none.
+NO_VECTORS := $(if $(filter aarch64,$(TARGET)),$(if $(filter 12.1.% 12.2.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),\
+	-fno-tree-loop-vectorize))
+
 # Not part of CFLAGS: changed warnings recompile nothing.
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef
 ifdef WERROR
@@ -47,19 +64,19 @@ PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd
 # WITHOUT=cairo,protobuf-c omits them even if installed.
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
-CAIRO := $(if $(filter cairo,$(left_out)),,$(shell pkg-config --exists cairo 2>/dev/null && echo cairo))
-PROTOBUF := $(if $(filter protobuf-c,$(left_out)),,$(shell pkg-config --exists libprotobuf-c 2>/dev/null && \
+CAIRO := $(if $(filter cairo,$(left_out)),,$(shell $(PKG_CONFIG) --exists cairo 2>/dev/null && echo cairo))
+PROTOBUF := $(if $(filter protobuf-c,$(left_out)),,$(shell $(PKG_CONFIG) --exists libprotobuf-c 2>/dev/null && \
 	command -v protoc-c >/dev/null && echo libprotobuf-c))
 OPTIONAL := $(CAIRO) $(PROTOBUF)
 OPTIONAL_FLAGS = $(if $(CAIRO),-DKILN_WITH_CAIRO) $(if $(PROTOBUF),-DKILN_WITH_PROTOBUF -I$(B)/gen) \
-	$(if $(OPTIONAL),$(shell pkg-config --cflags $(OPTIONAL)))
-PKG_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
-PKG_LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
+	$(if $(OPTIONAL),$(shell $(PKG_CONFIG) --cflags $(OPTIONAL)))
+PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
+PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
 CPPFLAGS += -Isrc -I. -D_POSIX_C_SOURCE=200809L -MMD -MP $(PKG_CFLAGS)
-CFLAGS += -std=c17 $(OPT) -fPIC -fvisibility=hidden -ffp-contract=off -fopenmp
+CFLAGS += -std=c17 $(OPT) $(NO_VECTORS) -fPIC -fvisibility=hidden -ffp-contract=off -fopenmp
 LDFLAGS += $(filter -fsanitize% --coverage,$(OPT)) -fopenmp
-LDLIBS += $(PKG_LIBS) $(if $(OPTIONAL),$(shell pkg-config --libs $(OPTIONAL))) -ldnnl -lm -ldl -lpthread
+LDLIBS += $(PKG_LIBS) $(if $(OPTIONAL),$(shell $(PKG_CONFIG) --libs $(OPTIONAL))) -ldnnl -lm -ldl -lpthread
 
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
 	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c \
@@ -68,10 +85,10 @@ CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; the program selects one at run time.
 ISA_SRC := $(sort $(wildcard src/backend/cpu/isa/*.c))
-ISAS := base avx2 avx512
+ISAS := base $(if $(filter x86_64,$(TARGET)),avx2 avx512)
 # With errno, sqrtf in a loop is a call and the loop is not vectorized. The calling convention of
 # vectors differs between instruction sets (-Wpsabi), but only inlined functions take them.
-ISA_FLAGS := -fno-math-errno -Wno-psabi
+ISA_FLAGS := -fno-math-errno -Wno-psabi $(if $(NO_VECTORS),-ftree-loop-vectorize)
 ISA_FLAGS_base := $(ISA_FLAGS)
 ISA_FLAGS_avx2 := $(ISA_FLAGS) -mavx2 -mfma
 ISA_FLAGS_avx512 := $(ISA_FLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
@@ -95,17 +112,17 @@ PLUGINS := $(patsubst %.c,$(B)/%.so,$(wildcard examples/plugin/*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 
-.PHONY: all demo check check-peers verify-resume power-cut faults bench bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
+.PHONY: all demo check check-arm64 check-peers verify-resume power-cut faults bench bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
 	plugins fuzz fuzzers deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
 
 # ---- Building -----------------------------------------------------------------
 
-ifeq ($(CAIRO)$(filter help clean format deps% demo check,$(MAKECMDGOALS)),)
+ifeq ($(CAIRO)$(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),)
 $(info without cairo: no plots (install libcairo2-dev))
 endif
-ifeq ($(PROTOBUF)$(filter help clean format deps% demo check,$(MAKECMDGOALS)),)
+ifeq ($(PROTOBUF)$(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),)
 $(info without libprotobuf-c: no logger tensorboard (install libprotobuf-c-dev protobuf-c-compiler))
 endif
 
@@ -176,7 +193,7 @@ $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 $(B)/libkiln.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR  )
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 $(B)/libkiln.so: $(LIB_OBJ)
 	$(call say,LINK)
@@ -202,7 +219,7 @@ $(B)/kiln.pc: tools/kiln.pc.in FORCE
 $(B)/tests/libtestsupport.a: $(SUPPORT_OBJ)
 	@rm -f $@
 	$(call say,AR  )
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< $(B)/tests/libtestsupport.a \
@@ -243,6 +260,9 @@ demo: deps
 
 check: deps-check
 	@sh tests/run.sh
+
+check-arm64:
+	@sh tests/arm64.sh
 
 # Reads a run with tensorboard, pandas, torch and safetensors; PEER is a Python that has them.
 check-peers: all
@@ -346,7 +366,7 @@ clean:
 
 help:
 	@echo 'make [all | units | plugins] [VARIANT=debug|release|asan|tsan|cov|clang|fuzz] [WERROR=1]   build'
-	@echo 'make demo | check | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
+	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
 	@echo 'make format | check-format | lint | check-layers | check-pointers | check-headers | clean'

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs missing packages: `deps.sh build` for building, `deps.sh build check` for the tests too. Uses
-# apt, with sudo unless root; other systems get the list.
+# Installs missing packages: `deps.sh build` for building, `deps.sh build check` for the tests too, `arm64`
+# for those of ARM64 in emulation; `deps.sh list SET...` only lists them. Uses apt, with sudo unless root;
+# other systems get the list.
 set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
@@ -8,15 +9,23 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libopenblas0-serial"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema strace zsh fish bash-completion"
+arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
 
-wanted=
+wanted= list=
 for set in "$@"; do
     case $set in
     build) wanted="$wanted $build" ;;
     check) wanted="$wanted $check" ;;
-    *) echo "usage: deps.sh build|check..." >&2; exit 2 ;;
+    arm64) wanted="$wanted $arm64" ;;
+    list) list=1 ;;
+    *) echo "usage: deps.sh [list] build|check|arm64..." >&2; exit 2 ;;
     esac
 done
+if [ -n "$list" ]; then
+    # shellcheck disable=SC2086
+    printf '%s\n' $wanted
+    exit
+fi
 
 # Without dpkg: whether the library or program of a Debian package is installed.
 present() {
@@ -36,6 +45,8 @@ present() {
     libclang-rt-dev) echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ;;
     libomp-dev) echo 'int main(void) { return 0; }' | clang -fopenmp -x c - -o /dev/null 2>/dev/null ;;
     bash-completion) [ -e /usr/share/bash-completion/bash_completion ] ;;
+    gcc-aarch64-linux-gnu) command -v aarch64-linux-gnu-gcc >/dev/null ;;
+    qemu-user) command -v qemu-aarch64 >/dev/null ;;
     python3-yaml) python3 -c 'import yaml' 2>/dev/null ;;
     python3-jsonschema) python3 -c 'import jsonschema' 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;

@@ -24,8 +24,10 @@ KilnBackend *cpu_new(int threads, KilnConvolution conv)
 const CpuVariant cpu_variants[] = {
     { "base loops, 1 thread", 1, KILN_CONVOLUTION_DIRECT, KILN_CPU_BASE, &kiln_loops_base,
       KILN_MD_PLAIN },
+#if defined(__x86_64__)
     { "AVX2 loops, 2 threads", 2, KILN_CONVOLUTION_DIRECT, KILN_CPU_AVX2, &kiln_loops_avx2,
       KILN_MD_C8 },
+#endif
     { "best loops, 3 threads, Winograd allowed", 3, KILN_CONVOLUTION_AUTO, KILN_CPU_BASE, NULL,
       KILN_MD_ANY },
 };

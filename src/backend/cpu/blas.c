@@ -121,7 +121,7 @@ KilnStatus kiln_blas_cap(KilnCpuLevel level, KilnError *err)
         [KILN_CPU_AVX512_BF16] = "Cooperlake",
     };
 
-    if (level < KILN_CPU_AMX && setenv("OPENBLAS_CORETYPE", cores[level], false) != 0)
+    if (level < KILN_CPU_TOP && setenv("OPENBLAS_CORETYPE", cores[level], false) != 0)
         return kiln_error_nomem(err, strlen(cores[level]));
     return KILN_OK;
 }

@@ -158,8 +158,10 @@ static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
 {
     static const KilnLoops *const loops[KILN_CPU_LEVELS] = {
         [KILN_CPU_BASE] = &kiln_loops_base,
+#if defined(__x86_64__)
         [KILN_CPU_AVX2] = &kiln_loops_avx2,
         [KILN_CPU_AVX512] = &kiln_loops_avx512,
+#endif
     };
     static const KilnMdFormat blocked[KILN_CPU_LEVELS] = {
         [KILN_CPU_BASE] = KILN_MD_PLAIN,

@@ -19,6 +19,8 @@ const char *kiln_cpu_level_name(KilnCpuLevel level)
     return names[level];
 }
 
+#if defined(__x86_64__)
+
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -51,12 +53,21 @@ KilnCpuLevel kiln_cpu_level_highest(void)
     return (KilnCpuLevel)level;
 }
 
+#else
+
+KilnCpuLevel kiln_cpu_level_highest(void)
+{
+    return KILN_CPU_BASE;
+}
+
+#endif
+
 static KilnStatus refuse(const char *requested, KilnCpuLevel highest, KilnError *err)
 {
     KilnText list = { 0 };
     bool known = false;
 
-    for (int level = 0; level < KILN_CPU_LEVELS; level++) {
+    for (int level = 0; level <= KILN_CPU_TOP; level++) {
         known = known || strcmp(requested, names[level]) == 0;
         if (level <= (int)highest)
             kiln_text_printf(&list, "%s%s", level > 0 ? ", " : "", names[level]);

@@ -9,12 +9,17 @@
 
 /* Each level includes those before it. */
 typedef enum KilnCpuLevel {
-    KILN_CPU_BASE,        /* every processor of the architecture: SSE2 on x86-64 */
+    KILN_CPU_BASE,        /* SSE2 on x86-64, NEON on ARM64: what every one has */
     KILN_CPU_AVX2,        /* AVX2 and FMA */
     KILN_CPU_AVX512,      /* AVX-512 F, BW, DQ and VL */
     KILN_CPU_AVX512_BF16, /* AVX-512 BF16: products of bf16 (vdpbf16ps) */
     KILN_CPU_AMX,         /* AMX tiles with bf16 products */
-    KILN_CPU_LEVELS
+    KILN_CPU_LEVELS,
+#if defined(__x86_64__)
+    KILN_CPU_TOP = KILN_CPU_AMX /* the highest of the architecture */
+#else
+    KILN_CPU_TOP = KILN_CPU_BASE
+#endif
 } KilnCpuLevel;
 
 /* Static text: "avx2". */

@@ -107,7 +107,7 @@ static void add_family(Report *report, const KilnCpuFamilyInfo *info, KilnCpuLev
         kiln_text_append(&text, text.length > 0 ? ", else " : "");
         append_kernels(&text, info->kernels[i], (KilnCpuLevel)i);
     }
-    for (int i = (int)level + 1; i < KILN_CPU_LEVELS; i++) {
+    for (int i = (int)level + 1; i <= KILN_CPU_TOP; i++) {
         if (info->kernels[i] == NULL)
             continue;
         kiln_text_append(&text, "; not in use: ");

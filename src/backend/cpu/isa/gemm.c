@@ -13,6 +13,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /* ---- Vectors --------------------------------------------------------------------- */
@@ -25,6 +27,10 @@ enum { ROWS = 12 };
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { ROWS = 6 };
 #define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
+#define APART(pointer)
+#elif defined(__aarch64__)
+enum { ROWS = 12 };
+#define FMA(a, b, c) (Vector) vfmaq_f32(c, a, b)
 #define APART(pointer)
 #else
 enum { ROWS = 3 };

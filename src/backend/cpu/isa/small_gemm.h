@@ -11,18 +11,20 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /* Columns of a panel of the right-hand matrix. */
 enum { PANEL = 32 };
 
 /* A tile is TILE_ROWS rows of two vectors, as many sums as registers hold. */
-#if defined(__AVX512F__)
-enum { TILE_ROWS = 12 };
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define TILE_ROWS 12
 #elif defined(__AVX2__)
-enum { TILE_ROWS = 6 };
+#define TILE_ROWS 6
 #else
-enum { TILE_ROWS = 4 };
+#define TILE_ROWS 4
 #endif
 
 static inline Vector vector_multiply_add(Vector sum, float a, Vector b)
@@ -31,6 +33,8 @@ static inline Vector vector_multiply_add(Vector sum, float a, Vector b)
     return (Vector)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)sum);
 #elif defined(__AVX2__)
     return (Vector)_mm256_fmadd_ps(_mm256_set1_ps(a), (__m256)b, (__m256)sum);
+#elif defined(__aarch64__)
+    return (Vector)vfmaq_n_f32(sum, b, a);
 #else
     return sum + a * b;
 #endif
@@ -108,7 +112,7 @@ static inline void tile_rows(float *c, int64_t c_row, const float *a, const floa
     case 4:
         tile_registers(c, c_row, a, b, t, 4);
         break;
-#if defined(__AVX2__)
+#if TILE_ROWS >= 6
     case 5:
         tile_registers(c, c_row, a, b, t, 5);
         break;
@@ -116,7 +120,7 @@ static inline void tile_rows(float *c, int64_t c_row, const float *a, const floa
         tile_registers(c, c_row, a, b, t, 6);
         break;
 #endif
-#if defined(__AVX512F__)
+#if TILE_ROWS >= 12
     case 7:
         tile_registers(c, c_row, a, b, t, 7);
         break;

@@ -27,7 +27,7 @@ KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err)
         [KILN_CPU_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
     };
 
-    if (level >= KILN_CPU_AMX || dnnl_set_max_cpu_isa(most[level]) == dnnl_success)
+    if (level >= KILN_CPU_TOP || dnnl_set_max_cpu_isa(most[level]) == dnnl_success)
         return KILN_OK;
     /* It can only be set before oneDNN is used; the bits show whether it was. */
     if (((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)most[level]) == 0)
