@@ -23,6 +23,7 @@
 #include "kiln/raw.h"
 #include "kiln/rng.h"
 #include "kiln/state.h"
+#include "kiln/strategy.h"
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"
 #include "kiln/tools/clock.h"

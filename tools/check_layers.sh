@@ -53,6 +53,7 @@ function place(file,    parts) {
     if (file ~ /^(callbacks|datamodules|tasks|examples)\//) return "component"
     if (file ~ /^src\/nn\/(optimizers|schedulers)\//) return "component"
     if (file ~ /^src\/sweep\/(sweepers|launchers)\//) return "component"
+    if (file ~ /^src\/train\/strategies\//) return "component"
     if (file == "src/kiln.h" || file == "src/kiln_embed.h" || file ~ /^src\/kiln\//) return "public"
     split(file, parts, "/")
     return parts[2]

@@ -13,7 +13,8 @@ import sys
 
 MAX_FILES = 28
 MANY_FILES = {"src/graph/ops"}  # a file for each group of operations
-COMPONENTS = ("src/nn/optimizers", "src/nn/schedulers", "src/sweep/sweepers", "src/sweep/launchers")
+COMPONENTS = ("src/nn/optimizers", "src/nn/schedulers", "src/sweep/sweepers", "src/sweep/launchers",
+              "src/train/strategies")
 OPERATIONS = ("src/nn", "src/graph", "src/backend")
 # Other files that do the same job for two things.
 SAME_JOB = {

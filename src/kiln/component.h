@@ -34,6 +34,7 @@ typedef struct KilnSamplerOps KilnSamplerOps;               /* loading.h */
 typedef struct KilnBatchTransformOps KilnBatchTransformOps; /* loading.h */
 typedef struct KilnSweeperOps KilnSweeperOps;               /* sweep.h */
 typedef struct KilnLauncherOps KilnLauncherOps;             /* sweep.h */
+typedef struct KilnStrategyOps KilnStrategyOps;             /* strategy.h */
 
 typedef struct KilnComponent {
     KilnKind kind;
@@ -69,6 +70,7 @@ typedef struct KilnComponent {
         const KilnBatchTransformOps *batch_transform;
         const KilnSweeperOps *sweeper;
         const KilnLauncherOps *launcher;
+        const KilnStrategyOps *strategy;
     } ops;
 } KilnComponent;
 

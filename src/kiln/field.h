@@ -21,7 +21,8 @@
     X(SAMPLER, "sampler")                                                                          \
     X(BATCH_TRANSFORM, "batch_transform")                                                          \
     X(SWEEPER, "sweeper")                                                                          \
-    X(LAUNCHER, "launcher")
+    X(LAUNCHER, "launcher")                                                                        \
+    X(STRATEGY, "strategy")
 
 typedef enum KilnKind {
 #define KILN_KIND_ENUM(name, text) KILN_KIND_##name,

@@ -122,6 +122,10 @@ struct KilnMetricOps {
      * additional bytes for computing, for the memory estimate. */
     int64_t (*memory)(const KilnInstance *self, const KilnMetricForm *form, int64_t rows,
                       int64_t *ret_computing);
+    /* Add the arrays of `other`, the state of another rank (kiln/strategy.h). NULL: counts and sums
+     * are added element by element, and lists are joined. */
+    KilnStatus (*merge)(KilnInstance *self, KilnMetricState *state, KilnMetricState *other,
+                        KilnError *err);
 };
 
 /* The form of a state's rows. */

@@ -24,6 +24,7 @@
 #include "kiln/logger.h"
 #include "kiln/loss.h"
 #include "kiln/metric.h"
+#include "kiln/strategy.h"
 #include "kiln/sweep.h"
 #include "kiln/trainer.h"
 
@@ -62,6 +63,7 @@ typedef struct KilnPluginInfo {
         [KILN_KIND_BATCH_TRANSFORM] = sizeof(KilnBatchTransformOps),                               \
         [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
         [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
+        [KILN_KIND_STRATEGY] = sizeof(KilnStrategyOps),                                            \
     }
 
 /* Defines `name`, a function that describes `list`, a NULL-terminated array (no pointer to one) of

@@ -18,7 +18,13 @@ KILN_API int64_t kiln_trainer_batches(const KilnTrainer *trainer); /* batches of
 KILN_API int64_t kiln_trainer_max_epochs(const KilnTrainer *trainer);   /* -1: no limit */
 KILN_API int64_t kiln_trainer_batches_done(const KilnTrainer *trainer); /* since the start */
 KILN_API int64_t kiln_trainer_samples(const KilnTrainer *trainer); /* trained on since the start */
-/* Batches per optimizer step in the current group. */
+/* Which of the processes that train together this one is (kiln/strategy.h), and how many there are;
+ * 0 and 1 where it is alone, as in an evaluation or prediction by itself. Positions and counts are
+ * those of all ranks. Only rank 0 has a run folder, loggers and a console. Hooks of batches see
+ * this rank's batches; what they log counts on rank 0 alone. */
+KILN_API int kiln_trainer_rank(const KilnTrainer *trainer);
+KILN_API int kiln_trainer_world(const KilnTrainer *trainer);
+/* Batches per optimizer step in the current group, of all ranks. */
 KILN_API int64_t kiln_trainer_accumulation(const KilnTrainer *trainer);
 /* The number of the set that is evaluated or predicted now, from 0, and its name; 0 and "" outside
  * of evaluation and prediction. The number of sets; 1 in training. */

@@ -24,7 +24,9 @@ static bool is_enabled(const KilnTrainer *trainer, const KilnInstance *callback)
 
     if (trainer->phase == KILN_PHASE_VALIDATE && ops->rank != KILN_RANK_PLAIN)
         return false; /* the others act on validations of a training run */
-    return (options->enable_checkpointing || ops->rank != KILN_RANK_SAVES) &&
+    const bool saves = options->enable_checkpointing && kiln_trainer_rank(trainer) == 0;
+
+    return (saves || ops->rank != KILN_RANK_SAVES) &&
            (trainer->options.monitors || ops->rank != KILN_RANK_MONITOR) &&
            (options->enable_progress_bar || !ops->shows_progress) &&
            (options->enable_model_summary || !ops->shows_summary);
@@ -58,7 +60,8 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
                                        &trainer->callbacks, &trainer->n_callbacks, err);
     if (status >= 0)
         drop_disabled_callbacks(trainer);
-    if (status >= 0 && stage == KILN_STAGE_FIT && trainer->options.logs)
+    if (status >= 0 && stage == KILN_STAGE_FIT && trainer->options.logs &&
+        kiln_trainer_rank(trainer) == 0)
         status = kiln_config_build_map(config, "logger", registry, KILN_KIND_LOGGER,
                                        &trainer->loggers.list, &trainer->loggers.n, err);
     if (status >= 0)
@@ -188,13 +191,14 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         .split = trainer->split,
         .no_callbacks = trainer->no_callbacks,
         .fitted = trainer->fitted,
+        .ranks = trainer->ranks,
         .phase = phase_of(stage),
         .poll = { kiln_preparation_poll, trainer },
         .at = { .last_val_batch = -1, .last_end_batch = -1 },
         .batch.log_step = -1,
         .timing.start = kiln_clock(),
     };
-    kiln_output_init(&trainer->output, env->console);
+    kiln_output_init(&trainer->output, kiln_trainer_rank(trainer) == 0 ? env->console : NULL);
     trainer->timing.step_ms = malloc(KILN_STEP_TIMES * sizeof(float));
     if (trainer->timing.step_ms == NULL)
         return kiln_error_nomem(err, KILN_STEP_TIMES * sizeof(float));
@@ -241,6 +245,7 @@ KilnStatus kiln_trainer_assemble(KilnTrainer *trainer, KilnConfig *config, const
 
 void kiln_trainer_release(KilnTrainer *trainer)
 {
+    kiln_ranks_close(&trainer->ranks);
     kiln_stop_monitor_end(trainer);
     kiln_journal_close(trainer->journal);
     kiln_save_requests_release(&trainer->saves); /* the save thread still writes to the live page */

@@ -21,6 +21,16 @@ int64_t kiln_trainer_global_step(const KilnTrainer *trainer)
     return trainer->at.step;
 }
 
+int kiln_trainer_rank(const KilnTrainer *trainer)
+{
+    return trainer->ranks.rank;
+}
+
+int kiln_trainer_world(const KilnTrainer *trainer)
+{
+    return kiln_ranks_several(&trainer->ranks) ? trainer->ranks.world : 1;
+}
+
 int64_t kiln_trainer_batches_done(const KilnTrainer *trainer)
 {
     return trainer->at.batches;

@@ -22,6 +22,7 @@
 #include "train/report/console.h"
 #include "train/report/live_status.h"
 #include "train/report/loggers.h"
+#include "train/ranks/ranks.h"
 #include "train/report/timing.h"
 #include "train/run/preparation.h"
 #include "train/run/run_options.h"
@@ -36,6 +37,7 @@ struct KilnTrainer {
     KilnOptions options;
     KilnStage stage;
     KilnSplit split; /* that an evaluation or prediction without a fit reads */
+    KilnRanks ranks;
     KilnProcessors processors;
     int threads;
 

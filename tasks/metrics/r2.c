@@ -65,11 +65,37 @@ static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError 
                                     err);
 }
 
+/* Two sets' means and sums of squares, as Chan, Golub and LeVeque (1979) add them. */
+static KilnStatus merge(KilnInstance *self, KilnMetricState *state, KilnMetricState *other,
+                        KilnError *err)
+{
+    int64_t width = kiln_metric_state_form(state)->width, *count, *more;
+    Sums *sums, *added;
+    KilnStatus status = sums_of(state, &count, &sums, err);
+
+    (void)self;
+    if (status >= 0)
+        status = sums_of(other, &more, &added, err);
+    if (status < 0)
+        return status;
+    const double both = (double)(*count + *more);
+    for (int64_t w = 0; w<width && * more> 0; w++) {
+        const double off = added[w].mean - sums[w].mean;
+
+        sums[w].mean += off * (double)*more / both;
+        sums[w].total += added[w].total + off * off * (double)*count * (double)*more / both;
+        sums[w].residual += added[w].residual;
+    }
+    *count += *more;
+    return KILN_OK;
+}
+
 static const KilnMetricOps ops = {
     .takes = KILN_METRIC_VALUES,
     .mode = KILN_MODE_MAX,
     .update = update,
     .compute = compute,
+    .merge = merge,
 };
 
 const KilnComponent kiln_metric_r2 = {

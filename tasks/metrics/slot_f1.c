@@ -295,6 +295,30 @@ static KilnStatus sorted_types(KilnMetricState *state, Type **ret, int64_t *ret_
     return KILN_OK;
 }
 
+/* The types of `other` may be others, or in another order. */
+static KilnStatus merge(KilnInstance *self, KilnMetricState *state, KilnMetricState *other,
+                        KilnError *err)
+{
+    Type *types = NULL;
+    int64_t n = 0;
+    KilnStatus status = sorted_types(other, &types, &n, err);
+
+    (void)self;
+    for (int64_t i = 0; i < n && status >= 0; i++) {
+        const Tag tag = { .type = types[i].name, .length = strlen(types[i].name) };
+        KilnClassCount *count;
+
+        status = count_of(state, &tag, &count, err);
+        if (status < 0)
+            break;
+        count->hits += types[i].count.hits;
+        count->predicted += types[i].count.predicted;
+        count->actual += types[i].count.actual;
+    }
+    free(types);
+    return status;
+}
+
 static double precision(KilnClassCount count)
 {
     return kiln_ratio(count.hits, count.predicted);
@@ -357,6 +381,7 @@ static const KilnMetricOps ops = {
     .mode = KILN_MODE_MAX,
     .update = update,
     .compute = compute,
+    .merge = merge,
 };
 
 const KilnComponent kiln_metric_slot_f1 = {

@@ -205,10 +205,14 @@ static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *re
     } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_LAUNCHER) {
         slot.key = kiln_arena_printf(arena, "kiln.%s", kind);
         slot.overrides = kiln_arena_printf(arena, " kiln/%s=%s", kind, name);
-    } else if (component->kind == KILN_KIND_SAMPLER || component->kind == KILN_KIND_LOSS) {
-        /* Every datamodule has a sampler, and the default task a loss. */
-        slot.key = kiln_arena_printf(
-            arena, "%s.%s", component->kind == KILN_KIND_LOSS ? "task" : "datamodule", kind);
+    } else if (component->kind == KILN_KIND_SAMPLER || component->kind == KILN_KIND_LOSS ||
+               component->kind == KILN_KIND_STRATEGY) {
+        /* Every datamodule has a sampler, the default task a loss, the trainer a strategy. */
+        slot.key = kiln_arena_printf(arena, "%s.%s",
+                                     component->kind == KILN_KIND_LOSS       ? "task"
+                                     : component->kind == KILN_KIND_STRATEGY ? "trainer"
+                                                                             : "datamodule",
+                                     kind);
         slot.overrides = kiln_arena_printf(arena, " %s=%s", slot.key, name);
     } else if (field != NULL ||
                (field = list_for(request->registry, component->kind, &owner)) == NULL) {

@@ -51,7 +51,7 @@ typedef struct KilnRunEnv {
 
 /* How a run ended, also after a failure. */
 typedef struct KilnRunResult {
-    char run_dir[4096]; /* "": it failed before it made a run folder */
+    char run_dir[4096]; /* "": it failed before it made a run folder; or rank 0 has it */
     char status[16];    /* "finished", "stopped" (by a callback), "interrupted", "failed" */
 } KilnRunResult;
 

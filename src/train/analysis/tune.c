@@ -343,6 +343,11 @@ static KilnStatus call(KilnTune *tune, KilnInstance *callback, KilnError *err)
         kiln_tune_print(tune, "the checkpoint is of a run that did not search: nothing is changed");
         return KILN_OK;
     }
+    if (state.object == NULL && tune->request->world > 1)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "%s: tries runs of one rank, and this one has %d; run kiln tune "
+                              "with trainer.strategy=single, and write what it finds",
+                              tune->callback, tune->request->world);
     if (state.object != NULL)
         status = KILN_CALLED(callback, "load_state_dict",
                              ops->load_state_dict(callback, &state, err), err);

@@ -9,6 +9,7 @@
 #include "train/trainer.h"
 
 typedef struct KilnTuneRequest {
+    int world;        /* ranks of the run; with several, callbacks that tune are refused */
     const char *only; /* config path of one callback; NULL: all that tune */
     const char *dir;  /* folder for pictures; NULL: callbacks write them to the run folder later */
     const json_t *saved; /* callbacks' states by path, of the checkpoint that the run resumes from;

@@ -49,17 +49,21 @@ static KilnStatus find_in_run(const char *run, char **ret, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_resume_open(const KilnConfig *config, const KilnRunEnv *env, KilnCheckpoint *ret,
-                            KilnError *err)
+KilnStatus kiln_resume_open(const KilnConfig *config, const KilnRunEnv *env, KilnRanks *ranks,
+                            KilnCheckpoint *ret, KilnError *err)
 {
     KilnOptions options = { 0 };
     char *path = NULL;
     KilnStatus status = kiln_options_read(config, &options, err);
 
-    if (status >= 0 && options.root->ckpt_path != NULL)
+    if (status >= 0 && ranks->rank > 0)
+        path = NULL; /* rank 0 finds it: a run may save meanwhile */
+    else if (status >= 0 && options.root->ckpt_path != NULL)
         status = find_configured(config, &options, &path, err);
     else if (status >= 0 && env->resume != NULL)
         status = find_in_run(env->resume, &path, err);
+    if (status >= 0)
+        status = kiln_ranks_broadcast_text(ranks, &path, err);
     if (status >= 0 && path != NULL)
         status = kiln_checkpoint_open(path, true, ret, err);
     kiln_options_release(&options);
@@ -147,6 +151,7 @@ static void warn_of_differences(const KilnCheckpoint *checkpoint, KilnTrainer *t
                           "warning: the checkpoint was made with %s and this is %s: sums round "
                           "differently, and results differ from the uninterrupted run",
                           machine, trainer->backend->machine);
+    warn_of_number(checkpoint, trainer, "world", kiln_trainer_world(trainer));
     warn_of_number(checkpoint, trainer, "seed", trainer->options.root->seed);
     warn_of_threads(checkpoint, trainer);
     warn_of_number(checkpoint, trainer, "batch_size", trainer->data.batch_size);

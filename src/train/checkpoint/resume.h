@@ -4,10 +4,10 @@
 
 #include "train/checkpoint/checkpoint.h"
 
-/* Find and open the checkpoint that a run with this config and env resumes from; ret->path NULL:
- * the run is new. */
+/* Find and open the checkpoint that a run with this config and env resumes from, the same on all
+ * ranks; ret->path NULL: the run is new. */
 KILN_NODISCARD KilnStatus kiln_resume_open(const KilnConfig *config, const KilnRunEnv *env,
-                                           KilnCheckpoint *ret, KilnError *err);
+                                           KilnRanks *ranks, KilnCheckpoint *ret, KilnError *err);
 /* The number of threads that the checkpoint was trained with; 0: unknown. */
 int kiln_resume_threads(const KilnCheckpoint *checkpoint);
 /* Load it into the assembled run; warns of differences that change results. */

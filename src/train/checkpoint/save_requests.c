@@ -172,6 +172,9 @@ KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link, const char 
                              KilnError *err)
 {
     KilnSaveRequests *requests = &trainer->saves;
+
+    if (kiln_trainer_rank(trainer) > 0)
+        return KILN_OK;
     KilnStatus status = check_name(trainer, link, err);
 
     if (status >= 0)
@@ -200,7 +203,7 @@ KilnStatus kiln_trainer_link(KilnTrainer *trainer, const char *link, const char 
 bool kiln_trainer_link_target(const KilnTrainer *trainer, const char *link, char *buf, size_t size)
 {
     const KilnLinkRequest *known = find_link(&trainer->saves, link);
-    char *folder = folder_of(trainer);
+    char *folder = trainer->run_dir != NULL ? folder_of(trainer) : NULL;
     char *path = known == NULL && folder != NULL ? kiln_path_join(folder, link) : NULL;
     ssize_t length = -1;
 
@@ -300,6 +303,9 @@ KilnStatus kiln_trainer_save(KilnTrainer *trainer, const KilnInstance *owner, co
 {
     KilnSaveRequests *requests = &trainer->saves;
     const bool weights_only = (flags & KILN_SAVE_WEIGHTS) != 0;
+
+    if (kiln_trainer_rank(trainer) > 0)
+        return KILN_OK;
     KilnStatus status = check_name(trainer, name, err);
 
     if (status < 0)
@@ -499,7 +505,7 @@ KilnStatus kiln_save_requests_reserve(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    if (!trainer->options.trainer->enable_checkpointing)
+    if (!trainer->options.trainer->enable_checkpointing || kiln_trainer_rank(trainer) > 0)
         return KILN_OK;
     if (trainer->saves.reserve == NULL && (trainer->saves.reserve = malloc(RESERVE_BYTES)) == NULL)
         return kiln_error_nomem(err, RESERVE_BYTES);
@@ -547,6 +553,9 @@ KilnStatus kiln_save_requests_commit(KilnTrainer *trainer, KilnError *err)
 {
     KilnSaveRequests *requests = &trainer->saves;
     KilnSaveJob job = { 0 };
+
+    if (kiln_trainer_rank(trainer) > 0) /* it may have requests to delete and prune */
+        requests->n_to_prune = requests->n_to_delete = 0;
     KilnStatus status = requests->n_to_prune > 0 ? prune(trainer, err) : KILN_OK;
 
     drop_unowned_saves(requests);

@@ -17,7 +17,8 @@
  * SIGUSR1 also requests a save: kiln_trainer_poll_save (loop/signals.c) makes it between batches,
  * defers it while trainer->save_signal.deferred is set (batch norm statistics are being
  * recomputed), and reports a failure as a warning. loop/failure.c saves a failed run unless its
- * parameters are invalid. With trainer.enable_checkpointing=false nothing is saved. */
+ * parameters are invalid. With trainer.enable_checkpointing=false nothing is saved. Of several
+ * ranks, rank 0 saves; the requests of the others are ignored. */
 #ifndef KILN_TRAIN_CHECKPOINT_SAVE_REQUESTS_H
 #define KILN_TRAIN_CHECKPOINT_SAVE_REQUESTS_H
 

@@ -163,16 +163,16 @@ static json_t *position_json(const KilnTrainer *trainer)
 static json_t *run_json(const KilnTrainer *trainer)
 {
     char *model = kiln_trainer_model(trainer);
-    json_t *run = json_pack("{s:i, s:s, s:s, s:s, s:s?, s:I, s:i, s:I, s:I, s:I, s:s, s:o}",
-                            "format", (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION,
-                            "machine", trainer->backend->machine, "task",
-                            kiln_instance_name(trainer->module), "model", model, "seed",
-                            (json_int_t)trainer->options.root->seed, "threads", trainer->threads,
-                            "batch_size", (json_int_t)trainer->data.batch_size, "train_samples",
-                            (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
-                            (json_int_t)kiln_params_size(trainer->params), "weights",
-                            kiln_dtype_name(kiln_params_dtype(trainer->params)), "data",
-                            kiln_data_spec_json(&trainer->data.spec));
+    json_t *run = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s?, s:I, s:i, s:i, s:I, s:I, s:I, s:s, s:o}", "format",
+        (int)KILN_CHECKPOINT_FORMAT, "version", KILN_VERSION, "machine", trainer->backend->machine,
+        "task", kiln_instance_name(trainer->module), "model", model, "seed",
+        (json_int_t)trainer->options.root->seed, "threads", trainer->threads, "world",
+        kiln_trainer_world(trainer), "batch_size", (json_int_t)trainer->data.batch_size,
+        "train_samples", (json_int_t)kiln_trainer_train_samples(trainer), "parameters",
+        (json_int_t)kiln_params_size(trainer->params), "weights",
+        kiln_dtype_name(kiln_params_dtype(trainer->params)), "data",
+        kiln_data_spec_json(&trainer->data.spec));
 
     free(model);
     return run;

@@ -22,6 +22,8 @@ struct KilnLoader {
     const volatile int *stop, *pause;
     unsigned char *reported; /* one bit per sample: its skip was reported; NULL: none yet */
     int64_t epoch;
+    /* Batches are counted among those of the rank; see number_of. */
+    int64_t rank, world, n_batches;
     int64_t taken; /* the next batch for the caller */
     int64_t first; /* the batch that this epoch was started with */
     double waited_s;
@@ -64,6 +66,18 @@ static bool cancelled(const void *ctx)
 
     return loader->n_threads == 0 ? must_return(loader)
                                   : __atomic_load_n(&loader->quit, __ATOMIC_RELAXED);
+}
+
+/* The number in the epoch of the rank's batch number `own`. */
+static int64_t number_of(const KilnLoader *loader, int64_t own)
+{
+    return own * loader->world + loader->rank;
+}
+
+/* Batches of the rank before batch `number` of the epoch. */
+static int64_t own_before(const KilnLoader *loader, int64_t number)
+{
+    return number > loader->rank ? (number - loader->rank - 1) / loader->world + 1 : 0;
 }
 
 int64_t kiln_loader_batches(const KilnLoader *loader)
@@ -109,14 +123,14 @@ static void *run_worker(void *arg)
 
     pthread_mutex_lock(&loader->mutex);
     for (;;) {
-        while (!loader->quit && (loader->claimed >= loader->order.n_batches ||
-                                 loader->claimed >= loader->free_up_to))
+        while (!loader->quit &&
+               (loader->claimed >= loader->n_batches || loader->claimed >= loader->free_up_to))
             pthread_cond_wait(&loader->room, &loader->mutex);
         if (loader->quit)
             break;
-        int64_t batch = loader->claimed++;
-        work.slot = &loader->slots[batch % loader->n_slots];
-        work.slot->batch = batch;
+        int64_t own = loader->claimed++;
+        work.slot = &loader->slots[own % loader->n_slots];
+        work.slot->batch = number_of(loader, own);
         work.slot->ready = false;
         loader->busy++;
         pthread_mutex_unlock(&loader->mutex);
@@ -226,6 +240,8 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     loader->ctx = spec->ctx;
     loader->stop = spec->stop;
     loader->pause = spec->pause;
+    loader->rank = spec->rank;
+    loader->world = spec->world > 0 ? spec->world : 1;
     init_locks(loader);
     KilnStatus status = kiln_batch_source_init(&loader->source, spec, err);
     loader->source.cancelled = cancelled;
@@ -235,7 +251,8 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     if (status >= 0) {
         loader->n_slots = slots_of(&loader->source, spec->workers);
         loader->bundle = bundle_of(&loader->source);
-        loader->claimed = loader->order.n_batches;
+        loader->n_batches = own_before(loader, loader->order.n_batches);
+        loader->claimed = loader->n_batches;
         status = allocate(loader, err);
     }
     if (status >= 0 && spec->workers > 0)
@@ -312,11 +329,11 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
                               "set or batch_size has changed",
                               (long long)n_batches, (long long)first);
     pthread_mutex_lock(&loader->mutex);
-    loader->claimed = n_batches; /* no more of the previous epoch */
+    loader->claimed = loader->n_batches; /* no more of the previous epoch */
     while (loader->busy > 0)
         pthread_cond_wait(&loader->filled, &loader->mutex);
     loader->epoch = epoch;
-    loader->taken = loader->first = first;
+    loader->taken = loader->first = own_before(loader, first);
     loader->waited_s = loader->fill_s = 0.0;
     loader->n_filled = 0;
     loader->cpu_s = workers_cpu(loader);
@@ -327,8 +344,8 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
     }
     KilnStatus status = kiln_batch_order_begin(&loader->order, epoch, err);
     if (status >= 0) {
-        loader->claimed = first;
-        loader->free_up_to = first + loader->n_slots;
+        loader->claimed = loader->first;
+        loader->free_up_to = loader->first + loader->n_slots;
     }
     pthread_cond_broadcast(&loader->room);
     pthread_mutex_unlock(&loader->mutex);
@@ -382,10 +399,12 @@ static struct timespec next_poll(void)
 /* Wait, with the mutex held, until the slot holds batch `taken`. */
 static KilnStatus wait_for_batch(KilnLoader *loader, const KilnBatchSlot *slot, KilnError *err)
 {
-    if (slot->ready && slot->batch == loader->taken)
+    const int64_t number = number_of(loader, loader->taken);
+
+    if (slot->ready && slot->batch == number)
         return KILN_OK;
     const double start = kiln_clock();
-    while (!slot->ready || slot->batch != loader->taken) {
+    while (!slot->ready || slot->batch != number) {
         if (must_return(loader))
             return kiln_error_set(err, KILN_E_INTERRUPTED, "stopped while waiting for data");
         if (loader->alive == 0)
@@ -407,7 +426,7 @@ static KilnStatus take_slot(KilnLoader *loader, KilnBatchSlot **ret, KilnError *
     if (loader->n_threads == 0) {
         const double start = kiln_clock();
 
-        slot->batch = loader->taken;
+        slot->batch = number_of(loader, loader->taken);
         kiln_batch_slot_fill(slot, &loader->source, &loader->order, loader->epoch);
         loader->n_filled++;
         loader->fill_s += kiln_clock() - start;
@@ -428,9 +447,10 @@ static KilnStatus take_slot(KilnLoader *loader, KilnBatchSlot **ret, KilnError *
 
 KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
 {
-    KilnBatch batch = { .index = loader->taken };
+    KilnBatch batch = { .index = number_of(loader, loader->taken) };
+    bool found = false;
 
-    while (loader->taken < loader->order.n_batches && batch.size == 0) {
+    while (loader->taken < loader->n_batches && !found) {
         KilnBatchSlot *slot;
         KilnStatus status = take_slot(loader, &slot, err);
 
@@ -438,7 +458,7 @@ KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
             return status;
         report_skips(loader, slot);
         if (slot->status < 0) {
-            loader->taken = loader->order.n_batches;
+            loader->taken = loader->n_batches;
             return kiln_error_set(err, slot->status, "%s", slot->error.text);
         }
         loader->taken++;
@@ -447,6 +467,7 @@ KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
         batch.samples = slot->samples;
         batch.features = slot->features;
         batch.dataset = &loader->source.dataset;
+        found = batch.size > 0 || loader->world > 1;
     }
     *ret = batch;
     return KILN_OK;

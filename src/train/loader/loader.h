@@ -18,6 +18,8 @@ typedef struct KilnLoaderSpec {
     const KilnInstance *datamodule; /* its owner, for error messages; NULL: none */
     int64_t batch_size;
     int64_t limit; /* batches per epoch; -1: all */
+    /* Of each `world` batches the loader gives the one with number `rank`. World 0: all. */
+    int rank, world;
     uint64_t seed;
     bool drop_last;
     KilnInstance *sampler; /* set up by kiln_sampler_setup; borrowed. NULL: sequential */
@@ -82,7 +84,9 @@ int64_t kiln_loader_batches(const KilnLoader *loader);
  * KILN_E_INTERRUPTED when spec.poll says to stop. */
 KILN_NODISCARD KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first,
                                             KilnError *err);
-/* Wait for the next batch. A sample's error is returned when its batch is due. */
+/* Wait for the next batch. A sample's error is returned when its batch is due. A batch whose
+ * samples were all skipped is left out; with a world of several, it is returned with size 0, as
+ * other ranks train the batches beside it. */
 KILN_NODISCARD KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err);
 
 /* Measured since kiln_loader_start. */

@@ -149,7 +149,8 @@ static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size
         .n_buckets = trainer->data.loading.buckets_count,
         .by_length = trains && trainer->data.loading.buckets_count > 0,
         .workers = (int)trainer->options.trainer->num_workers,
-        .stop = trainer->env->stop,
+        /* Ranks stop together, between rounds. */
+        .stop = kiln_ranks_several(&trainer->ranks) ? NULL : trainer->env->stop,
         .pause = trainer->env->save,
         .poll = &trainer->poll,
     };
@@ -162,13 +163,21 @@ static int64_t all_batches(const KilnTrainer *trainer, KilnSplit split, size_t s
     return kiln_loader_spec_batches(&spec);
 }
 
+/* A module that drives its own steps must do so on all ranks at once. */
+static bool needs_whole_rounds(const KilnTrainer *trainer, KilnSplit split)
+{
+    return split == KILN_TRAIN && trainer->stage == KILN_STAGE_FIT &&
+           kiln_trainer_is_manual(trainer);
+}
+
 int64_t kiln_trainer_set_batches(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
     const KilnLoader *loader = trainer->data.sets[split].list[set].loader;
 
-    return loader != NULL
-               ? kiln_loader_batches(loader)
-               : kiln_quantity_of(limit_of(trainer, split), all_batches(trainer, split, set));
+    if (loader != NULL)
+        return kiln_loader_batches(loader);
+    const int64_t n = kiln_quantity_of(limit_of(trainer, split), all_batches(trainer, split, set));
+    return needs_whole_rounds(trainer, split) ? n - n % kiln_trainer_world(trainer) : n;
 }
 
 int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
@@ -245,6 +254,8 @@ KilnStatus kiln_trainer_loader(KilnTrainer *trainer, KilnSplit split, size_t set
     if (status >= 0 && *loader == NULL && kiln_trainer_set_batches(trainer, split, set) > 0) {
         KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, split, set);
 
+        spec.rank = trainer->ranks.rank;
+        spec.world = trainer->ranks.world;
         status = kiln_loader_new(&spec, loader, err);
     }
     if (status >= 0)
@@ -289,9 +300,10 @@ static KilnStatus set_schedule(KilnTrainer *trainer, KilnError *err)
     for (size_t set = 0; set < trainer->data.sets[KILN_VAL].n && status >= 0; set++)
         status = kiln_trainer_check_limit(trainer, KILN_VAL, set, err);
     if (status >= 0)
-        status = kiln_loop_schedule_make(
-            trainer->options.trainer, kiln_trainer_split_batches(trainer, KILN_TRAIN),
-            kiln_trainer_split_batches(trainer, KILN_VAL), &trainer->schedule, err);
+        status = kiln_loop_schedule_make(trainer->options.trainer,
+                                         kiln_trainer_split_batches(trainer, KILN_TRAIN),
+                                         kiln_trainer_split_batches(trainer, KILN_VAL),
+                                         kiln_trainer_world(trainer), &trainer->schedule, err);
     return status >= 0 ? set_accumulation(trainer, err) : status;
 }
 
@@ -321,6 +333,13 @@ static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
                                 "datamodule.drop_last leaves no batch to train on: an epoch has "
                                 "%lld samples, a batch %lld; lower datamodule.batch_size",
                                 (long long)spec.dataset.count, (long long)trainer->data.batch_size);
+    if (status >= 0 && needs_whole_rounds(trainer, KILN_TRAIN) &&
+        kiln_loader_spec_batches(&spec) < kiln_trainer_world(trainer))
+        status = kiln_error_set(err, KILN_E_RANGE,
+                                "an epoch has %lld batches for %d ranks, and manual optimization "
+                                "needs one for each; lower datamodule.batch_size",
+                                (long long)kiln_loader_spec_batches(&spec),
+                                kiln_trainer_world(trainer));
     return status;
 }
 

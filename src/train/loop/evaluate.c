@@ -45,9 +45,9 @@ void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *ba
     kiln_call_leave();
 }
 
-/* `before` counts the batches of earlier sets. */
+/* `done` batches of all sets are over after this one. */
 static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
-                             int64_t before, const KilnBatch *batch, KilnError *err)
+                             int64_t done, const KilnBatch *batch, KilnError *err)
 {
     KilnStatus status = call(trainer, hooks->batch_start, err);
 
@@ -57,7 +57,7 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
     status = kiln_step_run(&trainer->step, NULL, err);
     if (status >= 0 && trainer->options.tracks && phase != KILN_PHASE_SANITY)
         status = kiln_step_update_metrics(&trainer->step, trainer->at.epoch, trainer->at.step, err);
-    trainer->eval.batch = before + batch->index + 1;
+    trainer->eval.batch = done;
     trainer->timing.phase_samples += batch->size;
     const int64_t every = trainer->options.trainer->log_every_n_steps;
     if (status >= 0 && every > 0 && trainer->eval.batch % every == 0)
@@ -74,20 +74,37 @@ static int64_t batches_of(const KilnTrainer *trainer, KilnPhase phase, KilnSplit
     return phase == KILN_PHASE_SANITY && limit >= 0 && limit < all ? limit : all;
 }
 
-static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
-                           KilnSplit split, KilnError *err)
+/* Evaluate a set together with other ranks: in each round, a batch of it on each. */
+static KilnStatus eval_rounds(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                              KilnLoader *loader, int64_t batches, KilnError *err)
 {
-    const size_t set = trainer->eval.set;
+    const int64_t world = kiln_trainer_world(trainer), before = trainer->eval.batch;
+    KilnStatus status = kiln_ranks_agree(trainer, err);
+
+    for (int64_t first = 0;
+         status >= 0 && first < batches && loader != NULL && !kiln_trainer_interrupted(trainer);
+         first += world) {
+        const int64_t end = first + world < batches ? first + world : batches;
+        KilnBatch batch = { 0 };
+
+        if (first + trainer->ranks.rank < end)
+            status = kiln_trainer_next_batch(trainer, loader, &batch, err);
+        if (status >= 0 && batch.size > 0)
+            status = eval_batch(trainer, phase, hooks, before + end, &batch, err);
+        kiln_live_status_update(trainer, kiln_clock());
+        if (status >= 0)
+            status = kiln_ranks_agree(trainer, err);
+    }
+    return status;
+}
+
+static KilnStatus eval_batches(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                               KilnLoader *loader, int64_t end, KilnError *err)
+{
     const int64_t before = trainer->eval.batch;
-    const int64_t end = before + batches_of(trainer, phase, split, set);
-    KilnLoader *loader = NULL;
-    KilnStatus status = kiln_trainer_loader(trainer, split, set, &loader, err);
+    KilnStatus status = KILN_OK;
     KilnBatch batch;
 
-    if (status >= 0 && loader != NULL)
-        status = kiln_loader_start(loader, 0, 0, err);
-    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
-        return KILN_OK;
     while (status >= 0 && loader != NULL && trainer->eval.batch < end &&
            !kiln_trainer_interrupted(trainer)) {
         status = kiln_trainer_next_batch(trainer, loader, &batch, err);
@@ -95,9 +112,29 @@ static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHook
             return KILN_OK;
         if (status < 0 || batch.size == 0)
             break;
-        status = eval_batch(trainer, phase, hooks, before, &batch, err);
+        status = eval_batch(trainer, phase, hooks, before + batch.index + 1, &batch, err);
         kiln_live_status_update(trainer, kiln_clock());
     }
+    return status;
+}
+
+static KilnStatus eval_set(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
+                           KilnSplit split, KilnError *err)
+{
+    const size_t set = trainer->eval.set;
+    const int64_t batches = batches_of(trainer, phase, split, set);
+    const int64_t end = trainer->eval.batch + batches;
+    KilnLoader *loader = NULL;
+    KilnStatus status = kiln_trainer_loader(trainer, split, set, &loader, err);
+
+    if (status >= 0 && loader != NULL)
+        status = kiln_loader_start(loader, 0, 0, err);
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
+    if (status >= 0)
+        status = kiln_ranks_several(&trainer->ranks)
+                     ? eval_rounds(trainer, phase, hooks, loader, batches, err)
+                     : eval_batches(trainer, phase, hooks, loader, end, err);
     trainer->eval.batch = end;
     return status;
 }
@@ -172,12 +209,26 @@ static KilnStatus run_sets(KilnTrainer *trainer, KilnPhase phase, const EvalHook
     return status;
 }
 
+KilnStatus kiln_trainer_end_metrics(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
+{
+    const bool several = kiln_ranks_several(&trainer->ranks);
+    KilnStatus status = KILN_OK;
+
+    if (several && phase != KILN_PHASE_FIT) /* those of training came round by round */
+        status = kiln_ranks_collect_metrics(trainer, phase, trainer->at.step, NULL, err);
+    if (status >= 0 && trainer->ranks.rank == 0)
+        status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
+                                        trainer->at.step, err);
+    if (trainer->ranks.rank > 0)
+        kiln_metrics_clear(trainer->metrics, phase);
+    return status >= 0 && several ? kiln_ranks_publish_metrics(trainer, err) : status;
+}
+
 /* The values of the whole evaluation, and the end hooks. */
 static KilnStatus end_epoch(KilnTrainer *trainer, KilnPhase phase, const EvalHooks *hooks,
                             KilnError *err)
 {
-    KilnStatus status = kiln_metrics_end_epoch(trainer->metrics, phase, trainer->at.epoch,
-                                               trainer->at.step, err);
+    KilnStatus status = kiln_trainer_end_metrics(trainer, phase, err);
 
     if (status >= 0 && phase == KILN_PHASE_VALIDATE)
         trainer->at.last_val_batch = trainer->at.batches;
@@ -205,6 +256,8 @@ KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err)
         kiln_metrics_clear(trainer->metrics, phase);
     else
         status = end_epoch(trainer, phase, hooks, err);
+    if (status >= 0)
+        status = kiln_ranks_agree(trainer, err);
     trainer->phase = before;
     if (before == KILN_PHASE_FIT && phase == KILN_PHASE_VALIDATE) {
         /* Validation does not count as training time. */

@@ -17,4 +17,9 @@ void kiln_eval_record(KilnTrainer *trainer, KilnPhase phase, const KilnBatch *ba
 /* Validate or test over the whole split, or the first batches of validation (SANITY). */
 KILN_NODISCARD KilnStatus kiln_eval_loop(KilnTrainer *trainer, KilnPhase phase, KilnError *err);
 
+/* Compute the values of a phase that ends, from the steps of all ranks, and reset its sums and
+ * states. */
+KILN_NODISCARD KilnStatus kiln_trainer_end_metrics(KilnTrainer *trainer, KilnPhase phase,
+                                                   KilnError *err);
+
 #endif

@@ -28,8 +28,9 @@ static void append_line(KilnError *why, const char *text)
  * training, the parameters may be those of another checkpoint. */
 static bool has_progress_to_save(const KilnTrainer *trainer)
 {
-    return !trainer->state.params_invalid && trainer->options.trainer->enable_checkpointing &&
-           trainer->phase != KILN_PHASE_TEST && trainer->at.batches > trainer->live.first_batch &&
+    return trainer->run_dir != NULL && !trainer->state.params_invalid &&
+           trainer->options.trainer->enable_checkpointing && trainer->phase != KILN_PHASE_TEST &&
+           trainer->at.batches > trainer->live.first_batch &&
            (trainer->newest.name[0] == '\0' ||
             !kiln_position_equal(&trainer->newest.position, &trainer->at));
 }
@@ -55,7 +56,8 @@ static void append_next_step(const KilnTrainer *trainer, KilnError *why)
     KilnText text = { 0 };
     char last[256];
 
-    if (trainer->timing.train_start <= 0.0 && trainer->resumed_from == NULL)
+    if (trainer->run_dir == NULL ||
+        (trainer->timing.train_start <= 0.0 && trainer->resumed_from == NULL))
         return;
     if (kiln_run_link(trainer, "last", last, sizeof(last))) {
         kiln_text_printf(&text, "the last good checkpoint is %s/checkpoints/%s; resume with: ",
@@ -73,6 +75,7 @@ static void append_next_step(const KilnTrainer *trainer, KilnError *why)
 
 void kiln_failure_close(KilnTrainer *trainer, KilnError *why)
 {
+    kiln_ranks_close(&trainer->ranks); /* the others end now, too */
     kiln_hooks_exception(trainer, why);
     if (has_progress_to_save(trainer))
         save_progress(trainer, why);
@@ -82,7 +85,8 @@ void kiln_failure_close(KilnTrainer *trainer, KilnError *why)
     (void)!kiln_save_requests_finish(trainer, NULL);
     (void)!kiln_loggers_close(trainer, "failed", NULL);
     kiln_run_journal_end(trainer, "failed", why->text);
-    (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
+    if (trainer->run_dir != NULL)
+        (void)!kiln_summary_write(trainer, "failed", why->text, NULL);
     kiln_output_status_line(&trainer->output, NULL);
     kiln_output_log(&trainer->output, why->text);
 }

@@ -16,7 +16,9 @@
 
 static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
 {
-    const double since = kiln_clock() - trainer->timing.last_validation;
+    const double since = kiln_ranks_several(&trainer->ranks)
+                             ? trainer->ranks.since_validation
+                             : kiln_clock() - trainer->timing.last_validation;
 
     if (trainer->batch.skip == KILN_SKIP_EPOCH ||
         !kiln_loop_should_validate(&trainer->schedule, &trainer->at, since) ||
@@ -29,21 +31,28 @@ static KilnStatus validate_if_due(KilnTrainer *trainer, KilnError *err)
 
 /* ---- One batch ----------------------------------------------------------------------- */
 
+/* End this session when trainer.max_time is over. */
+static void stop_in_time(KilnTrainer *trainer, double now)
+{
+    char reason[64];
+
+    if (trainer->at.should_stop ||
+        now - trainer->timing.train_start < trainer->schedule.max_seconds)
+        return;
+    snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->schedule.max_seconds);
+    kiln_trainer_pause(trainer, reason);
+}
+
 /* Call on_train_batch_start, which may leave the batch or the rest of its epoch out. */
 static KilnStatus begin_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
-    const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
+    const bool steps = kiln_fit_steps(trainer, batch);
 
     trainer->batch.log_step = trainer->at.step + (steps ? 1 : 0);
     trainer->batch.has_loss = trainer->batch.stepped = false;
     if (trainer->batch.skip == KILN_SKIP_BATCH)
         trainer->batch.skip = KILN_SKIP_NOTHING;
-    KilnStatus status = KILN_CALL(trainer, on_train_batch_start, err);
-    if (status >= 0 && trainer->batch.skip == KILN_SKIP_BATCH) {
-        trainer->at.batch = batch->index + 1;
-        trainer->at.batches++;
-    }
-    return status;
+    return batch->size > 0 ? KILN_CALL(trainer, on_train_batch_start, err) : KILN_OK;
 }
 
 /* Values that on_train_batch_end logs belong to the step, so loggers come after it; callbacks that
@@ -59,35 +68,69 @@ static KilnStatus end_batch(KilnTrainer *trainer, KilnError *err)
     return status >= 0 ? kiln_hooks_call(trainer, end, KILN_HOOKS_SAVING, err) : status;
 }
 
-static KilnStatus train_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+/* Whether the batch is trained: hooks may leave it out, on this rank; but the other ranks then
+ * train their batches of the round. */
+static KilnStatus is_trained(KilnTrainer *trainer, KilnBatch *batch, bool *ret, KilnError *err)
+{
+    *ret = trainer->batch.skip == KILN_SKIP_NOTHING;
+    if (!kiln_ranks_several(&trainer->ranks))
+        return KILN_OK;
+    if (!*ret)
+        batch->size = 0;
+    return kiln_ranks_begin_round(trainer, batch->size, ret, err);
+}
+
+static KilnStatus train_batch(KilnTrainer *trainer, KilnBatch *batch, KilnError *err)
 {
     const int64_t step = trainer->at.step;
+    bool trained = false;
     KilnStatus status = begin_batch(trainer, batch, err);
 
-    if (status >= 0 && trainer->batch.skip == KILN_SKIP_NOTHING) {
+    if (status >= 0)
+        status = is_trained(trainer, batch, &trained, err);
+    if (status >= 0 && trained) {
         status = kiln_fit_batch(trainer, batch, err);
         trainer->batch.stepped = trainer->at.step > step;
-        if (status >= 0)
+        if (status >= 0 && batch->size > 0)
             status = end_batch(trainer, err);
         if (status == KILN_E_NUMERIC) /* a hook may report it, too */
             trainer->state.params_invalid = true;
+    } else if (status >= 0 && trainer->batch.skip != KILN_SKIP_EPOCH) {
+        kiln_fit_count_batches(trainer, batch);
     }
     trainer->batch.log_step = -1;
-    return status;
+    if (status >= 0)
+        stop_in_time(trainer, kiln_clock());
+    return status < 0 ? status : kiln_ranks_agree(trainer, err);
 }
 
 /* ---- One epoch --------------------------------------------------------------------- */
 
-/* End this session when trainer.max_time is over. */
-static void stop_in_time(KilnTrainer *trainer, double now)
+/* This rank's batch of the round that begins; size 0: it has none. */
+static KilnStatus round_batch(KilnTrainer *trainer, KilnLoader *loader, KilnBatch *ret,
+                              KilnError *err)
 {
-    char reason[64];
+    const int64_t world = kiln_trainer_world(trainer), first = trainer->at.batch;
+    const int64_t own = first / world * world + trainer->ranks.rank;
 
-    if (trainer->at.should_stop ||
-        now - trainer->timing.train_start < trainer->schedule.max_seconds)
-        return;
-    snprintf(reason, sizeof(reason), "max_time of %g s is over", trainer->schedule.max_seconds);
-    kiln_trainer_pause(trainer, reason);
+    *ret = (KilnBatch) { .index = own };
+    trainer->ranks.ahead = own - first;
+    return own < first || own >= trainer->schedule.batches
+               ? KILN_OK
+               : kiln_trainer_next_batch(trainer, loader, ret, err);
+}
+
+/* The caller of one rank may end the run of all. */
+static bool may_continue(KilnTrainer *trainer)
+{
+    const KilnRunEnv *env = trainer->env;
+
+    if (env->may_continue == NULL || env->may_continue(env->ctx, trainer))
+        return true;
+    if (!kiln_ranks_several(&trainer->ranks))
+        trainer->state.interrupted = true;
+    trainer->ranks.wants_end = true;
+    return kiln_ranks_several(&trainer->ranks);
 }
 
 /* The next batch, in trainer->step.batch for hooks; *ret_more is false at the end of the epoch, and
@@ -95,24 +138,22 @@ static void stop_in_time(KilnTrainer *trainer, double now)
 static KilnStatus next_batch(KilnTrainer *trainer, KilnLoader *loader, bool *ret_more,
                              KilnError *err)
 {
+    const bool several = kiln_ranks_several(&trainer->ranks);
     KilnBatch batch;
-    KilnStatus status = kiln_trainer_next_batch(trainer, loader, &batch, err);
+    KilnStatus status = several ? round_batch(trainer, loader, &batch, err)
+                                : kiln_trainer_next_batch(trainer, loader, &batch, err);
 
     *ret_more = false;
     if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
         return KILN_OK;
     if (status < 0)
         return status;
-    if (batch.size == 0) {
+    if (several ? trainer->at.batch >= trainer->schedule.batches : batch.size == 0) {
         trainer->at.batch = kiln_loader_batches(loader);
         return KILN_OK;
     }
     trainer->step.batch = batch;
-    if (trainer->env->may_continue != NULL &&
-        !trainer->env->may_continue(trainer->env->ctx, trainer))
-        trainer->state.interrupted = true;
-    else
-        *ret_more = true;
+    *ret_more = may_continue(trainer);
     return KILN_OK;
 }
 
@@ -124,6 +165,8 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
 
     if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
         return KILN_OK;
+    if (status >= 0)
+        status = kiln_ranks_agree(trainer, err);
     /* The run may have been stopped between a batch and its validation. */
     if (status >= 0 && trainer->at.batch < batches)
         status = validate_if_due(trainer, err);
@@ -132,15 +175,13 @@ static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnEr
         status = next_batch(trainer, loader, &more, err);
         if (status < 0 || !more)
             break;
-        const KilnBatch batch = trainer->step.batch;
+        KilnBatch batch = trainer->step.batch;
         status = train_batch(trainer, &batch, err);
         if (trainer->batch.skip == KILN_SKIP_EPOCH) {
             trainer->at.batch = batches;
             break;
         }
-        const double now = kiln_clock();
-        kiln_live_status_update(trainer, now);
-        stop_in_time(trainer, now);
+        kiln_live_status_update(trainer, kiln_clock());
         if (status >= 0 && trainer->at.batch < batches)
             status = validate_if_due(trainer, err);
     }
@@ -167,8 +208,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
                                                           : KILN_OK;
 
     if (status >= 0)
-        status = kiln_metrics_end_epoch(trainer->metrics, KILN_PHASE_FIT, trainer->at.epoch,
-                                        trainer->at.step, err);
+        status = kiln_trainer_end_metrics(trainer, KILN_PHASE_FIT, err);
     if (status >= 0)
         status = validate_if_due(trainer, err);
     trainer->batch.skip = KILN_SKIP_NOTHING;
@@ -182,7 +222,7 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
         status = kiln_loggers_send(trainer, true, err);
     if (status >= 0)
         status = kiln_hooks_call(trainer, end, KILN_HOOKS_SAVING, err);
-    return status;
+    return status >= 0 ? kiln_ranks_agree(trainer, err) : status;
 }
 
 static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
@@ -228,7 +268,7 @@ static void report_progress(const KilnTrainer *trainer)
 static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
 {
     KilnLoader *loader = NULL;
-    KilnStatus status = KILN_OK;
+    KilnStatus status = kiln_ranks_agree(trainer, err);
 
     while (status >= 0 && !trainer->state.interrupted &&
            !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at)) {

@@ -59,10 +59,12 @@ static KilnStatus read_interval(const KilnTrainerOptions *options, KilnLoopSched
 }
 
 KilnStatus kiln_loop_schedule_make(const KilnTrainerOptions *options, int64_t batches,
-                                   int64_t val_batches, KilnLoopSchedule *ret, KilnError *err)
+                                   int64_t val_batches, int world, KilnLoopSchedule *ret,
+                                   KilnError *err)
 {
     KilnLoopSchedule schedule = {
         .batches = batches,
+        .world = world,
         .accumulate = options->accumulate_grad_batches,
         .max_epochs = options->max_epochs,
         .max_steps = options->max_steps,
@@ -83,19 +85,28 @@ KilnStatus kiln_loop_schedule_make(const KilnTrainerOptions *options, int64_t ba
 
 /* ---- What is due ----------------------------------------------------------------------------- */
 
+int64_t kiln_loop_round_end(const KilnLoopSchedule *schedule, int64_t batch)
+{
+    const int64_t end = (batch / schedule->world + 1) * schedule->world;
+
+    return schedule->world > 1 && end > schedule->batches ? schedule->batches : end;
+}
+
 int64_t kiln_loop_accumulate(const KilnLoopSchedule *schedule, int64_t epoch)
 {
     int64_t batches = schedule->accumulate;
 
     for (size_t i = 0; i < schedule->n_changes && schedule->changes[i].epoch <= epoch; i++)
         batches = schedule->changes[i].batches;
-    return batches;
+    return batches * schedule->world;
 }
 
 bool kiln_loop_is_step(const KilnLoopSchedule *schedule, const KilnPosition *at, int64_t batch)
 {
-    return at->in_group + 1 >= kiln_loop_accumulate(schedule, at->epoch) ||
-           batch + 1 >= schedule->batches;
+    const int64_t end = kiln_loop_round_end(schedule, batch);
+
+    return at->in_group + (end - batch) >= kiln_loop_accumulate(schedule, at->epoch) ||
+           end >= schedule->batches;
 }
 
 int64_t kiln_loop_epoch_steps(const KilnLoopSchedule *schedule, int64_t epoch)
@@ -225,5 +236,7 @@ bool kiln_loop_should_validate(const KilnLoopSchedule *schedule, const KilnPosit
         return false;
     if (schedule->val_seconds > 0.0)
         return at->batch > 0 && seconds >= schedule->val_seconds;
-    return done > 0 && done % schedule->val_batches == 0;
+    /* Whether the last round, of so many batches, has reached or passed the count. */
+    const int64_t round = (at->batch - 1) % schedule->world + 1;
+    return done > 0 && done % schedule->val_batches < round;
 }

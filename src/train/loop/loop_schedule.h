@@ -9,7 +9,9 @@
 
 typedef struct KilnLoopSchedule {
     int64_t batches;    /* of an epoch */
-    int64_t accumulate; /* batches of an optimizer step; the last of an epoch may have fewer */
+    int64_t world;      /* ranks, which train so many batches at a time */
+    int64_t accumulate; /* batches of an optimizer step on each rank; the last of an epoch may have
+                         * fewer */
     const KilnAccumulation *changes; /* of `accumulate`, by rising epochs; borrowed */
     size_t n_changes;
     int64_t max_epochs, max_steps; /* -1: no end */
@@ -23,10 +25,10 @@ typedef struct KilnLoopSchedule {
     double max_seconds; /* INFINITY: no end */
 } KilnLoopSchedule;
 
-/* The schedule of epochs of `batches`, with validations of `val_batches`. KILN_E_RANGE when the
- * options do not fit them. */
+/* The schedule of epochs of `batches`, with validations of `val_batches`, on `world` ranks.
+ * KILN_E_RANGE when the options do not fit them. */
 KILN_NODISCARD KilnStatus kiln_loop_schedule_make(const KilnTrainerOptions *options,
-                                                  int64_t batches, int64_t val_batches,
+                                                  int64_t batches, int64_t val_batches, int world,
                                                   KilnLoopSchedule *ret, KilnError *err);
 
 /* The number of `total` batches that option `name` leaves. Refuses a share below one batch, and
@@ -34,9 +36,12 @@ KILN_NODISCARD KilnStatus kiln_loop_schedule_make(const KilnTrainerOptions *opti
 KILN_NODISCARD KilnStatus kiln_loop_limit_batches(const char *name, KilnQuantity limit,
                                                   int64_t total, int64_t *ret, KilnError *err);
 
-/* Whether batch number `batch` (from 0) of an epoch is the last of its group. */
+/* The end of the round that batch number `batch` (from 0) of an epoch is in: of one rank, the next
+ * batch. Rounds begin at multiples of the world's size. */
+int64_t kiln_loop_round_end(const KilnLoopSchedule *schedule, int64_t batch);
+/* Whether the round that begins with batch number `batch` of an epoch is the last of its group. */
 bool kiln_loop_is_step(const KilnLoopSchedule *schedule, const KilnPosition *at, int64_t batch);
-/* Batches of an optimizer step in that epoch. */
+/* Batches of an optimizer step in that epoch, of all ranks. */
 int64_t kiln_loop_accumulate(const KilnLoopSchedule *schedule, int64_t epoch);
 /* Optimizer steps of an epoch. */
 int64_t kiln_loop_epoch_steps(const KilnLoopSchedule *schedule, int64_t epoch);

@@ -32,7 +32,9 @@ const char *kiln_signal_name(int number)
 
 bool kiln_trainer_interrupted(KilnTrainer *trainer)
 {
-    if (trainer->env->stop != NULL && *trainer->env->stop != 0)
+    /* Several ranks stop where they agree to (train/ranks/rounds.c). */
+    if (!kiln_ranks_several(&trainer->ranks) && trainer->env->stop != NULL &&
+        *trainer->env->stop != 0)
         trainer->state.interrupted = true;
     return trainer->state.interrupted;
 }
@@ -85,7 +87,8 @@ void kiln_trainer_poll_save(KilnTrainer *trainer)
         *trainer->env->save = 0;
         trainer->save_signal.pending = true;
     }
-    if (!trainer->save_signal.pending || trainer->save_signal.deferred)
+    if (!trainer->save_signal.pending || trainer->save_signal.deferred ||
+        kiln_trainer_rank(trainer) > 0) /* rank 0 will save */
         return;
     trainer->save_signal.pending = false;
     if (!trainer->options.trainer->enable_checkpointing)

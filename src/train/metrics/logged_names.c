@@ -102,6 +102,20 @@ void kiln_logged_name_accumulate(KilnLoggedName *name, double value, double weig
     name->weight += weight;
 }
 
+void kiln_logged_name_merge(KilnLoggedName *name, double sum, double weight)
+{
+    const bool extreme = (name->flags & (KILN_LOG_MIN | KILN_LOG_MAX)) != 0;
+
+    if (!(weight > 0.0))
+        return;
+    if (extreme)
+        kiln_logged_name_accumulate(name, sum, weight);
+    else {
+        name->sum += sum;
+        name->weight += weight;
+    }
+}
+
 double kiln_logged_name_result(const KilnLoggedName *name)
 {
     const bool mean = (name->flags & (KILN_LOG_MIN | KILN_LOG_MAX | KILN_LOG_SUM)) == 0;

@@ -41,6 +41,8 @@ const char *kiln_logged_name_value(const KilnLoggedName *name, unsigned by,
 bool kiln_logged_name_matches(const KilnLoggedName *declared, const char *name);
 /* Add a value to the epoch's. */
 void kiln_logged_name_accumulate(KilnLoggedName *name, double value, double weight);
+/* Add what another rank accumulated under the name. */
+void kiln_logged_name_merge(KilnLoggedName *name, double sum, double weight);
 /* The value of the epoch: mean, sum, minimum or maximum. */
 double kiln_logged_name_result(const KilnLoggedName *name);
 /* Start a new epoch of a phase. */

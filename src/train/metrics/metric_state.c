@@ -323,6 +323,47 @@ KilnStatus kiln_metric_state_update(KilnMetricState *state, const KilnMetricRows
     return KILN_OK;
 }
 
+/* ---- Merging ------------------------------------------------------------------------------ */
+
+static KilnStatus merge_array(KilnMetricState *state, const KilnMetricStateArray *from,
+                              KilnError *err)
+{
+    void *to = NULL;
+    KilnStatus status;
+
+    if (is_list(from->dtype))
+        return kiln_metric_state_append(state, from->name, from->dtype, from->data, from->n, err);
+    status = zeros(state, from->name, from->dtype, from->n, &to, err);
+    for (int64_t i = 0; i < from->n && status >= 0; i++) {
+        if (from->dtype == KILN_I64)
+            ((int64_t *)to)[i] += ((const int64_t *)from->data)[i];
+        else
+            ((double *)to)[i] += ((const double *)from->data)[i];
+    }
+    return status;
+}
+
+KilnStatus kiln_metric_state_merge(KilnMetricState *state, KilnMetricState *other, KilnError *err)
+{
+    const KilnMetricOps *ops = ops_of(state);
+    int64_t *counted = NULL;
+    KilnStatus status = KILN_OK;
+
+    if (kiln_metric_state_rows(other) == 0)
+        return KILN_OK;
+    if (ops->merge != NULL)
+        status = KILN_CALLED(state->metric, "merge", ops->merge(state->metric, state, other, err),
+                             err);
+    for (size_t i = 0; i < other->n_arrays && ops->merge == NULL && status >= 0; i++)
+        if (strcmp(other->arrays[i].name, rows_name) != 0)
+            status = merge_array(state, &other->arrays[i], err);
+    if (status >= 0)
+        status = kiln_metric_state_counts(state, rows_name, 1, &counted, err);
+    if (status >= 0)
+        *counted += kiln_metric_state_rows(other);
+    return status < 0 ? kiln_error_prefix(err, "%s: ", kiln_instance_path(state->metric)) : KILN_OK;
+}
+
 /* ---- Results --------------------------------------------------------------------------------- */
 
 KilnStatus kiln_metric_state_report(KilnMetricState *state, const char *name, double value,

@@ -26,5 +26,8 @@ struct KilnMetricState {
 KILN_NODISCARD KilnStatus kiln_metric_state_restore(KilnMetricState *state, const char *name,
                                                     KilnDType dtype, void *data, int64_t n,
                                                     KilnError *err);
+/* Add another rank's state of the same metric and form. */
+KILN_NODISCARD KilnStatus kiln_metric_state_merge(KilnMetricState *state, KilnMetricState *other,
+                                                  KilnError *err);
 
 #endif

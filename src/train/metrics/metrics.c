@@ -83,6 +83,13 @@ KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value, do
     return set_declared(metrics, name, KILN_LOG_STEP, value, epoch, step, err);
 }
 
+KilnStatus kiln_metrics_set_step(KilnMetrics *metrics, int declared, double value, int64_t epoch,
+                                 int64_t step, KilnError *err)
+{
+    return set_declared(metrics, &metrics->names.list[declared], KILN_LOG_STEP, value, epoch, step,
+                        err);
+}
+
 /* ---- Metric states ---------------------------------------------------------------- */
 
 /* "val/f1", "val/f1/cat" */

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "kiln/tools/text.h"
 #include "kiln/trainer.h"
 #include "train/loop/phase.h"
 #include "train/metrics/logged_names.h"
@@ -32,6 +33,9 @@ unsigned kiln_log_flags(KilnPhase phase, unsigned flags);
 KILN_NODISCARD KilnStatus kiln_metrics_add(KilnMetrics *metrics, int declared, double value,
                                            double weight, int64_t epoch, int64_t step,
                                            KilnError *err);
+/* Set the step value of the declared name alone. */
+KILN_NODISCARD KilnStatus kiln_metrics_set_step(KilnMetrics *metrics, int declared, double value,
+                                                int64_t epoch, int64_t step, KilnError *err);
 /* Set a value outside of steps, under exactly this name. */
 KILN_NODISCARD KilnStatus kiln_metrics_set(KilnMetrics *metrics, const char *name, double value,
                                            unsigned flags, int64_t epoch, int64_t step,
@@ -68,6 +72,16 @@ const char *kiln_metrics_declared_at(const KilnMetrics *metrics, size_t i);
  * the next call on `metrics`. */
 size_t kiln_metrics_take(KilnMetrics *metrics, bool of_epochs, int64_t step,
                          const KilnMetric **ret);
+
+/* ---- Of several ranks (metrics_merge.c) ------------------------------------------------------ */
+
+/* Append what steps of `phase` have logged and counted since the last reset, with the values of
+ * global step `step`. */
+void kiln_metrics_pack(const KilnMetrics *metrics, KilnPhase phase, int64_t step, KilnText *ret);
+/* Add what another rank packed. */
+KILN_NODISCARD KilnStatus kiln_metrics_merge(KilnMetrics *metrics, KilnPhase phase, int64_t epoch,
+                                             int64_t step, const char *packed, size_t bytes,
+                                             KilnError *err);
 
 /* ---- In a checkpoint (metrics_json.c) ------------------------------------------------------ */
 

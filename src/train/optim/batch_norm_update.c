@@ -166,11 +166,21 @@ static KilnStatus run_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnEr
     return kiln_step_run(&trainer->step, loss, err);
 }
 
+/* The loader of all training batches; of several ranks, each makes the whole pass with a loader of
+ * its own, which the caller frees. */
+static KilnStatus open_loader(KilnTrainer *trainer, KilnLoader **ret, KilnError *err)
+{
+    if (!kiln_ranks_several(&trainer->ranks))
+        return kiln_trainer_loader(trainer, KILN_TRAIN, 0, ret, err);
+    const KilnLoaderSpec spec = kiln_trainer_loader_spec(trainer, KILN_TRAIN, 0);
+    return kiln_loader_new(&spec, ret, err);
+}
+
 /* Use the epoch after the last one: no other pass has its order and augmentation. */
 static KilnStatus run_batches(KilnTrainer *trainer, Statistics *statistics, KilnError *err)
 {
     KilnLoader *loader = NULL;
-    KilnStatus status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
+    KilnStatus status = open_loader(trainer, &loader, err);
 
     if (status >= 0)
         status = kiln_loader_start(loader, trainer->at.epoch + 1, 0, err);
@@ -189,6 +199,8 @@ static KilnStatus run_batches(KilnTrainer *trainer, Statistics *statistics, Kiln
             add_batch(statistics);
     }
     trainer->save_signal.deferred = false;
+    if (kiln_ranks_several(&trainer->ranks))
+        kiln_loader_free(loader);
     return status;
 }
 

@@ -11,11 +11,10 @@
 
 /* ---- Clipping ------------------------------------------------------------------------ */
 
-/* The next run of neighbouring gradients that this step computes, from parameter *next on, as one
- * leaf; NULL when there are no more. The others may be left from a step of another optimizer. */
-static KilnTensor *next_gradients(KilnTrainer *trainer, size_t *next)
+bool kiln_optimize_next_range(const KilnTrainer *trainer, size_t *next, int64_t *ret_begin,
+                              int64_t *ret_count)
 {
-    KilnParams *params = trainer->params;
+    const KilnParams *params = trainer->params;
     int64_t begin = -1, end = -1;
 
     for (; *next < params->count; ++*next) {
@@ -30,11 +29,22 @@ static KilnTensor *next_gradients(KilnTrainer *trainer, size_t *next)
         begin = begin < 0 ? param->offset : begin;
         end = param->offset + param->count;
     }
-    if (begin < 0)
+    *ret_begin = begin;
+    *ret_count = end - begin;
+    return begin >= 0;
+}
+
+/* The same range as one leaf; NULL when there are no more. */
+static KilnTensor *next_gradients(KilnTrainer *trainer, size_t *next)
+{
+    KilnParams *params = trainer->params;
+    int64_t begin, count;
+
+    if (!kiln_optimize_next_range(trainer, next, &begin, &count))
         return NULL;
     const KilnLocation at = { .buffer = params->gradients,
                               .offset = (size_t)begin * kiln_dtype_size(params->dtype) };
-    return kiln_graph_variable_at(trainer->graph, params->dtype, KILN_SHAPE(end - begin), at, false,
+    return kiln_graph_variable_at(trainer->graph, params->dtype, KILN_SHAPE(count), at, false,
                                   (KilnLocation) { 0 });
 }
 

@@ -10,6 +10,11 @@ typedef struct KilnClipping {
     bool by_norm;
 } KilnClipping;
 
+/* The next run of neighbouring gradients that the current step computes, from parameter *next (0 at
+ * first) on, in elements of the flat buffer; false when there are no more. The others may be left
+ * from a step of another optimizer. */
+bool kiln_optimize_next_range(const KilnTrainer *trainer, size_t *next, int64_t *ret_begin,
+                              int64_t *ret_count);
 /* Record clipping of at->gradients, and the update by optimizer at->optimizer. */
 void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnClipping clipping);
 

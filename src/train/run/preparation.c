@@ -47,7 +47,8 @@ bool kiln_preparation_poll(void *ctx, const char *what, int64_t done, int64_t to
         show(trainer, done, total);
         preparation->shown = now;
     }
-    return trainer->env->stop != NULL && *trainer->env->stop != 0;
+    return !kiln_ranks_several(&trainer->ranks) && trainer->env->stop != NULL &&
+           *trainer->env->stop != 0;
 }
 
 void kiln_preparation_end(KilnTrainer *trainer)

@@ -20,17 +20,30 @@
 
 /* ---- The end of training ------------------------------------------------------------------ */
 
+/* The folder of the best checkpoint, which rank 0 knows; NULL: none. Owned by the caller. */
+static KilnStatus find_best(KilnTrainer *trainer, char **ret, KilnError *err)
+{
+    KilnText path = { 0 };
+    char name[256];
+
+    if (kiln_trainer_link_target(trainer, "best", name, sizeof(name))) {
+        kiln_text_printf(&path, "%s/checkpoints/%s", trainer->run_dir, name);
+        if ((*ret = kiln_text_take(&path)) == NULL)
+            return kiln_error_nomem(err, strlen(name));
+    }
+    return kiln_ranks_broadcast_text(&trainer->ranks, ret, err);
+}
+
 /* Test the best checkpoint, or the current weights when there is none. Meanwhile trainer->at is the
  * checkpoint's position, which is logged with the test's values. */
 static KilnStatus test(KilnTrainer *trainer, KilnError *err)
 {
     const KilnPosition end = trainer->at;
     KilnCheckpoint best = { 0 };
-    char name[256], path[4608];
-    KilnStatus status = KILN_OK;
+    char *path = NULL;
+    KilnStatus status = find_best(trainer, &path, err);
 
-    if (kiln_trainer_link_target(trainer, "best", name, sizeof(name))) {
-        snprintf(path, sizeof(path), "%s/checkpoints/%s", trainer->run_dir, name);
+    if (status >= 0 && path != NULL) {
         status = kiln_checkpoint_open(path, false, &best, err);
         if (status >= 0)
             status = kiln_checkpoint_load_weights(&best, trainer, err);
@@ -43,6 +56,7 @@ static KilnStatus test(KilnTrainer *trainer, KilnError *err)
             trainer->at = best.at;
         kiln_checkpoint_close(&best);
     }
+    free(path);
     trainer->phase = KILN_PHASE_TEST; /* also of the rows that are sent after the loop */
     if (status >= 0)
         status = kiln_eval_loop(trainer, KILN_PHASE_TEST, err);
@@ -79,12 +93,33 @@ static void print_log_interval(KilnTrainer *trainer)
 }
 
 /* Let callbacks tune the config; a resumed run takes what they found before its start. */
-static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnCheckpoint *checkpoint,
-                       json_t **ret, KilnError *err)
+static KilnStatus tune(KilnConfig *config, const KilnRunEnv *env, const KilnRanks *ranks,
+                       const KilnCheckpoint *checkpoint, json_t **ret, KilnError *err)
 {
-    const json_t *saved = json_object_get(checkpoint->state, "callbacks");
+    const KilnTuneRequest request = {
+        .saved = json_object_get(checkpoint->state, "callbacks"),
+        .world = ranks->world,
+    };
 
-    return kiln_tune_run(config, env, &(KilnTuneRequest) { .saved = saved }, ret, err);
+    return kiln_tune_run(config, env, &request, ret, err);
+}
+
+/* Rank 0 alone has a run folder. */
+static KilnStatus make_folder(KilnTrainer *trainer, const KilnCheckpoint *checkpoint,
+                              KilnError *err)
+{
+    if (kiln_trainer_rank(trainer) > 0)
+        return KILN_OK;
+    KilnStatus status = kiln_run_folder_make(trainer, checkpoint->path, err);
+    if (status >= 0)
+        status = kiln_run_journal_begin(trainer, err);
+    if (status >= 0)
+        status = kiln_save_requests_open(trainer, err);
+    if (status < 0)
+        return status;
+    kiln_resume_note_newest(checkpoint, trainer);
+    kiln_report_config(trainer);
+    return KILN_OK;
 }
 
 /* Build and load everything before a file is written, so that most errors leave none; then create
@@ -93,10 +128,12 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
                           KilnCheckpoint *checkpoint, KilnError *err)
 {
     json_t *tuned = NULL;
-    KilnStatus status = kiln_resume_open(config, env, checkpoint, err);
+    KilnStatus status = kiln_ranks_open(&trainer->ranks, config, env->registry, err);
 
     if (status >= 0)
-        status = tune(config, env, checkpoint, &tuned, err);
+        status = kiln_resume_open(config, env, &trainer->ranks, checkpoint, err);
+    if (status >= 0)
+        status = tune(config, env, &trainer->ranks, checkpoint, &tuned, err);
     if (status >= 0) {
         trainer->threads = kiln_resume_threads(checkpoint);
         trainer->fitted = checkpoint->fitted;
@@ -114,20 +151,15 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
     if (status >= 0 && checkpoint->path != NULL)
         status = kiln_checkpoint_load_callbacks(checkpoint, trainer, err);
     if (status >= 0)
-        status = kiln_run_folder_make(trainer, checkpoint->path, err);
-    if (status >= 0)
-        status = kiln_run_journal_begin(trainer, err);
-    if (status >= 0)
-        status = kiln_save_requests_open(trainer, err);
+        status = make_folder(trainer, checkpoint, err);
     if (status < 0)
         return status;
-    kiln_resume_note_newest(checkpoint, trainer);
-    kiln_report_config(trainer);
     if (checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "resuming from %s", kiln_path_near(checkpoint->path));
     print_threads(trainer);
     print_log_interval(trainer);
-    kiln_live_status_begin(trainer);
+    if (kiln_trainer_rank(trainer) == 0)
+        kiln_live_status_begin(trainer);
     return KILN_OK;
 }
 
@@ -159,9 +191,10 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     kiln_stop_monitor_begin(trainer, trainer->options.trainer->enable_checkpointing);
     if (status >= 0)
         status = kiln_fit_loop(trainer, err);
-    if (status >= 0)
+    const bool writes = kiln_trainer_rank(trainer) == 0;
+    if (status >= 0 && writes)
         status = kiln_profile_close(trainer, err);
-    if (status >= 0 && trainer->options.trainer->enable_checkpointing)
+    if (status >= 0 && writes && trainer->options.trainer->enable_checkpointing)
         status = kiln_trainer_save_here(trainer, err);
     if (status >= 0 && !trainer->state.interrupted && trainer->options.root->test)
         status = test(trainer, err);
@@ -179,6 +212,8 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
 static KilnStatus close_run(KilnTrainer *trainer, KilnError *err)
 {
     kiln_stop_monitor_end(trainer);
+    if (kiln_trainer_rank(trainer) > 0)
+        return KILN_OK;
     kiln_output_status_line(&trainer->output, NULL);
     kiln_summary_print(trainer, status_of(trainer));
     KilnStatus status = kiln_summary_write(trainer, status_of(trainer), trainer->state.stop_reason,
@@ -192,9 +227,9 @@ static KilnStatus close_run(KilnTrainer *trainer, KilnError *err)
 
 static void set_result(const KilnTrainer *trainer, KilnStatus status, KilnRunResult *ret)
 {
-    if (ret == NULL || trainer->run_dir == NULL)
+    if (ret == NULL || (trainer->run_dir == NULL && kiln_trainer_rank(trainer) == 0))
         return;
-    snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", trainer->run_dir);
+    snprintf(ret->run_dir, sizeof(ret->run_dir), "%s", kiln_trainer_run_dir(trainer));
     snprintf(ret->status, sizeof(ret->status), "%s", status < 0 ? "failed" : status_of(trainer));
 }
 

@@ -60,6 +60,8 @@ static const KilnChoice always[] = { { "true", 1 }, { NULL, 0 } };
 enum { LIMIT = KILN_ALLOW_COUNT | KILN_ALLOW_FRACTION };
 
 static const KilnField trainer_fields[] = {
+    KILN_FIELD_COMPONENT(KilnTrainerOptions, strategy, KILN_KIND_STRATEGY, "single",
+                         "how processes train together: single, alone; others are plugins"),
     KILN_FIELD_I64(KilnTrainerOptions, max_epochs, "10", -1, 1e9,
                    "epochs after which training ends; -1: no limit"),
     KILN_FIELD_I64(KilnTrainerOptions, max_steps, "-1", -1, 1e15,
@@ -149,6 +151,8 @@ static const KilnField trainer_fields[] = {
                     "or infinity; without fusion, about two times slower"),
     KILN_FIELD_END,
 };
+
+enum { FIRST_PLAIN_TRAINER_FIELD = 1 };
 
 static const KilnField run_fields[] = {
     KILN_FIELD_PATH(KilnRunDirOptions, dir,
@@ -280,8 +284,8 @@ KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnErr
 
     if (status >= 0) {
         options.root = part;
-        status = kiln_config_options(config, "trainer", trainer_fields, sizeof(KilnTrainerOptions),
-                                     &part, err);
+        status = kiln_config_options(config, "trainer", trainer_fields + FIRST_PLAIN_TRAINER_FIELD,
+                                     sizeof(KilnTrainerOptions), &part, err);
     }
     if (status >= 0) {
         options.trainer = part;
@@ -303,7 +307,8 @@ KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnErr
 void kiln_options_release(KilnOptions *options)
 {
     kiln_options_free(root_fields + FIRST_PLAIN_ROOT_FIELD, sizeof(KilnRootOptions), options->root);
-    kiln_options_free(trainer_fields, sizeof(KilnTrainerOptions), options->trainer);
+    kiln_options_free(trainer_fields + FIRST_PLAIN_TRAINER_FIELD, sizeof(KilnTrainerOptions),
+                      options->trainer);
     kiln_options_free(run_fields, sizeof(KilnRunDirOptions), options->run);
     *options = (KilnOptions) { 0 };
 }

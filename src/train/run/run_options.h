@@ -20,6 +20,7 @@ typedef enum KilnProfiler { KILN_PROFILER_SIMPLE } KilnProfiler;
 typedef enum KilnClip { KILN_CLIP_NORM, KILN_CLIP_VALUE } KilnClip;
 
 typedef struct KilnTrainerOptions {
+    KilnInstance *strategy;          /* NULL here: train/ranks/ranks.c builds it */
     int64_t max_epochs, max_steps;   /* -1: no limit */
     int64_t *min_epochs, *min_steps; /* NULL: none */
     double *max_time;                /* seconds; NULL: no limit */

@@ -52,7 +52,7 @@ static KilnTensor *share_of(const KilnTrainer *trainer, KilnTensor *loss)
     return n == 1 || kiln_tensor_poisoned(loss) ? loss : kiln_scale(loss, 1.0 / (double)n);
 }
 
-static KilnClipping clipping_of(const KilnTrainer *trainer)
+KilnClipping kiln_fit_clipping(const KilnTrainer *trainer)
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
 
@@ -71,25 +71,36 @@ void kiln_fit_record_gradients(KilnTrainer *trainer, KilnRecording *at, KilnTens
     KILN_RECORD(trainer, on_after_backward, at);
 }
 
+bool kiln_fit_steps(const KilnTrainer *trainer, const KilnBatch *batch)
+{
+    return kiln_loop_is_step(&trainer->schedule, &trainer->at,
+                             kiln_ranks_several(&trainer->ranks) ? trainer->at.batch
+                                                                 : batch->index);
+}
+
+int64_t kiln_fit_batch_number(const KilnTrainer *trainer)
+{
+    return trainer->at.batches + trainer->ranks.ahead;
+}
+
 KilnTensor *kiln_fit_batch_record(KilnTrainer *trainer, const KilnBatch *batch)
 {
-    const bool first = trainer->at.in_group == 0;
-    KilnRecording at = {
-        .step = &trainer->step,
-        .steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index),
-    };
+    const bool first = trainer->at.in_group == 0, several = kiln_ranks_several(&trainer->ranks);
+    KilnRecording at = { .step = &trainer->step, .steps = kiln_fit_steps(trainer, batch) };
 
     kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, batch,
-                    (uint64_t)trainer->options.root->seed, trainer->at.batches);
+                    (uint64_t)trainer->options.root->seed, kiln_fit_batch_number(trainer));
     at.loss = record_loss(trainer);
     if (at.loss == NULL)
         return NULL;
     if (first)
         KILN_RECORD(trainer, on_before_zero_grad, &at);
     KILN_RECORD(trainer, on_before_backward, &at);
-    kiln_fit_record_gradients(trainer, &at, share_of(trainer, at.loss), !first);
-    if (at.steps)
-        kiln_optimize_record(trainer, &at, clipping_of(trainer));
+    /* Of several ranks, rank 0 holds the sum of the rounds before. */
+    kiln_fit_record_gradients(trainer, &at, share_of(trainer, at.loss),
+                              !first && trainer->ranks.rank == 0);
+    if (at.steps && !several)
+        kiln_optimize_record(trainer, &at, kiln_fit_clipping(trainer));
     return at.loss;
 }
 
@@ -139,17 +150,25 @@ KilnStatus kiln_fit_update_metrics(KilnTrainer *trainer, int64_t step, KilnError
                : KILN_OK;
 }
 
-/* Advance trainer->at by an optimizer step, or by a batch whose gradients wait for one. */
+/* Batches that are trained at a time, from the current position on. */
+static int64_t round_size(const KilnTrainer *trainer)
+{
+    return kiln_ranks_several(&trainer->ranks)
+               ? kiln_loop_round_end(&trainer->schedule, trainer->at.batch) - trainer->at.batch
+               : 1;
+}
+
+/* Advance trainer->at by an optimizer step, or by batches whose gradients wait for one. */
 static void count_step(KilnTrainer *trainer, bool steps)
 {
-    trainer->at.in_group = steps ? 0 : trainer->at.in_group + 1;
+    trainer->at.in_group = steps ? 0 : trainer->at.in_group + round_size(trainer);
     trainer->at.step += steps ? 1 : 0;
     trainer->optimizers[0].updates += steps ? 1 : 0;
 }
 
 static KilnStatus train_automatically(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
-    const bool steps = kiln_loop_is_step(&trainer->schedule, &trainer->at, batch->index);
+    const bool steps = kiln_fit_steps(trainer, batch);
     KilnTensor *loss = kiln_fit_batch_record(trainer, batch);
     KilnStatus status = kiln_fit_run_step(trainer, loss, err);
 
@@ -160,43 +179,114 @@ static KilnStatus train_automatically(KilnTrainer *trainer, const KilnBatch *bat
     return kiln_fit_update_metrics(trainer, trainer->at.step, err);
 }
 
+/* ---- With other ranks ----------------------------------------------------------------------- */
+
+void kiln_fit_update_record(KilnTrainer *trainer, size_t optimizer, KilnClipping clipping)
+{
+    const KilnBatch none = { .size = 1 };
+    KilnRecording at = { .step = &trainer->step, .steps = true, .optimizer = optimizer };
+
+    kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, &none,
+                    (uint64_t)trainer->options.root->seed, trainer->at.batches);
+    at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
+    kiln_optimize_record(trainer, &at, clipping);
+}
+
+KilnStatus kiln_fit_update(KilnTrainer *trainer, size_t optimizer, KilnClipping clipping,
+                           int64_t step, KilnError *err)
+{
+    const KilnBatch batch = trainer->step.batch;
+
+    kiln_fit_update_record(trainer, optimizer, clipping);
+    KilnStatus status = kiln_step_run(&trainer->step, NULL, err);
+    if (status >= 0)
+        status = kiln_fit_update_metrics(trainer, step, err);
+    trainer->step.batch = batch; /* hooks read it */
+    return status;
+}
+
+/* Gradients of this rank's batch, if it has one. */
+static KilnStatus compute(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    KilnTensor *loss = batch->size > 0 ? kiln_fit_batch_record(trainer, batch) : NULL;
+
+    if (batch->size == 0)
+        return KILN_OK;
+    trainer->ranks.ran = true;
+    trainer->ranks.computed = loss != NULL;
+    return kiln_fit_run_step(trainer, loss, err);
+}
+
+static KilnStatus own_metrics(KilnTrainer *trainer, KilnError *err)
+{
+    return trainer->ranks.ran ? kiln_fit_update_metrics(trainer, trainer->batch.log_step, err)
+                              : KILN_OK;
+}
+
+/* All that communicates comes before the update and the metrics of rank 0. */
+static KilnStatus train_round(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
+{
+    const bool steps = kiln_fit_steps(trainer, batch);
+    KilnStatus status = kiln_ranks_keep(trainer, err);
+
+    if (status < 0)
+        return status;
+    status = compute(trainer, batch, err);
+    if (status >= 0)
+        status = kiln_ranks_reduce(trainer, err);
+    if (status >= 0)
+        status = kiln_ranks_collect_metrics(trainer, KILN_PHASE_FIT, trainer->batch.log_step,
+                                            own_metrics, err);
+    if (status < 0) {
+        kiln_ranks_put_back(trainer);
+        return status;
+    }
+    if (steps)
+        status = kiln_fit_update(trainer, 0, kiln_fit_clipping(trainer), trainer->batch.log_step,
+                                 err);
+    if (status >= 0)
+        count_step(trainer, steps);
+    return status;
+}
+
+/* ---- A batch -------------------------------------------------------------------------------- */
+
 static void measure(KilnTiming *timing, double seconds)
 {
     timing->step_ms[timing->steps % KILN_STEP_TIMES] = (float)(1e3 * seconds);
     timing->steps++;
 }
 
-/* Advance trainer->at by the batch. */
-static void count_batch(KilnTrainer *trainer, const KilnBatch *batch)
+void kiln_fit_count_batches(KilnTrainer *trainer, const KilnBatch *batch)
 {
-    trainer->at.batch = batch->index + 1;
-    trainer->at.batches++;
-    trainer->at.samples += batch->size;
-    trainer->timing.phase_samples += batch->size;
+    const bool several = kiln_ranks_several(&trainer->ranks);
+    const int64_t n = round_size(trainer);
+
+    trainer->at.batch = several ? trainer->at.batch + n : batch->index + 1;
+    trainer->at.batches += n;
 }
 
 KilnStatus kiln_fit_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     const double start = kiln_clock();
+    const bool several = kiln_ranks_several(&trainer->ranks);
     KilnStatus status = kiln_trainer_is_manual(trainer) ? kiln_manual_batch(trainer, batch, err)
+                        : several                       ? train_round(trainer, batch, err)
                                                         : train_automatically(trainer, batch, err);
 
     if (status < 0)
         return status;
+    const int64_t samples = several ? trainer->ranks.samples : batch->size;
     measure(&trainer->timing, kiln_clock() - start);
-    count_batch(trainer, batch);
+    kiln_fit_count_batches(trainer, batch);
+    trainer->at.samples += samples;
+    trainer->timing.phase_samples += samples;
     return KILN_OK;
 }
 
 KilnStatus kiln_fit_leftover_gradients(KilnTrainer *trainer, KilnError *err)
 {
-    const KilnBatch none = { .size = 1 };
-    KilnRecording at = { .step = &trainer->step, .steps = true };
-
-    kiln_step_begin(&trainer->step, KILN_PHASE_FIT, true, &none,
-                    (uint64_t)trainer->options.root->seed, trainer->at.batches);
-    at.gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
-    kiln_optimize_record(trainer, &at, clipping_of(trainer));
+    kiln_fit_update_record(trainer, 0, kiln_fit_clipping(trainer));
     KilnStatus status = kiln_step_run(&trainer->step, NULL, err);
     if (status < 0)
         return status;

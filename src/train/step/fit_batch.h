@@ -4,6 +4,7 @@
 
 #include "kiln/trainer.h"
 #include "train/loader/loader.h"
+#include "train/optim/optimize.h"
 
 /* What a hook requested to skip. */
 typedef enum KilnSkipScope { KILN_SKIP_NOTHING, KILN_SKIP_BATCH, KILN_SKIP_EPOCH } KilnSkipScope;
@@ -19,10 +20,16 @@ typedef struct KilnTrainBatch {
 } KilnTrainBatch;
 
 /* Record a training batch: forward, backward (gradients add up over a group of batches) and, on
- * the last batch of a group, the optimizer's update. Returns the loss; NULL: the module leaves
+ * the last batch of a group, the optimizer's update; with several ranks, the update is a step of
+ * its own, after the gradients were summed. Returns the loss; NULL: the module leaves
  * the batch out. */
 KilnTensor *kiln_fit_batch_record(KilnTrainer *trainer, const KilnBatch *batch);
-/* Record and run it, and advance trainer->at. */
+/* Whether the batch, or the round of ranks that it is in, ends with an optimizer step. */
+bool kiln_fit_steps(const KilnTrainer *trainer, const KilnBatch *batch);
+/* Batches since the start before this rank's; keys its random numbers. */
+int64_t kiln_fit_batch_number(const KilnTrainer *trainer);
+/* Record and run it, and advance trainer->at. With several ranks, this trains a round; `batch` has
+ * size 0 where this rank adds nothing. */
 KILN_NODISCARD KilnStatus kiln_fit_batch(KilnTrainer *trainer, const KilnBatch *batch,
                                          KilnError *err);
 /* What automatic and manual optimization share. Record the gradients of `loss`, summed with those
@@ -35,6 +42,15 @@ KILN_NODISCARD KilnStatus kiln_fit_run_step(KilnTrainer *trainer, KilnTensor *lo
 /* Pass the values that the step logged to the metrics, as those of global step `step`. */
 KILN_NODISCARD KilnStatus kiln_fit_update_metrics(KilnTrainer *trainer, int64_t step,
                                                   KilnError *err);
+/* How the trainer's options limit gradients. */
+KilnClipping kiln_fit_clipping(const KilnTrainer *trainer);
+/* Advance trainer->at by the batch, or by the round that it is in. */
+void kiln_fit_count_batches(KilnTrainer *trainer, const KilnBatch *batch);
+/* A step that is only an update from the gradients that are there; record it, or run it and pass
+ * what it logged to the metrics. trainer->step.batch stays. */
+void kiln_fit_update_record(KilnTrainer *trainer, size_t optimizer, KilnClipping clipping);
+KILN_NODISCARD KilnStatus kiln_fit_update(KilnTrainer *trainer, size_t optimizer,
+                                          KilnClipping clipping, int64_t step, KilnError *err);
 /* An optimizer step without a batch, from the gradients of a group that was cut short. */
 KILN_NODISCARD KilnStatus kiln_fit_leftover_gradients(KilnTrainer *trainer, KilnError *err);
 

@@ -47,7 +47,7 @@ KilnStep *kiln_manual_begin(KilnManual *manual, size_t optimizer)
 {
     KilnTrainer *trainer = manual->trainer;
     /* Each step of a batch has a dropout key of its own. */
-    const int64_t number = trainer->at.batches + (manual->begun++ << 48);
+    const int64_t number = kiln_fit_batch_number(trainer) + (manual->begun++ << 48);
 
     manual->optimizer = optimizer;
     manual->clip = (KilnClipping) { 0 };
@@ -81,8 +81,11 @@ static void record_update(KilnManual *manual, KilnTensor *loss)
     };
 
     KILN_RECORD(trainer, on_before_backward, &at);
+    if (kiln_ranks_several(&trainer->ranks) && !kiln_tensor_poisoned(loss))
+        loss = kiln_scale(loss, 1.0 / (double)kiln_trainer_world(trainer));
     kiln_fit_record_gradients(trainer, &at, loss, false);
-    kiln_optimize_record(trainer, &at, manual->clip);
+    if (!kiln_ranks_several(&trainer->ranks))
+        kiln_optimize_record(trainer, &at, manual->clip);
 }
 
 /* ---- Planning and running ------------------------------------------------------------------ */
@@ -115,6 +118,22 @@ static KilnStatus run_step(KilnManual *manual, KilnTensor *loss, KilnError *err)
     return status >= 0 ? kiln_fit_update_metrics(trainer, trainer->batch.log_step, err) : status;
 }
 
+/* The update from the gradients of all ranks, a step of its own. */
+static KilnStatus update_with_ranks(KilnManual *manual, KilnError *err)
+{
+    KilnTrainer *trainer = manual->trainer;
+
+    if (manual->planning) {
+        kiln_fit_update_record(trainer, manual->optimizer, manual->clip);
+        return plan_step(manual, NULL, err);
+    }
+    trainer->ranks.computed = true;
+    KilnStatus status = kiln_ranks_reduce(trainer, err);
+    return status >= 0 ? kiln_fit_update(trainer, manual->optimizer, manual->clip,
+                                         trainer->batch.log_step, err)
+                       : status;
+}
+
 KilnStatus kiln_manual_update(KilnManual *manual, KilnTensor *loss, KilnError *err)
 {
     KilnTrainer *trainer = manual->trainer;
@@ -124,10 +143,11 @@ KilnStatus kiln_manual_update(KilnManual *manual, KilnTensor *loss, KilnError *e
                               "kiln_manual_update: no optimizer was named to kiln_manual_begin");
     if (manual->optimizer < trainer->n_optimizers)
         record_update(manual, loss);
-    if (manual->planning)
-        return plan_step(manual, loss, err);
-    KilnStatus status = run_step(manual, loss, err);
-    if (status >= 0)
+    KilnStatus status = manual->planning ? plan_step(manual, loss, err)
+                                         : run_step(manual, loss, err);
+    if (status >= 0 && kiln_ranks_several(&trainer->ranks))
+        status = update_with_ranks(manual, err);
+    if (status >= 0 && !manual->planning)
         trainer->optimizers[manual->optimizer].updates++;
     return status;
 }
@@ -160,11 +180,30 @@ static KilnStatus call_manual_step(KilnManual *manual, KilnError *err)
     return status;
 }
 
+/* Steps without an update may have changed running statistics since the last one. */
+static KilnStatus end_round(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = kiln_ranks_share_statistics(trainer, err);
+
+    return status >= 0 ? kiln_ranks_collect_metrics(trainer, KILN_PHASE_FIT,
+                                                    trainer->batch.log_step, NULL, err)
+                       : status;
+}
+
 KilnStatus kiln_manual_batch(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
     KilnManual manual = { .trainer = trainer, .batch = batch };
+
+    if (batch->size == 0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "rank %d has no batch to train, and manual optimization needs one on "
+                              "each rank: do not leave out batches, and resume with the ranks of "
+                              "the checkpoint",
+                              kiln_trainer_rank(trainer));
     KilnStatus status = call_manual_step(&manual, err);
 
+    if (status >= 0 && kiln_ranks_several(&trainer->ranks))
+        status = end_round(trainer, err);
     if (status >= 0)
         trainer->at.step++;
     else
@@ -207,7 +246,7 @@ const void *kiln_manual_feature(const KilnManual *manual, const char *name)
 void kiln_manual_rng(const KilnManual *manual, uint32_t purpose, KilnRng *ret)
 {
     kiln_rng_init(ret, (uint64_t)manual->trainer->options.root->seed, purpose, 0,
-                  (uint64_t)manual->trainer->at.batches);
+                  (uint64_t)kiln_fit_batch_number(manual->trainer));
 }
 
 void kiln_manual_log(KilnManual *manual, const char *name, double value, unsigned flags)

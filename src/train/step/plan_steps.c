@@ -60,11 +60,12 @@ static KilnStatus record_eval(KilnTrainer *trainer, KilnPhase phase, bool plans,
 }
 
 /* Record the different batches of a group: the first, which sets the gradients; the middle ones,
- * which add to them; and the last, with the update. */
+ * which add to them; and the last, with the update, which is a step of its own on several ranks. */
 static KilnStatus record_group(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err)
 {
+    const int64_t world = kiln_trainer_world(trainer);
     const int64_t accumulate = kiln_loop_accumulate(&trainer->schedule, trainer->at.epoch);
-    const int64_t positions[] = { 0, 1, accumulate - 1 };
+    const int64_t positions[] = { 0, world, accumulate - world };
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < KILN_COUNT(positions) && status >= 0; i++) {
@@ -82,7 +83,11 @@ static KilnStatus record_group(KilnTrainer *trainer, const KilnBatch *batch, Kil
             status = plan_step(trainer, loss, err);
     }
     trainer->at.in_group = 0;
-    return status;
+    if (status < 0 || world == 1)
+        return status;
+    kiln_fit_update_record(trainer, 0, kiln_fit_clipping(trainer));
+    status = check_graph(trainer, "training", err);
+    return status >= 0 ? plan_step(trainer, NULL, err) : status;
 }
 
 /* Record groups of each size that occurs in this run. */

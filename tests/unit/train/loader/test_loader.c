@@ -195,6 +195,68 @@ static void test_samples_left_out(void **unused)
     }
 }
 
+/* Ranks together get the batches of the epoch, each those that are its own, from any batch on. */
+static void test_dealt_out(void **unused)
+{
+    Numbers numbers = { .fails = -1 };
+    Epoch whole, part;
+    KilnError err = { 0 };
+
+    (void)unused;
+    for (int world = 1; world <= 9; world++)
+        for (int64_t first = 0; first <= BATCHES; first++) {
+            bool seen[BATCHES] = { false };
+
+            for (int rank = 0; rank < world; rank++) {
+                KilnLoaderSpec spec = spec_of(&numbers, rank % 3, shuffle.instance);
+                KilnLoader *all = loader_of(&spec);
+
+                assert_int_equal(read_epoch(all, 3, 0, &whole, &err), KILN_OK);
+                kiln_loader_free(all);
+                spec.rank = rank;
+                spec.world = world;
+                KilnLoader *loader = loader_of(&spec);
+                assert_int_equal(kiln_loader_batches(loader), BATCHES);
+                assert_int_equal(read_epoch(loader, 3, first, &part, &err), KILN_OK);
+                int64_t at = 0;
+                for (int64_t b = 0; b < BATCHES; b++) {
+                    if (part.sizes[b] == 0)
+                        continue;
+                    assert_true(b >= first && b % world == rank && !seen[b]);
+                    assert_int_equal(part.sizes[b], whole.sizes[b]);
+                    assert_memory_equal(&part.values[4 * at], &whole.values[4 * b * BATCH],
+                                        (size_t)part.sizes[b] * 4 * sizeof(float));
+                    at += part.sizes[b];
+                    seen[b] = true;
+                }
+                kiln_loader_free(loader);
+            }
+            for (int64_t b = first; b < BATCHES; b++)
+                assert_true(seen[b]);
+        }
+}
+
+/* With other ranks, a batch without any sample keeps its place. */
+static void test_an_empty_batch_of_a_rank(void **unused)
+{
+    Numbers numbers = { .skip = 1, .fails = -1 };
+    KilnLoaderSpec spec = spec_of(&numbers, 1, NULL);
+    KilnError err = { 0 };
+    KilnBatch batch;
+
+    (void)unused;
+    spec.rank = 1;
+    spec.world = 2;
+    KilnLoader *loader = loader_of(&spec);
+    assert_int_equal(kiln_loader_start(loader, 0, 0, &err), KILN_OK);
+    for (int64_t b = 1; b < BATCHES; b += 2) {
+        assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_OK);
+        assert_int_equal(batch.index, b);
+        assert_int_equal(batch.size, 0);
+    }
+    kiln_loader_free(loader);
+}
+
 /* Batches without any sample count but are not handed out. */
 static void test_all_left_out(void **unused)
 {
@@ -446,6 +508,8 @@ int main(void)
         cmocka_unit_test(test_starts_in_the_middle),
         cmocka_unit_test(test_an_epoch_may_be_left),
         cmocka_unit_test(test_samples_left_out),
+        cmocka_unit_test(test_dealt_out),
+        cmocka_unit_test(test_an_empty_batch_of_a_rank),
         cmocka_unit_test(test_all_left_out),
         cmocka_unit_test(test_errors_come_with_their_batch),
         cmocka_unit_test(test_limits),

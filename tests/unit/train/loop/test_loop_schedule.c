@@ -127,7 +127,7 @@ static void test_runs(void **unused)
         options.max_epochs = cases[i].max_epochs;
         options.max_steps = cases[i].max_steps;
         options.accumulate_grad_batches = cases[i].accumulate;
-        if (kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, &err) < 0)
+        if (kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, 1, &schedule, &err) < 0)
             fail_msg("%zu: %s", i, err.text);
         trace(&schedule, cases[i].stop_at, text, sizeof(text));
         if (strcmp(text, cases[i].want) != 0)
@@ -152,8 +152,8 @@ static void test_totals(void **unused)
         options.max_epochs = cases[i].max_epochs;
         options.max_steps = cases[i].max_steps;
         options.accumulate_grad_batches = cases[i].accumulate;
-        assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, NULL),
-                         KILN_OK);
+        assert_int_equal(
+            kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, 1, &schedule, NULL), KILN_OK);
         assert_int_equal(kiln_loop_epoch_steps(&schedule, 0), cases[i].per_epoch);
         assert_int_equal(kiln_loop_total_steps(&schedule), cases[i].steps);
         assert_int_equal(kiln_loop_total_epochs(&schedule), cases[i].epochs);
@@ -180,8 +180,9 @@ static void test_refused(void **unused)
 
         options.val_check_interval = cases[i].interval;
         options.check_val_every_n_epoch = cases[i].every_n;
-        assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, &err),
-                         KILN_E_RANGE);
+        assert_int_equal(
+            kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, 1, &schedule, &err),
+            KILN_E_RANGE);
         assert_non_null(strstr(err.text, cases[i].text));
     }
 }
@@ -222,7 +223,7 @@ static void test_time(void **unused)
 
     (void)unused;
     options.val_check_interval = (KilnQuantity)TIME(90);
-    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, &schedule, NULL),
+    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, VAL_BATCHES, 1, &schedule, NULL),
                      KILN_OK);
     assert_false(kiln_loop_should_validate(&schedule, &at, 89.0));
     assert_true(kiln_loop_should_validate(&schedule, &at, 90.0));
@@ -242,7 +243,7 @@ static void test_rows(void **unused)
 
     (void)unused;
     options.log_every_n_steps = 2;
-    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, 0, &schedule, NULL), KILN_OK);
+    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, 0, 1, &schedule, NULL), KILN_OK);
     assert_true(kiln_loop_should_log(&schedule, &at));
     at.in_group = 1; /* the row of step 2 was written when it was made */
     assert_false(kiln_loop_should_log(&schedule, &at));
@@ -250,7 +251,7 @@ static void test_rows(void **unused)
     assert_false(kiln_loop_should_log(&schedule, &at));
     options.log_every_n_steps = 0;
     at.step = 4;
-    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, 0, &schedule, NULL), KILN_OK);
+    assert_int_equal(kiln_loop_schedule_make(&options, BATCHES, 0, 1, &schedule, NULL), KILN_OK);
     assert_false(kiln_loop_should_log(&schedule, &at));
 }
 
@@ -266,9 +267,11 @@ static void test_accumulation_by_epochs(void **unused)
         { -1, 7, 7, 3 },    { -1, 11, 11, 3 }, { -1, 12, 12, 4 }, { -1, 31, 31, 5 },
         { -1, -1, -1, -1 },
     };
-    KilnLoopSchedule schedule = {
-        .batches = 10, .accumulate = 1, .changes = changes, .n_changes = KILN_COUNT(changes)
-    };
+    KilnLoopSchedule schedule = { .batches = 10,
+                                  .world = 1,
+                                  .accumulate = 1,
+                                  .changes = changes,
+                                  .n_changes = KILN_COUNT(changes) };
 
     (void)unused;
     for (int64_t epoch = 0; epoch < 5; epoch++)
@@ -283,10 +286,61 @@ static void test_accumulation_by_epochs(void **unused)
     }
 }
 
+/* Ranks train rounds of batches: groups and validations end with a round. */
+static void test_rounds(void **unused)
+{
+    static const int64_t every = 1;
+    static const struct {
+        int world;
+        int64_t accumulate;
+        KilnQuantity interval;
+        const char *text;
+    } cases[] = {
+        { 1, 1, SHARE(1.0), "s1 s2 s3 s4 s5 s6 s7 v7" },
+        { 2, 1, SHARE(1.0), "s2 s4 s6 s7 v7" },
+        { 3, 1, SHARE(1.0), "s3 s6 s7 v7" },
+        { 2, 2, SHARE(1.0), "s4 s7 v7" },
+        { 9, 1, SHARE(1.0), "s7 v7" },
+        { 2, 1, COUNT(3), "s2 s4 v4 s6 v6 s7" },
+        { 3, 1, COUNT(2), "s3 v3 s6 v6 s7" },
+        { 4, 1, COUNT(7), "s4 s7 v7" },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
+        KilnTrainerOptions options = defaults();
+        KilnLoopSchedule schedule;
+        KilnPosition at = { .last_val_batch = -1, .last_end_batch = -1 };
+        char text[256] = "";
+
+        options.val_check_interval = cases[i].interval;
+        options.check_val_every_n_epoch = (int64_t *)&every;
+        options.accumulate_grad_batches = cases[i].accumulate;
+        assert_int_equal(kiln_loop_schedule_make(&options, 7, 1, cases[i].world, &schedule, NULL),
+                         KILN_OK);
+        while (at.batch < schedule.batches) {
+            const int64_t end = kiln_loop_round_end(&schedule, at.batch), n = end - at.batch;
+            const bool steps = kiln_loop_is_step(&schedule, &at, at.batch);
+
+            at.batch = end;
+            at.batches += n;
+            at.in_group = steps ? 0 : at.in_group + n;
+            if (steps)
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), "%ss%lld",
+                         text[0] != '\0' ? " " : "", (long long)end);
+            if (kiln_loop_should_validate(&schedule, &at, 0.0))
+                snprintf(text + strlen(text), sizeof(text) - strlen(text), " v%lld",
+                         (long long)end);
+        }
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_accumulation_by_epochs),
+        cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_totals),
         cmocka_unit_test(test_refused),

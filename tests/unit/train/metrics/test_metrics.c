@@ -1,9 +1,11 @@
 /* Metrics against scikit-learn, torchmetrics, sacrebleu and seqeval (tests/record/metrics.py),
- * through the registry and the public header alone; identical bytes for any batch size. */
+ * through the registry and the public header; identical bytes for any batch size, and the same
+ * value of states that were merged. */
 #include <math.h>
 #include <string.h>
 
 #include "tests/support/data_fixture.h"
+#include "train/metrics/metric_state.h"
 
 typedef struct ClassRows {
     const char *name;
@@ -146,6 +148,30 @@ static int64_t feed_texts(KilnMetricState *state, const void *from, int64_t at, 
     return n;
 }
 
+/* The value of all rows, dealt out to three ranks whose states are merged. */
+static double merged(const Built *built, KilnMetricForm form, Feed *feed, const void *rows,
+                     int64_t count, const char *part)
+{
+    KilnMetricState *states[3];
+    KilnError err = { 0 };
+    size_t rank = 0;
+
+    for (size_t i = 0; i < KILN_COUNT(states); i++)
+        states[i] = state_of(built, form);
+    for (int64_t at = 0; at < count; rank = (rank + 1) % KILN_COUNT(states))
+        at += feed(states[rank], rows, at, 5);
+    const int64_t n = kiln_metric_state_rows(states[0]) + kiln_metric_state_rows(states[1]) +
+                      kiln_metric_state_rows(states[2]);
+    for (size_t i = 1; i < KILN_COUNT(states); i++)
+        if (kiln_metric_state_merge(states[0], states[i], &err) < 0)
+            fail_msg("%s", err.text);
+    assert_int_equal(kiln_metric_state_rows(states[0]), n);
+    const double value = value_of(states[0], part);
+    for (size_t i = 0; i < KILN_COUNT(states); i++)
+        kiln_metric_state_free(states[i]);
+    return value;
+}
+
 /* The value of all rows, in batches of any size. */
 static double counted(const Built *built, KilnMetricForm form, Feed *feed, const void *rows,
                       int64_t count, const char *part)
@@ -167,6 +193,10 @@ static double counted(const Built *built, KilnMetricForm form, Feed *feed, const
         assert_int_equal(kiln_metric_state_rows(state), 0);
     }
     kiln_metric_state_free(state);
+    const double together = merged(built, form, feed, rows, count, part);
+    if (!(fabs(together - first) <= 1e-12 * fabs(first)) && !(isnan(together) && isnan(first)))
+        fail_msg("%s: %.17g when merged, else %.17g", kiln_instance_name(built->instance), together,
+                 first);
     return first;
 }
 
