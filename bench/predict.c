@@ -59,11 +59,20 @@ typedef struct Turn {
     KilnPlan *plan;
 } Turn;
 
+/* Needs the step that was recorded last in the slot. */
 static void compute(Turn *turn)
 {
     KilnError err = { 0 };
 
     check(kiln_step_execute(turn->slot->step, NULL, turn->plan, &err), &err);
+}
+
+static void record(Turn *turn)
+{
+    KilnError err = { 0 };
+
+    check(kiln_predictor_record(turn->predictor, turn->slot, &turn->batch, &turn->plan, &err),
+          &err);
 }
 
 static void step(Turn *turn)
@@ -94,24 +103,39 @@ static int by_time(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Prints the median and the 99th percentile in microseconds; returns the median. */
-static double time_turns(const char *what, void (*run)(Turn *turn), Turn *turn)
+static double time_turn(void (*run)(Turn *turn), Turn *turn)
 {
-    static double times[TIMES];
-    const double end = kiln_clock() + seconds_each;
+    const double start = kiln_clock();
+
+    run(turn);
+    return 1e6 * (kiln_clock() - start);
+}
+
+/* The parts in turn, so that what else the machine does slows them all. */
+static void time_turns(Turn *turn)
+{
+    static const struct {
+        const char *what;
+        void (*run)(Turn *turn);
+    } parts[] = {
+        { "recording, finding the plan", record },
+        { "computing", compute },
+        { "the step of `kiln predict`", step },
+        { "kiln_predict", predict_one },
+    };
+    static double times[KILN_COUNT(parts)][TIMES];
+    const double end = kiln_clock() + 3.0 * seconds_each;
     int n = 0;
 
-    for (int i = 0; i < WARM; i++)
-        run(turn);
-    while (n < TIMES && (n < WARM || kiln_clock() < end)) {
-        const double start = kiln_clock();
-
-        run(turn);
-        times[n++] = 1e6 * (kiln_clock() - start);
+    for (int i = -WARM; i < TIMES && (n < WARM || kiln_clock() < end); i++) {
+        for (size_t p = 0; p < KILN_COUNT(parts); p++)
+            times[p][n] = time_turn(parts[p].run, turn);
+        n += i >= 0;
     }
-    qsort(times, (size_t)n, sizeof(times[0]), by_time);
-    printf("%-34s %10.1f %10.1f\n", what, times[n / 2], times[n * 99 / 100]);
-    return times[n / 2];
+    for (size_t p = 0; p < KILN_COUNT(parts); p++) {
+        qsort(times[p], (size_t)n, sizeof(times[p][0]), by_time);
+        printf("%-34s %10.1f %10.1f\n", parts[p].what, times[p][n / 2], times[p][n * 99 / 100]);
+    }
 }
 
 /* A batch of one sample, with its features as a loader gives them. */
@@ -130,14 +154,8 @@ static void time_one(KilnPredictor *predictor)
     turn.batch.features = features;
     check(kiln_predict_slot_take(&predictor->slots, &turn.slot, &err), &err);
     printf("%-34s %10s %10s\n", "one sample, microseconds", "median", "99 %");
-    step(&turn);
-    check(kiln_step_plan(turn.slot->step, NULL, &turn.plan, &err), &err);
-    const double floor = time_turns("computing alone", compute, &turn);
-    const double whole = time_turns("the step of `kiln predict`", step, &turn);
+    time_turns(&turn);
     kiln_predict_slot_give_back(&predictor->slots, turn.slot);
-    const double call = time_turns("kiln_predict", predict_one, &turn);
-    printf("%-34s %10.1f\n%-34s %10.1f\n", "recording and looking up", whole - floor,
-           "preparing, batching, results", call - whole);
     kiln_predictor_sample_free(predictor, prepared);
     free(features);
 }

@@ -153,27 +153,27 @@ void kiln_predictor_sample_free(const KilnPredictor *predictor, KilnSample *samp
 
 /* ---- Steps --------------------------------------------------------------------------------- */
 
-/* Record the step and find its plan. */
-static KilnStatus record(const KilnPredictor *predictor, KilnStep *step, const KilnBatch *batch,
-                         KilnPlan **ret, KilnError *err)
+KilnStatus kiln_predictor_record(KilnPredictor *predictor, KilnPredictSlot *slot,
+                                 const KilnBatch *batch, KilnPlan **ret, KilnError *err)
 {
     KilnInstance *module = predictor->trainer->module;
 
-    kiln_step_begin(step, KILN_PHASE_PREDICT, false, batch,
+    pthread_mutex_lock(&predictor->recording);
+    kiln_step_begin(slot->step, KILN_PHASE_PREDICT, false, batch,
                     (uint64_t)predictor->trainer->options.root->seed, 0);
     kiln_call_enter(module, "predict_step");
-    kiln_instance_component(module)->ops.module->predict_step(module, step);
+    kiln_instance_component(module)->ops.module->predict_step(module, slot->step);
     kiln_call_leave();
-    return kiln_step_plan(step, NULL, ret, err);
+    KilnStatus status = kiln_step_plan(slot->step, NULL, ret, err);
+    pthread_mutex_unlock(&predictor->recording);
+    return status;
 }
 
 KilnStatus kiln_predictor_step(KilnPredictor *predictor, KilnPredictSlot *slot,
                                const KilnBatch *batch, KilnError *err)
 {
     KilnPlan *plan = NULL;
+    KilnStatus status = kiln_predictor_record(predictor, slot, batch, &plan, err);
 
-    pthread_mutex_lock(&predictor->recording);
-    KilnStatus status = record(predictor, slot->step, batch, &plan, err);
-    pthread_mutex_unlock(&predictor->recording);
     return status >= 0 ? kiln_step_execute(slot->step, NULL, plan, err) : status;
 }

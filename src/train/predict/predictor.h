@@ -40,8 +40,12 @@ KILN_NODISCARD KilnStatus kiln_predictor_start(KilnPredictor *predictor, KilnErr
  * ends; returns that status, or teardown's. Nothing if it was not started. */
 KILN_NODISCARD KilnStatus kiln_predictor_end(KilnPredictor *predictor, KilnStatus status,
                                              KilnError *err);
-/* Run the predict step on a batch: record and plan it under the lock, compute it outside. The
- * outputs are in slot->step until its next step. */
+/* Record the predict step over a batch and find its plan, under the lock. */
+KILN_NODISCARD KilnStatus kiln_predictor_record(KilnPredictor *predictor, KilnPredictSlot *slot,
+                                                const KilnBatch *batch, KilnPlan **ret,
+                                                KilnError *err);
+/* Record it and compute it, the latter outside of the lock. The outputs are in slot->step until its
+ * next step. */
 KILN_NODISCARD KilnStatus kiln_predictor_step(KilnPredictor *predictor, KilnPredictSlot *slot,
                                               const KilnBatch *batch, KilnError *err);
 
