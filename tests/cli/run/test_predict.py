@@ -11,8 +11,10 @@ import os
 import re
 import shlex
 import struct
+import subprocess
+import unittest
 
-from kilntest import TINY, Case, main, png, read
+from kilntest import BUILD, ROOT, SHORT, TINY, Case, main, png, read
 
 
 class Output(Case):
@@ -79,6 +81,22 @@ class Output(Case):
         self.assertEqual([list(line) for line in lines], [["index", "label", "class", "probabilities"]] * 64)
         self.assertEqual([line["index"] for line in lines], list(range(64)))
         self.assertEqual(sorted({line["label"] for line in lines}), [str(i) for i in range(10)])
+
+    @unittest.skipIf(SHORT, "the sanitizers' library needs a program that they build")
+    def test_a_program_gets_the_same_bytes(self):
+        """examples/embed/predict.c predicts arrays in memory in two threads, four each; here they are in a file."""
+        self.run_kiln(*TINY, "kiln.run.dir=digits")
+        numbers = struct.pack("<6272f", *(i % 9 / 8.0 for i in range(8 * 784)))
+        head = json.dumps({"image": {"dtype": "F32", "shape": [8, 28, 28, 1], "data_offsets": [0, len(numbers)]}}).encode()
+        self.write("arrays.safetensors", struct.pack("<Q", len(head)) + head + numbers)
+        out, _ = self.run_kiln("predict", "digits", "arrays.safetensors", "batch_size=4", program="kiln")
+        want = [json.loads(line)["probabilities"][0] for line in out.splitlines()]
+        os.symlink(os.path.join(BUILD, "libkiln.so"), self.path("libkiln.so.0"))
+        subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-I", os.path.join(ROOT, "src"), "-o", self.path("predict"),
+                        os.path.join(ROOT, "examples/embed/predict.c"), self.path("libkiln.so.0"), "-pthread"], check=True)
+        out = subprocess.run([self.path("predict"), "digits"], cwd=self.dir, check=True, capture_output=True, text=True,
+                             env=dict(os.environ, LD_LIBRARY_PATH=self.dir)).stdout
+        self.assertEqual([float(line.split()[1]) for line in sorted(out.splitlines())], want)
 
     def test_the_end_of_a_run_suggests_it(self):
         command = shlex.split(re.search(r"^predict +(kiln predict .*)$", self.screen, re.M)[1])
