@@ -113,6 +113,18 @@ static KilnStatus write_list(const State *state, KilnError *err)
     return ok && rename(tmp, state->path) == 0 ? KILN_OK : kiln_error_errno(err, state->path);
 }
 
+/* Each rank sees the losses of its own batches. */
+static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    (void)self;
+    if (kiln_trainer_world(trainer) > 1)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "watches the batches of one rank, and this run has %d: leave it out, "
+                              "or train with trainer.strategy=single",
+                              kiln_trainer_world(trainer));
+    return KILN_OK;
+}
+
 static KilnStatus on_train_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -279,6 +291,7 @@ static void release(KilnInstance *self)
 }
 
 static const KilnCallbackOps ops = {
+    .setup = setup,
     .on_train_start = on_train_start,
     .on_train_batch_start = on_train_batch_start,
     .on_train_batch_end = on_train_batch_end,

@@ -15,6 +15,7 @@
 #include "kiln/array.h"
 #include "kiln/tools/clock.h"
 #include "train/run/run_journal.h"
+#include "train/checkpoint/save_hooks.h"
 #include "train/checkpoint/save_thread.h"
 
 /* Enough for the names, the JSON and the headers of a checkpoint. Never written, it costs addresses
@@ -410,56 +411,6 @@ static void move_links_and_deletes(KilnSaveRequests *requests, KilnSaveJob *job)
     requests->n_to_link = requests->n_to_delete = requests->n_to_save = 0;
 }
 
-/* Have the datamodule write what it fitted into a folder of the unfinished one, which is removed if
- * it stays empty. */
-static KilnStatus save_preprocessing(KilnTrainer *trainer, const char *unfinished, KilnError *err)
-{
-    KilnInstance *datamodule = trainer->datamodule;
-    const KilnDataModuleOps *ops = kiln_instance_component(datamodule)->ops.datamodule;
-    char *folder;
-
-    if (ops->save_preprocessing == NULL)
-        return KILN_OK;
-    folder = kiln_path_join(unfinished, KILN_CHECKPOINT_FITTED);
-    KilnStatus status = folder != NULL ? kiln_dir_make(folder, err) : no_memory(err);
-    if (status >= 0)
-        status = KILN_CALLED(datamodule, "save_preprocessing",
-                             ops->save_preprocessing(datamodule, folder, err), err);
-    if (status >= 0 && kiln_dir_is_empty(folder))
-        status = kiln_path_remove(folder, err);
-    free(folder);
-    return status;
-}
-
-/* Call save_preprocessing, and the on_save_checkpoint hooks, which write their files directly into
- * the unfinished folder. */
-static KilnStatus call_save_hooks(KilnTrainer *trainer, const KilnSnapshot *snapshot,
-                                  KilnError *err)
-{
-    char *folder = folder_of(trainer);
-    char *unfinished = folder != NULL ? kiln_path_join(folder, KILN_CHECKPOINT_UNFINISHED) : NULL;
-    KilnStatus status = unfinished != NULL ? kiln_path_remove(unfinished, err) : no_memory(err);
-
-    if (status >= 0)
-        status = kiln_dir_make(unfinished, err);
-    if (status >= 0)
-        status = save_preprocessing(trainer, unfinished, err);
-    for (size_t i = 0; i < trainer->hooks.n_all && status >= 0; i++) {
-        KilnInstance *who = trainer->hooks.all[i].instance;
-        const KilnCallbackOps *ops = trainer->hooks.all[i].ops;
-
-        if (ops->on_save_checkpoint == NULL || (snapshot->weights_only && who != trainer->module))
-            continue;
-        status = KILN_CALLED(who, "on_save_checkpoint",
-                             ops->on_save_checkpoint(who, trainer, unfinished, err), err);
-        if (status < 0)
-            (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
-    }
-    free(unfinished);
-    free(folder);
-    return status;
-}
-
 /* Copy the run to memory; training waits for this. */
 static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
 {
@@ -476,7 +427,7 @@ static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
     if (status >= 0)
         status = kiln_snapshot_take(snapshot, trainer, weights_only, err);
     if (status >= 0)
-        status = call_save_hooks(trainer, snapshot, err);
+        status = kiln_save_hooks_call(trainer, snapshot, err);
     if (status >= 0 && !weights_only) {
         trainer->newest.position = trainer->at;
         copy_name(trainer->newest.name, requests->to_save[0].name);

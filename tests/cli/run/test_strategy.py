@@ -160,6 +160,8 @@ class Decisions(Strategy):
     def test_refused(self):
         _, err = self.finish(self.ranks(*ARGS, *MLP, "+callbacks.lr_finder=lr_finder"), status=1)[0]
         self.assertIn("tries runs of one rank", err)
+        _, err = self.finish(self.ranks(*ARGS, *MLP, "+callbacks.spike_detection=spike_detection"), status=1)[0]
+        self.assertIn("watches the batches of one rank", err)
         self.assertEqual([name for name in os.listdir(self.dir) if not name.startswith("s")], [])
         _, err = self.run_kiln("--plugin", self._sockets, *ARGS, *MLP, "trainer.strategy=sockets", status=1)
         self.assertIn("WORLD_SIZE", err)
