@@ -147,6 +147,16 @@ typedef struct KilnTable {
     size_t label; /* number of the column to predict; n_columns: none */
 } KilnTable;
 
+/* A table of all samples of `dataset`, for KilnDataModuleOps.table: a column for each text, and for
+ * each number of rows, vectors and labels; other features, and those that vary, are left out. The
+ * columns of feature x are called as KilnFeature.columns says, or "x.0", "x.1", ... Owned by the
+ * caller (kiln_table_free). */
+KILN_API KILN_NODISCARD KilnStatus kiln_table_new(const KilnDataSpec *spec,
+                                                  const KilnDataset *dataset, KilnTable **ret,
+                                                  KilnError *err);
+/* Accepts NULL. */
+KILN_API void kiln_table_free(KilnTable *table);
+
 /* The maximum number of sets in a split. */
 #define KILN_MAX_SETS 8
 
@@ -162,17 +172,43 @@ typedef enum KilnStage {
     KILN_STAGE_VALIDATE /* needs val; or train, prepared as val */
 } KilnStage;
 
+/* All values of one feature in a set, in memory that the embedding program owns and does not change
+ * until the run ends. */
+typedef struct KilnArray {
+    const char *name; /* of the feature */
+    KilnDType dtype;  /* of `data`; the feature's, or one whose values it can represent */
+    /* Sample after sample in row-major order, varying ones in their own lengths; of KILN_TEXT char
+     * *[n]. */
+    const void *data;
+    const int64_t *lengths; /* of a varying feature [n]; else NULL */
+} KilnArray;
+
+typedef struct KilnArraySet {
+    int64_t n;               /* samples */
+    const KilnArray *arrays; /* labels and texts may be absent */
+    size_t n_arrays;
+} KilnArraySet;
+
+/* Data of the program that embeds kiln (KilnRunEnv.data), which datamodule arrays reads. */
+typedef struct KilnMemoryData {
+    KilnDataSpec spec; /* class_names may be NULL: "0", "1", ... */
+    KilnArraySet sets[KILN_SPLIT_COUNT];
+} KilnMemoryData;
+
 /* Passed to setup. */
 typedef struct KilnDataContext {
     KilnStage stage;
     uint64_t seed;
-    /* In KILN_STAGE_PREDICT the spec from the checkpoint, else NULL. */
+    /* In KILN_STAGE_PREDICT the spec from the checkpoint, else NULL. Lives as long as the
+     * datamodule. */
     const KilnDataSpec *remembered;
     const KilnPoll *poll; /* for long work; lives as long as the datamodule. May be NULL */
     /* The folder with what save_preprocessing wrote into the checkpoint that a run continues from,
      * is evaluated or predicts: setup reads it instead of fitting to the data. NULL: there is no
      * checkpoint, or it has none. */
     const char *fitted;
+    /* Of the embedding program; lives as long as the datamodule. NULL: it gives none. */
+    const KilnMemoryData *data;
 } KilnDataContext;
 
 typedef struct KilnLoading KilnLoading; /* loading.h */

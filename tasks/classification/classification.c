@@ -12,9 +12,10 @@ static const KilnTensorSpec reads[] = { KILN_CLASSIFIER_LABEL };
 static const KilnTensorSpec feeds[] = {
     { .name = "x",
       .content = KILN_VECTOR | KILN_ROW | KILN_IMAGE | KILN_MAP | KILN_SEQUENCE,
-      .dtype = KILN_F32,
-      .varies = true },
-    { .name = "ids", .content = KILN_TOKENS | KILN_ROW, .dtype = KILN_I32, .varies = true },
+      .dtype = KILN_F32 },
+    { .name = "sequence", .content = KILN_SEQUENCE, .dtype = KILN_F32, .varies = true },
+    { .name = "ids", .content = KILN_TOKENS | KILN_ROW, .dtype = KILN_I32 },
+    { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .varies = true },
 };
 static const KilnTensorSpec needs[] = {
     { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },

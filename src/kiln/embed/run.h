@@ -22,6 +22,8 @@ typedef struct KilnRunEnv {
     const KilnRegistry *registry;
     const KilnConsole *console;   /* NULL: silent */
     const char *const *overrides; /* as given, for the run folder; NULL-terminated or NULL */
+    /* Arrays of the program, for datamodule=arrays. NULL: none. */
+    const KilnMemoryData *data;
     /* Set it to non-zero (a signal handler: to the signal's number) to stop the run with a
      * checkpoint after the current batch. Meanwhile a thread of the run reports the request on the
      * console and in train.log. May be NULL. */

@@ -391,6 +391,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         .remembered = remembered,
         .poll = &trainer->poll,
         .fitted = trainer->fitted,
+        .data = trainer->env->data,
     };
     KilnStatus status = KILN_CALLED(trainer->datamodule, "setup",
                                     data_ops(trainer)->setup(trainer->datamodule, &context, err),
