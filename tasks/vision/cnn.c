@@ -90,8 +90,11 @@ static const KilnTensorSpec takes[] = {
     { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
 };
 
+enum { LOGITS, HIDDEN };
+
 static const KilnTensorSpec gives[] = {
-    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+    [LOGITS] = { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+    [HIDDEN] = { .name = "hidden", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "features" },
 };
 
 static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
@@ -100,7 +103,6 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
                         KilnError *err)
 {
     const KilnShape *in = &io->inputs[0].shape;
-    const int64_t out = io->outputs[0].shape.dim[0];
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     KilnStatus status = check_images(opts, in, err);
@@ -122,8 +124,10 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
     }
     status = kiln_nn_linear_init(&state->fc1, scope, "fc1", height * width * channels, opts->hidden,
                                  true, err);
-    if (status == KILN_OK)
-        status = kiln_nn_linear_init(&state->fc2, scope, "fc2", opts->hidden, out, true, err);
+    io->outputs[HIDDEN].shape.dim[0] = opts->hidden;
+    if (status == KILN_OK && io->outputs[LOGITS].wanted)
+        status = kiln_nn_linear_init(&state->fc2, scope, "fc2", opts->hidden,
+                                     io->outputs[LOGITS].shape.dim[0], true, err);
     return status;
 }
 
@@ -142,9 +146,12 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
         x = kiln_max_pool2d(kiln_relu(x), (KilnPool) { .kernel = 2 });
     }
     x = kiln_relu(kiln_nn_linear(&state->fc1, kiln_flatten(x)));
+    outputs[HIDDEN].tensor = x;
+    if (state->fc2.weight == NULL)
+        return;
     if (training && opts->dropout > 0.0)
         x = kiln_dropout(x, opts->dropout, kiln_step_dropout_key(step), kiln_step_stream(step));
-    outputs[0].tensor = kiln_nn_linear(&state->fc2, x);
+    outputs[LOGITS].tensor = kiln_nn_linear(&state->fc2, x);
 }
 
 static void release(KilnInstance *self)

@@ -100,8 +100,11 @@ static const KilnTensorSpec takes[] = {
     { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
 };
 
+enum { LOGITS, HIDDEN };
+
 static const KilnTensorSpec gives[] = {
-    { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+    [LOGITS] = { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+    [HIDDEN] = { .name = "hidden", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "features" },
 };
 
 static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
@@ -110,7 +113,6 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
                         KilnError *err)
 {
     const KilnShape *in = &io->inputs[0].shape;
-    const int64_t out = io->outputs[0].shape.dim[0];
     static const int blocks_18[] = { 2, 2, 2, 2 }, blocks_34[] = { 3, 4, 6, 3 };
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
@@ -133,8 +135,10 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
         status = layer_init(state, scope, layer, blocks[layer], spec, err);
         channels = state->blocks[state->count - 1].out;
     }
-    if (status == KILN_OK)
-        status = kiln_nn_linear_init(&state->fc, scope, "fc", channels, out, true, err);
+    io->outputs[HIDDEN].shape.dim[0] = channels;
+    if (status == KILN_OK && io->outputs[LOGITS].wanted)
+        status = kiln_nn_linear_init(&state->fc, scope, "fc", channels,
+                                     io->outputs[LOGITS].shape.dim[0], true, err);
     return status;
 }
 
@@ -160,7 +164,9 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
     kiln_graph_layer(graph, "avgpool");
     x = kiln_flatten(kiln_adaptive_avg_pool2d(x, 1, 1));
     kiln_graph_layer(graph, "");
-    outputs[0].tensor = kiln_nn_linear(&state->fc, x);
+    outputs[HIDDEN].tensor = x;
+    if (state->fc.weight != NULL)
+        outputs[LOGITS].tensor = kiln_nn_linear(&state->fc, x);
 }
 
 static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };

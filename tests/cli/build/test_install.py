@@ -68,6 +68,18 @@ class Install(unittest.TestCase):
         libraries = self.embed("$(pkg-config --static --cflags --libs kiln | sed 's/-lkiln/-l:libkiln.a/')")
         self.assertNotIn("libkiln", libraries)
 
+    def test_arrays(self):
+        """A program that trains and predicts on arrays, built and run by the lines of its comment."""
+        text = pathlib.Path(self.docs, "examples/embed/arrays.c").read_text()
+        self.assertLess(text.count("\n"), 80)
+        build = re.search(r"^ \*   (cc .*)$", text, re.M).group(1).replace("cc ", "cc -Wall -Wextra -Werror ")
+        run = re.search(r"^ \*   (\./arrays .*?)(?: \*/)?$", text, re.M).group(1)
+        self.sh(build.replace("arrays.c", f"{self.docs}/examples/embed/arrays.c"))
+        out = self.sh(run + " seed=1 datamodule.standardize=true")
+        right = int(re.match(r"(\d+) of 500 right, in both threads\n$", out).group(1))
+        self.assertGreater(right, 480)
+        self.assertEqual(self.sh(run + " seed=1 datamodule.standardize=true"), out)
+
     def test_plugin(self):
         self.sh(f"cc -std=c17 -O2 -fPIC -shared -fvisibility=hidden -DKILN_BUILD_PLUGIN $(pkg-config --cflags kiln) "
                 f"-o resmlp.so {self.docs}/examples/plugin/resmlp.c")

@@ -279,6 +279,64 @@ static void test_dropout_only_in_training(void **unused)
     network_free(&net);
 }
 
+/* ---- Hidden vectors ------------------------------------------------------------------------- */
+
+/* A user of a model that needs its hidden vectors alone gets no layer for logits; one that needs
+ * both gets the vectors that the logits are made of. */
+static void test_hidden_vectors(void **unused)
+{
+    static const KilnTensorSpec needs[] = {
+        { .name = "hidden", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "features" },
+        { .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes" },
+    };
+    static const KilnFeature image = { .name = "image",
+                                       .content = KILN_IMAGE,
+                                       .shape = { 3, { 16, 16, 1 } } };
+    static const struct {
+        const char *model, *option, *last;
+        int64_t width;
+    } cases[] = {
+        { "resnet", "depth=18", "fc.weight", 512 },
+        { "cnn", "hidden=7", "fc2.weight", 7 },
+    };
+    static float images[2][16][16];
+
+    (void)unused;
+    for (size_t i = 0; i < 2 * KILN_COUNT(cases); i++) {
+        const KilnModelUse use = { .option = "model", .needs = needs, .n_needs = 1 + i % 2 };
+        const int64_t sizes[] = { 0, 3 };
+        const KilnBatch batch = { .size = 2 };
+        char option[32];
+        char *const options[] = { option };
+        KilnModelValue values[2] = { 0 };
+        KilnError err = { 0 };
+        Network net = { 0 };
+
+        snprintf(option, sizeof(option), "%s", cases[i / 2].option);
+        if (build_words(&net.built, KILN_KIND_MODEL, cases[i / 2].model, options, 1, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_int_equal(kiln_params_new(1, &net.params, &err), KILN_OK);
+        KilnScope root = kiln_params_root(net.params);
+        if (kiln_model_setup(net.built.instance, &root, &use, &image, 1, sizes, &err) < 0)
+            fail_msg("%s", err.text);
+        assert_int_equal(kiln_params_find(net.params, cases[i / 2].last) != NULL, i % 2);
+        const KilnShape shape = kiln_model_need_shape(net.built.instance, 0);
+        assert_true(kiln_shape_equal(&shape, &KILN_SHAPE(cases[i / 2].width)));
+        assert_int_equal(kiln_backend_cpu_new(2, &net.backend, &err), KILN_OK);
+        assert_int_equal(kiln_params_seal(net.params, net.backend, &err), KILN_OK);
+        assert_int_equal(kiln_graph_new(net.backend, &net.graph, &err), KILN_OK);
+        KilnStep step = { .graph = net.graph };
+        kiln_step_begin(&step, KILN_PHASE_VALIDATE, false, &batch, 1, 0);
+        const KilnModelValue x = { .tensor = kiln_graph_input(net.graph, KILN_F32,
+                                                              KILN_SHAPE(2, 16, 16, 1), images) };
+        kiln_model_forward(net.built.instance, &step, &x, values);
+        run_graph(&net, &values[0].tensor, 1);
+        assert_true(kiln_shape_equal(kiln_tensor_shape(values[0].tensor),
+                                     &KILN_SHAPE(2, cases[i / 2].width)));
+        network_free(&net);
+    }
+}
+
 /* ---- What models refuse -------------------------------------------------------------------- */
 
 static void test_images_too_small(void **unused)
@@ -506,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_resnet_initial_values),
         cmocka_unit_test(test_nets_against_pytorch),
         cmocka_unit_test(test_dropout_only_in_training),
+        cmocka_unit_test(test_hidden_vectors),
         cmocka_unit_test(test_images_too_small),
         cmocka_unit_test(test_refused_options),
         cmocka_unit_test(test_batch_norm_needs_values),

@@ -22,6 +22,10 @@ static const KilnModelUse hidden_only = { .option = "model",
                                           .needs = &needs[HIDDEN],
                                           .n_needs = 1 };
 
+static const KilnTensorSpec sequence = { .name = "sequence",
+                                         .content = KILN_SEQUENCE,
+                                         .axes = "time features" };
+
 static const KilnFeature texts = { .name = "words",
                                    .content = KILN_TOKENS,
                                    .dtype = KILN_I32,
@@ -33,12 +37,29 @@ static const KilnFeature rows = { .name = "row",
                                   .dtype = KILN_F32,
                                   .shape = { .rank = 1, .dim = { COLUMNS } } };
 
+static const KilnRowColumn kinds[] = { { .name = "a" }, { .name = "b", .n_ids = 3 } };
+static const KilnFeature categories = { .name = "kinds",
+                                        .content = KILN_ROW,
+                                        .dtype = KILN_I32,
+                                        .shape = { .rank = 1, .dim = { 2 } },
+                                        .n_ids = IDS,
+                                        .columns = kinds };
+
 typedef struct Encoder {
     Built built;
     KilnParams *params;
     KilnBackend *backend;
     KilnGraph *graph;
 } Encoder;
+
+/* After the model's setup: parameters with values, and a graph. */
+static void encoder_start(Encoder *encoder, KilnError *err)
+{
+    assert_int_equal(kiln_backend_cpu_new(1, &encoder->backend, err), KILN_OK);
+    assert_int_equal(kiln_params_seal(encoder->params, encoder->backend, err), KILN_OK);
+    assert_int_equal(kiln_graph_new(encoder->backend, &encoder->graph, err), KILN_OK);
+    params_fill(encoder->params);
+}
 
 static KilnStatus encoder_setup(Encoder *encoder, const char *embed, const char *option,
                                 const KilnModelUse *use, const KilnFeature *feature, KilnError *err)
@@ -60,10 +81,7 @@ static KilnStatus encoder_setup(Encoder *encoder, const char *embed, const char 
                                          use == &all ? sizes : NULL, err);
     if (status < 0)
         return status;
-    assert_int_equal(kiln_backend_cpu_new(1, &encoder->backend, err), KILN_OK);
-    assert_int_equal(kiln_params_seal(encoder->params, encoder->backend, err), KILN_OK);
-    assert_int_equal(kiln_graph_new(encoder->backend, &encoder->graph, err), KILN_OK);
-    params_fill(encoder->params);
+    encoder_start(encoder, err);
     return KILN_OK;
 }
 
@@ -222,9 +240,14 @@ static void test_gradients(void **unused)
 {
     static const int32_t lengths[BATCH] = { 6, 2, 4 };
     int32_t words[BATCH][LONGEST];
+    int32_t ids[BATCH][2];
     float table[BATCH][COLUMNS];
 
     (void)unused;
+    for (int i = 0; i < BATCH; i++) {
+        ids[i][0] = IDS - 1 - i;
+        ids[i][1] = i % 3;
+    }
     for (int i = 0; i < BATCH * LONGEST; i++)
         words[i / LONGEST][i % LONGEST] = i * i % IDS;
     for (int i = 0; i < BATCH * COLUMNS; i++)
@@ -233,6 +256,7 @@ static void test_gradients(void **unused)
     check_gradients("token_embedding", "pool=mean", &texts, words, lengths);
     check_gradients("column_embedding", "positions=none", &rows, table, NULL);
     check_gradients("column_embedding", "pool=mean", &rows, table, NULL);
+    check_gradients("column_embedding", "pool=mean", &categories, ids, NULL);
 }
 
 /* ---- What is declared ---------------------------------------------------------------------------
@@ -252,6 +276,69 @@ static void test_unwanted_outputs_have_no_parameters(void **unused)
     assert_null(kiln_params_find(encoder.params, "heads.token_head.weight"));
     const KilnShape shape = kiln_model_need_shape(encoder.built.instance, 0);
     assert_true(kiln_shape_equal(&shape, &KILN_SHAPE(COLUMNS, WIDTH)));
+    encoder_free(&encoder);
+}
+
+/* A table of vectors for each column, as many as it has categories. */
+static void test_categories(void **unused)
+{
+    KilnError err = { 0 };
+    Encoder encoder;
+
+    (void)unused;
+    if (encoder_setup(&encoder, "column_embedding", "positions=none", &hidden_only, &categories,
+                      &err) < 0)
+        fail_msg("%s", err.text);
+    assert_null(kiln_params_find(encoder.params, "tokenizer.weight"));
+    const char *const names[] = { "tokenizer.category_embeddings.0.weight",
+                                  "tokenizer.category_embeddings.1.weight", "tokenizer.bias" };
+    const int64_t n[] = { IDS, 3, 2 };
+    for (size_t i = 0; i < KILN_COUNT(names); i++) {
+        const KilnParam *param = kiln_params_find(encoder.params, names[i]);
+
+        if (param == NULL)
+            fail_msg("no %s; the first is %s", names[i],
+                     kiln_param_name(kiln_params_at(encoder.params, 0)));
+        assert_true(kiln_shape_equal(kiln_param_shape(param), &KILN_SHAPE(n[i], WIDTH)));
+    }
+    encoder_free(&encoder);
+}
+
+/* Numbers come first, then categories; each column's value moves its own vector alone. */
+static void test_numbers_and_categories(void **unused)
+{
+    static float table[2][COLUMNS];
+    static const int32_t ids[2][2] = { { 1, 2 }, { 1, 0 } };
+    const KilnFeature both[] = { rows, categories };
+    const KilnBatch batch = { .size = 2 };
+    const KilnModelUse use = { .option = "model", .needs = &sequence, .n_needs = 1 };
+    KilnStep step;
+    KilnModelValue values[2], embedded;
+    KilnError err = { 0 };
+    Encoder encoder = { 0 };
+
+    (void)unused;
+    if (build_words(&encoder.built, KILN_KIND_MODEL, "column_embedding", NULL, 0, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(kiln_params_new(1, &encoder.params, &err), KILN_OK);
+    KilnScope root = kiln_params_root(encoder.params);
+    if (kiln_model_setup(encoder.built.instance, &root, &use, both, 2, (int64_t[]) { WIDTH },
+                         &err) < 0)
+        fail_msg("%s", err.text);
+    encoder_start(&encoder, &err);
+    step = (KilnStep) { .graph = encoder.graph };
+    kiln_step_begin(&step, KILN_PHASE_FIT, true, &batch, 1, 0);
+    values[0].tensor = kiln_graph_input(encoder.graph, KILN_F32, KILN_SHAPE(2, COLUMNS), table);
+    values[1].tensor = kiln_graph_input(encoder.graph, KILN_I32, KILN_SHAPE(2, 2), ids);
+    values[0].lengths = values[1].lengths = NULL;
+    kiln_model_forward(encoder.built.instance, &step, values, &embedded);
+    run(&encoder, &embedded.tensor, 1);
+    assert_true(
+        kiln_shape_equal(kiln_tensor_shape(embedded.tensor), &KILN_SHAPE(2, COLUMNS + 2, WIDTH)));
+    const float *x = kiln_tensor_data(embedded.tensor), *y = x + (COLUMNS + 2) * WIDTH;
+    assert_memory_equal(x, y, (COLUMNS + 1) * WIDTH * sizeof(*x));
+    assert_memory_not_equal(x + (COLUMNS + 1) * WIDTH, y + (COLUMNS + 1) * WIDTH,
+                            WIDTH * sizeof(*x));
     encoder_free(&encoder);
 }
 
@@ -292,6 +379,8 @@ int main(void)
         cmocka_unit_test(test_padding_has_no_effect),
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_unwanted_outputs_have_no_parameters),
+        cmocka_unit_test(test_categories),
+        cmocka_unit_test(test_numbers_and_categories),
         cmocka_unit_test(test_refused),
     };
 
