@@ -11,7 +11,8 @@ import re
 
 from kilntest import Case, main
 
-LEVELS = ["base", "avx2", "avx512", "avx512_bf16", "amx"]
+X86 = platform.machine() == "x86_64"
+LEVELS = ["base", "avx2", "avx512", "avx512_bf16", "amx"] if X86 else ["base"]
 
 
 class Doctor(Case):
@@ -49,7 +50,7 @@ class Doctor(Case):
             vectors = {"base": r"\w+ \(base\)", "avx2": "avx2, else .*", "avx512": "avx512, else avx2, else .*"}
             self.assertRegex(loops, "^" + vectors.get(level, vectors["avx512"]))
             self.assertEqual(products, "tiles (amx), else f32 products (base)" if level == "amx" else
-                             "f32 products (base); not in use: tiles (amx)")
+                             "f32 products (base)" + ("; not in use: tiles (amx)" if X86 else ""))
         _, err = self.run_kiln("doctor", program="kiln", status=1, env={**os.environ, "KILN_ISA": "avx3"})
         self.assertIn("there is no such level; expected one of base", err)
 
