@@ -32,15 +32,15 @@ static const CommandHelp pages[] = {
         "with pictures of right and wrong predictions", "kiln eval last batch_size=500",
         "with an override", NULL } },
     { "predict",
-      "Prints one line of JSON for each sample: file, class, probabilities. output=FILE writes "
-      "them "
-      "to a .jsonl, .csv or .safetensors file instead. INPUT is a file or folder of samples as the "
+      "Prints one line of JSON for each sample: file, class, probabilities. output=FILE writes to "
+      "a "
+      ".jsonl, .csv or .safetensors file instead. INPUT is a file or folder of samples as the "
       "datamodule takes them: images, lines of a .jsonl or .txt file, rows of a .safetensors file. "
       "split=test, val or train takes the datamodule's samples, with one file for each of several "
       "sets. " RUN,
       { "kiln predict best DIR", "all PNG images in a folder, at any depth",
-        "kiln predict RUN x.png", "one image", "kiln predict RUN pairs.jsonl",
-        "lines such as {\"source\": ..., \"target\": ...}", "kiln predict best DIR output=all.csv",
+        "kiln predict RUN x.png", "one image", "kiln predict RUN list.jsonl",
+        "a sample per line, such as {\"image\": \"x.png\"}", "kiln predict best DIR output=all.csv",
         "a table", "kiln predict best split=test output=all.csv",
         "the test samples; a test set `night` goes to all-night.csv", NULL } },
     { "graph",
