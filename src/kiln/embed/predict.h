@@ -68,9 +68,10 @@ typedef struct KilnPredictions {
 
 /* Predict `n` raw samples. Several are prepared by several threads, and computed in batches of at
  * most datamodule.batch_size; equal samples in equal batches give equal bytes, whatever other calls
- * run. A sample that can't be prepared has an error of its own, and the others are computed. *ret
- * is owned by the caller (kiln_predictions_free). Fails as a whole when memory is out or the step
- * can't be computed. */
+ * run. A sample that can't be prepared has an error of its own, and the others are computed. Of the
+ * task's own hooks only setup and teardown are called, at opening and freeing. *ret is owned by the
+ * caller (kiln_predictions_free). Fails as a whole when memory is out or the step can't be
+ * computed. */
 KILN_API KILN_NODISCARD KilnStatus kiln_predict(KilnPredictor *predictor,
                                                 const KilnRawSample *samples, size_t n,
                                                 KilnPredictions **ret, KilnError *err);
