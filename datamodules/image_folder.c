@@ -16,8 +16,7 @@ typedef struct Opts {
     KILN_LOADING_OPTIONS;
     char *root;
     int64_t channels;
-    int64_t *size;
-    size_t size_count;
+    KilnSize *size;
     KilnInstance **transforms;
     size_t transforms_count;
     double val_fraction;
@@ -35,9 +34,9 @@ static const KilnField fields[] = {
     KILN_FIELD_PATH(Opts, root, NULL,
                     "folder with train/<class>/*.png, and optionally val/ and test/"),
     KILN_FIELD_I64(Opts, channels, "3", 1, 3, "1: grey, 3: colour; other files are converted"),
-    KILN_FIELD_I64_LIST(
-        Opts, size, "[]", 1, 16384,
-        "scale to [height, width], or [n] for both, before the transforms; empty: do not scale"),
+    KILN_FIELD_IMAGE_SIZE_OPT(Opts, size, "null", 1, 16384,
+                              "scale to [height, width], or one number for both, before the "
+                              "transforms; null: do not scale"),
     KILN_FIELD_COMPONENT_LIST(Opts, transforms, KILN_KIND_TRANSFORM, "[]",
                               "applied to each image in this order"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
@@ -100,11 +99,6 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
     *ret_option = "channels";
     if (opts->channels == 2)
         return kiln_error_set(err, KILN_E_RANGE, "expected 1 (grey) or 3 (colour), got 2");
-    *ret_option = "size";
-    if (opts->size_count > 2)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "expected [height, width], [n] for both, or [], got %zu numbers",
-                              opts->size_count);
     *ret_option = opts->val_folders_count >= KILN_MAX_SETS ? "val_folders" : "test_folders";
     if (opts->val_folders_count >= KILN_MAX_SETS || opts->test_folders_count >= KILN_MAX_SETS)
         return kiln_error_set(err, KILN_E_RANGE, "at most %d more folders are possible",
@@ -123,8 +117,8 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     return kiln_image_reader_new(
         &(KilnImageForm) {
             .channels = opts->channels,
-            .height = opts->size_count > 0 ? opts->size[0] : -1,
-            .width = opts->size_count > 0 ? opts->size[opts->size_count - 1] : -1,
+            .height = opts->size != NULL ? opts->size->height : -1,
+            .width = opts->size != NULL ? opts->size->width : -1,
             .transforms = opts->transforms,
             .n_transforms = opts->transforms_count,
             .max_pixels = opts->max_pixels,

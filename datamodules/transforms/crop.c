@@ -4,34 +4,21 @@
 #include <string.h>
 
 typedef struct Opts {
-    int64_t *size;
-    size_t size_count;
+    KilnSize size;
     int64_t padding;
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64_LIST(Opts, size, NULL, 1, 16384, "[height, width], or [n] for both"),
+    KILN_FIELD_IMAGE_SIZE(Opts, size, NULL, 1, 16384, "[height, width], or one number for both"),
     KILN_FIELD_I64(Opts, padding, "0", 0, 4096, "black pixels to pad on each side first"),
     KILN_FIELD_END,
 };
-
-static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
-{
-    const Opts *opts = options;
-
-    if (opts->size_count == 1 || opts->size_count == 2)
-        return KILN_OK;
-    *ret_option = "size";
-    return kiln_error_set(err, KILN_E_RANGE,
-                          "expected [height, width], or [n] for both, got %zu numbers",
-                          opts->size_count);
-}
 
 /* The window must lie within the padded image. */
 static KilnStatus check_room(KilnInstance *self, int64_t height, int64_t width, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    int64_t wanted_h = opts->size[0], wanted_w = opts->size[opts->size_count - 1];
+    int64_t wanted_h = opts->size.height, wanted_w = opts->size.width;
 
     if (height + 2 * opts->padding >= wanted_h && width + 2 * opts->padding >= wanted_w)
         return KILN_OK;
@@ -64,7 +51,7 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
                         bool training, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    int64_t height = opts->size[0], width = opts->size[opts->size_count - 1];
+    int64_t height = opts->size.height, width = opts->size.width;
     KilnImage before;
     KilnStatus status = check_room(self, image->height, image->width, err);
 
@@ -93,8 +80,8 @@ static KilnStatus shape(KilnInstance *self, int64_t size[3], KilnError *err)
         if (status < 0)
             return status;
     }
-    size[0] = opts->size[0];
-    size[1] = opts->size[opts->size_count - 1];
+    size[0] = opts->size.height;
+    size[1] = opts->size.width;
     return KILN_OK;
 }
 
@@ -106,6 +93,5 @@ const KilnComponent kiln_transform_crop = {
     .summary = "Crop: at a random position in training, in the centre otherwise",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
-    .check = check,
     .ops.transform = &ops,
 };

@@ -2,32 +2,19 @@
 #include "kiln.h"
 
 typedef struct Opts {
-    int64_t *size;
-    size_t size_count;
+    KilnSize size;
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64_LIST(Opts, size, NULL, 1, 16384, "[height, width], or [n] for both"),
+    KILN_FIELD_IMAGE_SIZE(Opts, size, NULL, 1, 16384, "[height, width], or one number for both"),
     KILN_FIELD_END,
 };
-
-static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
-{
-    const Opts *opts = options;
-
-    if (opts->size_count == 1 || opts->size_count == 2)
-        return KILN_OK;
-    *ret_option = "size";
-    return kiln_error_set(err, KILN_E_RANGE,
-                          "expected [height, width], or [n] for both, got %zu numbers",
-                          opts->size_count);
-}
 
 static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
                         bool training, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    int64_t height = opts->size[0], width = opts->size[opts->size_count - 1];
+    int64_t height = opts->size.height, width = opts->size.width;
     KilnImage before;
     KilnStatus status;
 
@@ -49,8 +36,8 @@ static KilnStatus shape(KilnInstance *self, int64_t size[3], KilnError *err)
     const Opts *opts = kiln_opts(self);
 
     (void)err;
-    size[0] = opts->size[0];
-    size[1] = opts->size[opts->size_count - 1];
+    size[0] = opts->size.height;
+    size[1] = opts->size.width;
     return KILN_OK;
 }
 
@@ -62,6 +49,5 @@ const KilnComponent kiln_transform_resize = {
     .summary = "Scale every image to one size, bilinear with antialiasing",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
-    .check = check,
     .ops.transform = &ops,
 };

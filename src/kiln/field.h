@@ -39,14 +39,16 @@ typedef enum KilnType {
     KILN_TYPE_BOOL,
     KILN_TYPE_I64,
     KILN_TYPE_F64,
-    KILN_TYPE_STR,      /* any text */
-    KILN_TYPE_PATH,     /* text that names a file or folder; a leading ~/ is expanded */
-    KILN_TYPE_ENUM,     /* one of `choices`, stored as int64_t */
-    KILN_TYPE_DURATION, /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
-    KILN_TYPE_SIZE,     /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
-    KILN_TYPE_QUANTITY, /* a count, a fraction or a duration, as written: KilnQuantity */
-    KILN_TYPE_STRUCT,   /* a mapping with the table `fields` */
-    KILN_TYPE_COMPONENT /* a node with _target_ of kind `component_kind`, or only its name */
+    KILN_TYPE_STR,        /* any text */
+    KILN_TYPE_PATH,       /* text that names a file or folder; a leading ~/ is expanded */
+    KILN_TYPE_ENUM,       /* one of `choices`, stored as int64_t */
+    KILN_TYPE_DURATION,   /* seconds, stored as double: 90s, 1h30m, 00:15:00, or a plain number */
+    KILN_TYPE_SIZE,       /* bytes, stored as int64_t: 64MiB, 2GB, 512 */
+    KILN_TYPE_QUANTITY,   /* a count, a fraction or a duration, as written: KilnQuantity */
+    KILN_TYPE_STRUCT,     /* a mapping with the table `fields` */
+    KILN_TYPE_COMPONENT,  /* a node with _target_ of kind `component_kind`, or only its name */
+    KILN_TYPE_IMAGE_SIZE, /* [height, width], or one number for both: KilnSize */
+    KILN_TYPE_COUNT
 } KilnType;
 
 /* How many values an option has. `optional` allows null: a number, bool, choice or struct is then a
@@ -99,6 +101,11 @@ enum {
  * down as in Lightning's limit_*_batches. A duration has none: -1. */
 KILN_API int64_t kiln_quantity_of(KilnQuantity quantity, int64_t total);
 
+/* Of an image. */
+typedef struct KilnSize {
+    int64_t height, width;
+} KilnSize;
+
 typedef struct KilnChoice {
     const char *name; /* NULL closes the list */
     int64_t value;
@@ -117,7 +124,8 @@ typedef struct KilnField {
     size_t pair_size;    /* MAP: of a pair ... */
     size_t value_offset; /* ... and of the value in it */
     const char *value;   /* default as YAML text; NULL: required */
-    double min, max;     /* inclusive bounds, I64, F64, DURATION, SIZE (of each item in a list) */
+    double min, max;     /* inclusive bounds, I64, F64, DURATION, SIZE (of each item in a list) and
+                          * IMAGE_SIZE (of both sides) */
     const KilnChoice *choices;
     size_t n_choices; /* the row that closes the list among them */
     unsigned allowed; /* QUANTITY: KILN_ALLOW_... */
@@ -195,6 +203,12 @@ typedef struct KilnField {
 #define KILN_FIELD_I64_MAP_OPT(T, m, dflt, lo, hi, text)                                           \
     KILN_ROW_(KILN_MAP_(T, m, int64_t, KilnPairI64), .optional = true, KILN_AS_(I64, dflt, text),  \
               .min = lo, .max = hi)
+
+/* height and width within lo..hi; no lists and maps */
+#define KILN_FIELD_IMAGE_SIZE(T, m, dflt, lo, hi, text)                                            \
+    KILN_ROW_(KILN_ONE_(T, m, KilnSize), KILN_AS_(IMAGE_SIZE, dflt, text), .min = lo, .max = hi)
+#define KILN_FIELD_IMAGE_SIZE_OPT(T, m, dflt, lo, hi, text)                                        \
+    KILN_ROW_(KILN_OPT_(T, m, KilnSize), KILN_AS_(IMAGE_SIZE, dflt, text), .min = lo, .max = hi)
 
 /* numbers within lo..hi */
 #define KILN_FIELD_F64(T, m, dflt, lo, hi, text)                                                   \

@@ -51,6 +51,16 @@ static const cyaml_schema_field_t quantity_fields[] = {
     { .key = NULL },
 };
 
+static const cyaml_schema_field_t size_fields[] = {
+    { .key = "height",
+      .data_offset = offsetof(KilnSize, height),
+      .value = { .type = CYAML_INT, .data_size = sizeof(int64_t) } },
+    { .key = "width",
+      .data_offset = offsetof(KilnSize, width),
+      .value = { .type = CYAML_INT, .data_size = sizeof(int64_t) } },
+    { .key = NULL },
+};
+
 static cyaml_schema_value_t one_value(Schema *schema, const KilnField *field)
 {
     switch (field->type) {
@@ -65,6 +75,8 @@ static cyaml_schema_value_t one_value(Schema *schema, const KilnField *field)
         return (cyaml_schema_value_t) { .type = CYAML_FLOAT, .data_size = sizeof(double) };
     case KILN_TYPE_QUANTITY:
         return mapping_value(quantity_fields, sizeof(KilnQuantity));
+    case KILN_TYPE_IMAGE_SIZE:
+        return mapping_value(size_fields, sizeof(KilnSize));
     case KILN_TYPE_STRUCT:
         return mapping_value(add_table(schema, field->fields), field->item_size);
     default:

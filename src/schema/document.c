@@ -194,6 +194,10 @@ static KilnStatus write_scalar(KilnText *text, const KilnField *field, const Kil
     case KILN_TYPE_QUANTITY:
         kiln_text_printf(text, "{of: %lld, value: %.17g}", (long long)value.integer, value.number);
         break;
+    case KILN_TYPE_IMAGE_SIZE:
+        kiln_text_printf(text, "{height: %lld, width: %lld}", (long long)value.integer,
+                         (long long)value.integer);
+        break;
     case KILN_TYPE_PATH:
         return write_path(text, value.text, err);
     default:
@@ -204,6 +208,40 @@ static KilnStatus write_scalar(KilnText *text, const KilnField *field, const Kil
 }
 
 static void read_table(Reader *reader, const KilnOptionsScope *scope);
+
+static bool is_image_size(const KilnField *field, const KilnConfigNode *value)
+{
+    return field->type == KILN_TYPE_IMAGE_SIZE && value->kind == KILN_NODE_LIST;
+}
+
+/* [height, width], or [n] for both. */
+static void read_image_size(Reader *reader, const KilnField *field, const KilnOptionsScope *scope,
+                            const KilnConfigNode *written, const KilnConfigNode *list)
+{
+    KilnField side = *field;
+    KilnValue sides[2] = { 0 };
+    KilnError err = { 0 };
+
+    side.type = KILN_TYPE_I64;
+    side.optional = false;
+    if (list->count < 1 || list->count > 2) {
+        kiln_error_set(&err, KILN_E_RANGE,
+                       "expected [height, width] or one number for both, got %zu numbers",
+                       list->count);
+        refuse(reader, scope, written, list, &err);
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        const size_t before = kiln_key_push(&reader->key, NULL, i);
+        const KilnConfigNode *value = resolve(reader, scope, list->entries[i].value);
+
+        if (value != NULL && kiln_value_read(&side, value, &sides[i], &err) < 0)
+            refuse(reader, scope, list->entries[i].value, value, &err);
+        kiln_key_pop(&reader->key, before);
+    }
+    kiln_text_printf(&reader->to->text, "{height: %lld, width: %lld}", (long long)sides[0].integer,
+                     (long long)sides[list->count - 1].integer);
+}
 
 /* One value, or one item of a list or mapping. */
 static void read_one(Reader *reader, const KilnField *field, const KilnOptionsScope *scope,
@@ -225,6 +263,8 @@ static void read_one(Reader *reader, const KilnField *field, const KilnOptionsSc
                                          .name = field->name,
                                          .plain = scope->plain,
                                          .outer = scope });
+    } else if (is_image_size(field, value)) {
+        read_image_size(reader, field, scope, written, value);
     } else if (write_scalar(&reader->to->text, field, value, &err) < 0) {
         refuse(reader, scope, written, value, &err);
     } else if (field->writes) {
@@ -281,6 +321,7 @@ static void read_option(Reader *reader, const KilnField *field, const KilnOption
     /* `callbacks: null` means none of them. */
     bool null = kiln_node_is_null(value) &&
                 (field->optional || (component && field->shape == KILN_MAPPING));
+    null = null || (field->optional && is_image_size(field, value) && value->count == 0);
     if (component || field->writes || (field->optional && field->shape != KILN_ONE))
         add_slot(reader, field, field->shape == KILN_ONE ? 1 : value->count, null);
     if (null)

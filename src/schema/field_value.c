@@ -270,6 +270,17 @@ static KilnStatus read_number(const KilnField *field, const KilnConfigNode *node
     return status < 0 ? refuse(field, node, status, "", err) : KILN_OK;
 }
 
+/* One number for height and width. */
+static KilnStatus read_side(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
+                            KilnError *err)
+{
+    KilnField side = *field;
+
+    side.type = KILN_TYPE_I64;
+    const KilnStatus status = read_number(&side, node, ret, NULL);
+    return status < 0 ? refuse(field, node, status, "", err) : KILN_OK;
+}
+
 /* The form decides: 1 is a count and 1.0 a fraction, as in Lightning's options. */
 static KilnStatus read_quantity(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,
                                 KilnError *err)
@@ -347,14 +358,14 @@ static KilnStatus read_text(const KilnField *field, const KilnConfigNode *node, 
 }
 
 /* By type; NULL: no scalar is such a value. */
-static KilnStatus (*const readers[KILN_TYPE_COMPONENT + 1])(const KilnField *field,
-                                                            const KilnConfigNode *node,
-                                                            KilnValue *ret, KilnError *err) = {
+static KilnStatus (*const readers[KILN_TYPE_COUNT])(const KilnField *field,
+                                                    const KilnConfigNode *node, KilnValue *ret,
+                                                    KilnError *err) = {
     [KILN_TYPE_BOOL] = read_bool,         [KILN_TYPE_I64] = read_number,
     [KILN_TYPE_F64] = read_number,        [KILN_TYPE_STR] = read_text,
     [KILN_TYPE_PATH] = read_text,         [KILN_TYPE_ENUM] = read_choice,
     [KILN_TYPE_DURATION] = read_number,   [KILN_TYPE_SIZE] = read_number,
-    [KILN_TYPE_QUANTITY] = read_quantity,
+    [KILN_TYPE_QUANTITY] = read_quantity, [KILN_TYPE_IMAGE_SIZE] = read_side,
 };
 
 KilnStatus kiln_value_read(const KilnField *field, const KilnConfigNode *node, KilnValue *ret,

@@ -9,7 +9,7 @@
 /* All zero for null, where that is allowed. */
 typedef struct KilnValue {
     bool boolean;     /* BOOL */
-    int64_t integer;  /* I64, ENUM, SIZE; QUANTITY: KilnQuantityUnit */
+    int64_t integer;  /* I64, ENUM, SIZE; QUANTITY: KilnQuantityUnit; IMAGE_SIZE: both sides */
     double number;    /* F64, DURATION, QUANTITY */
     const char *text; /* STR, PATH: as written, borrowed from the node */
 } KilnValue;

@@ -114,10 +114,19 @@ static void add_quantity(json_t **any, const KilnField *field)
         kiln_json_add(any, type("boolean"));
 }
 
+/* 224, or a list of one or two such numbers. */
+static void add_image_size(json_t **any, const KilnField *field)
+{
+    kiln_json_add(any, bounded("integer", field));
+    kiln_json_add(any, json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items",
+                                 bounded("integer", field), "minItems", field->optional ? 0 : 1,
+                                 "maxItems", 2));
+}
+
 /* The JSON type of one value, and a pattern of text that YAML or kiln reads as such. */
 static const struct {
     const char *name, *pattern;
-} json_types[KILN_TYPE_COMPONENT + 1] = {
+} json_types[KILN_TYPE_COUNT] = {
     [KILN_TYPE_BOOL] = { "boolean", "^([Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$" }, /* YAML 1.1 */
     [KILN_TYPE_I64] = { "integer", "^[-+]?[0-9]+(_[0-9]+)+$" },
     [KILN_TYPE_F64] = { "number", "^[-+]?[0-9]+(_[0-9]+)+([.][0-9_]*)?$" },
@@ -150,6 +159,8 @@ static json_t *item_json(KilnJsonSchema *schema, const KilnField *field, bool nu
 
     if (field->type == KILN_TYPE_QUANTITY)
         add_quantity(&any, field);
+    else if (field->type == KILN_TYPE_IMAGE_SIZE)
+        add_image_size(&any, field);
     else
         kiln_json_add(&any, type_json(schema, field));
     if (json_types[field->type].pattern != NULL)

@@ -24,6 +24,8 @@ const KilnTypeInfo *kiln_type_info(KilnType type)
         [KILN_TYPE_QUANTITY] = { "quantity", NULL, "quantities", sizeof(KilnQuantity), false },
         [KILN_TYPE_STRUCT] = { "mapping", "a mapping of options", "mappings", 0, false },
         [KILN_TYPE_COMPONENT] = { "component", NULL, "components", sizeof(void *), false },
+        [KILN_TYPE_IMAGE_SIZE] = { "image size", "an image size ([24, 32], or 32 for both)", NULL,
+                                   sizeof(KilnSize), true },
     };
 
     return (size_t)type < KILN_COUNT(all) ? &all[type] : &all[KILN_TYPE_END];
@@ -123,7 +125,7 @@ static KilnStatus check_layout(const Table *table, const KilnField *f, KilnError
 {
     size_t one = kiln_type_info(f->type)->size;
 
-    if ((int)f->type < KILN_TYPE_END || f->type > KILN_TYPE_COMPONENT || (int)f->shape < KILN_ONE ||
+    if ((int)f->type < KILN_TYPE_END || f->type >= KILN_TYPE_COUNT || (int)f->shape < KILN_ONE ||
         f->shape > KILN_MAPPING)
         return bad(table, f, "kiln does not know its type or shape", err);
     if (f->item_size == 0 || (one != 0 && f->item_size != one))

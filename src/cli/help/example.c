@@ -67,6 +67,8 @@ static const char *other_value(KilnArena *arena, const KilnField *field)
                                                              : "90s";
     case KILN_TYPE_SIZE:
         return in_range(field, 0x1p26) ? "64MiB" : NULL;
+    case KILN_TYPE_IMAGE_SIZE:
+        return in_range(field, 64) ? "64" : NULL;
     default:
         return NULL;
     }

@@ -3,13 +3,10 @@
 #ifndef KILN_OPS_IMAGE_H
 #define KILN_OPS_IMAGE_H
 
+#include "kiln/field.h"
 #include "kiln/tensor.h"
 
 /* ---- Resizing ------------------------------------------------------------------- */
-
-typedef struct KilnSize {
-    int64_t height, width;
-} KilnSize;
 
 /* [N, H, W, C] in another size (torch.nn.functional.interpolate with a size). */
 KILN_API KilnTensor *kiln_upsample_nearest(KilnTensor *x, KilnSize size);

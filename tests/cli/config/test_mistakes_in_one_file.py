@@ -84,6 +84,8 @@ def wrong_values(line):
                 ("-1e9", ["got -1"]), ("[1.0]", ["a list"])]
     if value in ("min", "max", "step", "auto", "stop") and line.key != "name":
         return [(value + value[-1], [f'"{value}"']), ("{a: 1}", ["one of"])]
+    if value.startswith("[") and line.key == "size":
+        return [("many", ["an image size", '"many"']), ("[1, x]", ['"x"']), ("[-1e9]", ["-1"]), ("0", ["got 0"])]
     if value.startswith("[") and line.key == "recompute":  # of texts, which numbers are, too
         return [("7", ["a list"]), ("[{a: 1}]", ["a mapping"])]
     if value.startswith("["):

@@ -214,6 +214,8 @@ static void test_sizes(void **unused)
     } cases[] = {
         { "size: [4, 5]", 4, 5 },
         { "size: [7]", 7, 7 },
+        { "size: 7", 7, 7 },
+        { "size: [], transforms: [{ _target_: transform/resize, size: 9 }]", 9, 9 },
         { "transforms: [{ _target_: transform/resize, size: [9, 3] }]", 9, 3 },
         { "size: [10, 10], transforms: [{ _target_: transform/crop, size: [4] }, "
           "{ _target_: transform/flip }]",
@@ -275,10 +277,10 @@ static void test_errors(void **unused)
         { { NULL }, "channels: 2", "channels: expected 1 (grey) or 3 (colour), got 2" },
         { { NULL },
           "size: [1, 2, 3]",
-          "size: expected [height, width], [n] for both, or [], got 3 numbers" },
+          "size: expected [height, width] or one number for both, got 3 numbers" },
         { { NULL },
           "transforms: [{ _target_: transform/crop, size: [] }]",
-          "size: expected [height, width], or [n] for both, got 0 numbers" },
+          "size: expected [height, width] or one number for both, got 0 numbers" },
     };
 
     (void)unused;
