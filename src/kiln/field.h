@@ -360,8 +360,9 @@ typedef struct KilnField {
               .item_size = sizeof(KilnInstance *), .optional = true,                               \
               KILN_AS_(COMPONENT, dflt, text), .component_kind = kind_)
 
-/* `old_name` was the name of option `new_name`: it is accepted with a warning, which ends
- * with `text` (why, since when). Both in quotes. */
+/* `old_name` was the name of option `new_name`, which may be one of a part ("loss.weights"): it is
+ * accepted with a warning, which ends with `text` (why, since when). Both in quotes. Overrides of
+ * an option that moved into a part need the new name. */
 #define KILN_FIELD_RENAMED(old_name, new_name, text)                                               \
     KILN_ROW_(.name = old_name, .type = KILN_TYPE_STR, .renamed = new_name, .help = text)
 #define KILN_FIELD_END KILN_ROW_(.type = KILN_TYPE_END)

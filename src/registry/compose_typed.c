@@ -120,8 +120,8 @@ static const char *renamed(void *ctx, const KilnConfig *config, const KilnConfig
     const Context *context = ctx;
     const KilnField *row = kiln_option_defaults_renamed(&context->defaults_layer, map, key);
 
-    if (row == NULL)
-        return NULL;
+    if (row == NULL || strchr(row->renamed, '.') != NULL)
+        return NULL; /* overrides name an option of a part by its new name */
     kiln_rename_warn(config, map, row, origin, context->errors);
     return row->renamed;
 }

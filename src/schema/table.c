@@ -236,6 +236,20 @@ static KilnStatus check_nested(const Table *table, const KilnField *f, KilnError
     return status;
 }
 
+/* "size", or an option of a part: "loss.label_smoothing". */
+static bool is_option(const KilnField *fields, const char *name)
+{
+    const size_t length = strcspn(name, ".");
+
+    for (size_t i = 0; fields[i].type != KILN_TYPE_END; i++)
+        if (fields[i].renamed == NULL && strncmp(fields[i].name, name, length) == 0 &&
+            fields[i].name[length] == '\0')
+            return name[length] == '\0' ||
+                   (fields[i].shape == KILN_ONE &&
+                    (fields[i].type == KILN_TYPE_STRUCT || fields[i].type == KILN_TYPE_COMPONENT));
+    return false;
+}
+
 static KilnStatus check_row(const Table *table, const KilnField *f, KilnError *err)
 {
     KilnStatus status;
@@ -243,7 +257,7 @@ static KilnStatus check_row(const Table *table, const KilnField *f, KilnError *e
     if (f->help == NULL || f->help[0] == '\0')
         return bad(table, f, "it has no help text", err);
     if (f->renamed != NULL)
-        return kiln_table_find(table->fields, f->renamed) != NULL
+        return is_option(table->fields, f->renamed)
                    ? KILN_OK
                    : bad(table, f, "it is the former name of no option", err);
     status = check_layout(table, f, err);

@@ -5,6 +5,7 @@
 
 static const KilnField fields[] = {
     KILN_CLASSIFIER_FIELDS(KilnClassifier),
+    KILN_FIELD_RENAMED("label_smoothing", "loss.label_smoothing", "losses are components"),
     KILN_FIELD_END,
 };
 

@@ -70,6 +70,7 @@ const KilnField toy_rich_fields[] = {
     KILN_FIELD_STRUCT_MAP(ToyRich, named, ToyStagePair, toy_stage_fields, "{}", "named stages"),
     KILN_FIELD_COMPONENT_LIST_OPT(ToyRich, filters, KILN_KIND_TRANSFORM, "null", "filters"),
     KILN_FIELD_RENAMED("time_limit", "timeout", "it may be longer than a day"),
+    KILN_FIELD_RENAMED("span", "window.length", "since 0.3"),
     KILN_FIELD_END,
 };
 

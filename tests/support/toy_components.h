@@ -90,7 +90,7 @@ typedef struct ToyRich {
     size_t filters_count;
 } ToyRich;
 
-extern const KilnField toy_rich_fields[27];
+extern const KilnField toy_rich_fields[28];
 
 extern const KilnModelOps toy_model_ops;
 

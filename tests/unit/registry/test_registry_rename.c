@@ -72,6 +72,12 @@ static void test_accepted(void **unused)
           ": logger.a.stages[0].title is now logger.a.stages[0].name: since 0.2\n" },
         { ROOT "named: {k: {title: x}}}}\n", NULL, NULL, "logger.a.named.k.name", "x",
           ": logger.a.named.k.title is now logger.a.named.k.name: since 0.2\n" },
+        { ROOT "span: 5}}\n", NULL, NULL, "logger.a.window.length", "5",
+          ": logger.a.span is now logger.a.window.length: since 0.3\n" },
+        { ROOT "span: 5, window: {shape: x}}}\n", NULL, NULL, "logger.a.window.length", "5",
+          ": logger.a.span is now logger.a.window.length: since 0.3\n" },
+        { ROOT "span: 5}}\n", "logger.a.window.length=6", NULL, "logger.a.window.length", "6",
+          ": logger.a.span is now logger.a.window.length: since 0.3\n" },
         { ROOT "}}\n", "logger.a.time_limit=7s", NULL, "logger.a.timeout", "7s",
           "warning: argument 1 `logger.a.time_limit=7s`: logger.a.time_limit is now "
           "logger.a.timeout: it may be longer than a day\n" },
