@@ -22,7 +22,7 @@ typedef struct Arrays {
     Column *columns;
     size_t n_columns, capacity;
     int64_t count;
-    char (*names)[24]; /* "row 7" */
+    char (*names)[32]; /* "row 7" */
 } Arrays;
 
 /* ---- Opening ----------------------------------------------------------------------------------
