@@ -105,9 +105,10 @@ class Install(unittest.TestCase):
             pathlib.Path(folder, "x.png").write_bytes(png(8, 8, (40 * i, 90, 200)))
         scripts = re.findall(r"^<!-- not run: tests/cli/build/test_install.py .*?\n\n(.*?)\n\n", text, re.M | re.S)
         self.assertGreater(len(scripts), 7)
-        out = "".join(self.sh(re.sub(r"^    cc .*\n", "", script) + " seed=1") for script in scripts)
+        out = "".join(self.sh(re.sub(r"^    cc .*\n", "", script).replace("train --", "train seed=1 --")) for script in scripts)
         self.assertIn("val/loss is ", out)  # target ended its run
         self.assertIn("was better after epoch", out)  # racing stopped a trial
+        self.assertTrue(os.path.exists(os.path.join(self.dir, "ranks/summary.json")))
         logged = "".join(path.read_text() for path in pathlib.Path(self.dir).glob("**/metrics.csv"))
         self.assertIn("val/margin", logged)
         self.assertTrue(list(pathlib.Path(self.dir).glob("**/metrics.tsv")))
