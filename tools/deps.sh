@@ -6,7 +6,7 @@ set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libpng-dev libjansson-dev libxxhash-dev libdeflate-dev libmd-dev
-       libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libopenblas0-serial"
+       libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema strace zsh fish bash-completion"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
@@ -40,7 +40,7 @@ present() {
         [ "$name" = libjansson ] || [ "$name" = libcmocka ] && name=${name#lib}
         pkg-config --exists "$name" ;;
     libdnnl-dev) echo '#include <dnnl.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
-    libopenblas0-serial) echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - -o /dev/null -l:libopenblas.so.0 2>/dev/null ;;
+    libopenblas0-pthread) echo 'int main(void) { return 0; }' | ${CC:-cc} -x c - -o /dev/null -l:libopenblas.so.0 2>/dev/null ;;
     libc6-dev) echo '#include <stdio.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
     libclang-rt-dev) echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ;;
     libomp-dev) echo 'int main(void) { return 0; }' | clang -fopenmp -x c - -o /dev/null 2>/dev/null ;;

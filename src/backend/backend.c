@@ -5,8 +5,11 @@ KilnChoice kiln_accelerators[KILN_MAX_ACCELERATORS + 1] = { { "auto", 0 }, { "cp
 
 /* In the same order. */
 static struct {
-    KilnBackendNew *make;
-} backends[KILN_MAX_ACCELERATORS] = { { kiln_backend_cpu_new }, { kiln_backend_cpu_new } };
+    KilnBackendNew *make, *make_f64; /* make_f64 may be NULL */
+} backends[KILN_MAX_ACCELERATORS] = {
+    { kiln_backend_cpu_new, kiln_backend_cpu_f64_new },
+    { kiln_backend_cpu_new, kiln_backend_cpu_f64_new },
+};
 
 bool kiln_backend_register(const char *name, KilnBackendNew *make)
 {
@@ -21,9 +24,17 @@ bool kiln_backend_register(const char *name, KilnBackendNew *make)
     return true;
 }
 
-KilnStatus kiln_backend_open(int64_t accelerator, int threads, KilnBackend **ret, KilnError *err)
+KilnStatus kiln_backend_open(int64_t accelerator, KilnDType float_type, int threads,
+                             KilnBackend **ret, KilnError *err)
 {
-    return backends[accelerator].make(threads, ret, err);
+    if (float_type != KILN_F64)
+        return backends[accelerator].make(threads, ret, err);
+    if (backends[accelerator].make_f64 == NULL)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "trainer.precision=64-true: accelerator %s computes in f32 only; use "
+                              "trainer.accelerator=cpu",
+                              kiln_accelerators[accelerator].name);
+    return backends[accelerator].make_f64(threads, ret, err);
 }
 
 void kiln_backend_free(KilnBackend *backend)

@@ -104,7 +104,7 @@ typedef struct KilnBackendOps {
 /* First member of every backend. */
 struct KilnBackend {
     const KilnBackendOps *ops;
-    KilnDType float_type; /* default float type: f32, or f64 on the f64 reference */
+    KilnDType float_type; /* of all floats in a step: f32 or f64 */
     int threads;
     KilnConvolution convolution;
     bool bf16; /* the processor multiplies bf16; otherwise products of bf16 are computed in f32 */
@@ -122,9 +122,15 @@ extern KilnChoice kiln_accelerators[KILN_MAX_ACCELERATORS + 1];
 /* Adds a backend; `name` is borrowed for good. Call it before a config is read, from one thread.
  * False if there is no room. */
 KILN_API bool kiln_backend_register(const char *name, KilnBackendNew *make);
-KILN_NODISCARD KilnStatus kiln_backend_open(int64_t accelerator, int threads, KilnBackend **ret,
-                                            KilnError *err);
+/* A backend whose floats are `float_type`: f32, or f64, which only the processor computes
+ * (trainer.precision=64-true); KILN_E_RANGE elsewhere. */
+KILN_NODISCARD KilnStatus kiln_backend_open(int64_t accelerator, KilnDType float_type, int threads,
+                                            KilnBackend **ret, KilnError *err);
 
+/* The processor in double precision: products and convolutions by OpenBLAS with `threads` threads,
+ * other operations by the reference's kernels. KILN_E_IO if OpenBLAS is not installed. */
+KILN_API KILN_NODISCARD KilnStatus kiln_backend_cpu_f64_new(int threads, KilnBackend **ret,
+                                                            KilnError *err);
 /* The reference backend in double precision, for gradient checks. */
 KILN_API KILN_NODISCARD KilnStatus kiln_backend_ref_f64_new(KilnBackend **ret, KilnError *err);
 

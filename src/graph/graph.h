@@ -85,7 +85,7 @@ struct KilnGraph {
     KilnError error;      /* first error of recording */
     KilnTensor *poison;   /* what failed operations return */
     const char *layer;
-    KilnDType float_type; /* f32; f64 on the f64 reference backend */
+    KilnDType float_type; /* the backend's: f32 or f64 */
     bool backward;        /* this step computes gradients */
     bool accumulates;     /* gradients are added to what their destinations hold */
     size_t n_forward;     /* nodes before the gradients, if `backward` */

@@ -265,7 +265,7 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
     leaf->data = data;
     leaf->at.host = (void *)data; /* never written: only variables are updated */
     key_add_leaf(graph, leaf);
-    return leaf;
+    return dtype == KILN_F32 && graph->float_type == KILN_F64 ? kiln_cast(leaf, KILN_F64) : leaf;
 }
 
 KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,

@@ -66,13 +66,14 @@ KILN_API KILN_NODISCARD KilnStatus kiln_register_buffer(const KilnScope *scope, 
 KILN_API KilnTensor *kiln_param_tensor(KilnParam *param, KilnGraph *graph);
 KILN_API const char *kiln_param_name(const KilnParam *param); /* full name */
 KILN_API const KilnShape *kiln_param_shape(const KilnParam *param);
-/* Of its bytes: f32, or bf16 in a store that keeps floats so; i64. In a step a parameter
+/* Of its bytes: f32, or bf16 or f64 in a store that keeps floats so; i64. In a step a parameter
  * of bf16 counts as f32 (kiln_graph_variable). */
 KILN_API KilnDType kiln_param_dtype(const KilnParam *param);
 KILN_API bool kiln_param_trained(const KilnParam *param); /* false: a buffer */
 /* Copy the values of a parameter or buffer to `ret`, or new ones from `data`, in plain order.
  * `dtype` is the type of that copy: kiln_param_dtype, or KILN_F32 for any floats, which are rounded
- * where the store keeps bf16. After kiln_params_seal, and outside of steps. */
+ * to it or to a store's bf16; an f64 that rounds to the value written stays. After
+ * kiln_params_seal, and outside of steps. */
 KILN_API void kiln_param_read(const KilnParam *param, KilnDType dtype, void *ret);
 KILN_API void kiln_param_write(KilnParam *param, KilnDType dtype, const void *data);
 /* The same for the gradient of a trained parameter, which the last step with one has written. */
@@ -83,7 +84,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_params_new(uint64_t seed, KilnParams **r
 KILN_API void kiln_params_free(KilnParams *params);
 KILN_API KilnScope kiln_params_root(KilnParams *params);
 /* In which type parameters, their gradients and buffers of floats are kept: f32, where
- * this is not called, or bf16, which halves them; before the store is sealed. Initial
+ * this is not called, bf16, which halves them, or f64; before the store is sealed. Initial
  * values are those of f32, rounded. */
 KILN_API void kiln_params_set_dtype(KilnParams *params, KilnDType dtype);
 KILN_API KilnDType kiln_params_dtype(const KilnParams *params);

@@ -13,7 +13,7 @@ typedef enum KilnDType {
     KILN_I32,
     KILN_U8,
     KILN_I64, /* storage only: PyTorch's counters */
-    KILN_F64, /* the reference backend's type; used by gradient checks */
+    KILN_F64, /* the float type of graphs in double precision */
     KILN_BF16 /* the upper half of an f32 */
 } KilnDType;
 
@@ -90,17 +90,18 @@ KILN_API void kiln_backend_free(KilnBackend *backend);
 KILN_API KILN_NODISCARD KilnStatus kiln_graph_new(KilnBackend *backend, KilnGraph **ret,
                                                   KilnError *err);
 KILN_API void kiln_graph_free(KilnGraph *graph);
-/* In which type floats are kept and multiplied. Sums are gathered in f32 always. */
+/* In which type floats are kept and multiplied. Sums of bf16 are gathered in f32. */
 typedef enum KilnPrecision {
     KILN_PRECISION_32, /* f32 throughout */
     KILN_BF16_MIXED,   /* products and convolutions of bf16, and bf16 between them; parameters,
                         * their gradients, statistics, losses and updates in f32: what PyTorch's
                         * autocast does, but that whole activations stay bf16 */
-    KILN_BF16_TRUE     /* the same steps; a run keeps parameters, gradients, statistics and
+    KILN_BF16_TRUE,    /* the same steps; a run keeps parameters, gradients, statistics and
                         * optimizer state as bf16 */
+    KILN_PRECISION_64  /* f64 throughout: the run's backend computes in it */
 } KilnPrecision;
 /* For steps that are recorded from now on; 32 when this is never called. No
- * effect on the reference backend in double precision. */
+ * effect on backends that compute in double precision. */
 KILN_API void kiln_graph_set_precision(KilnGraph *graph, KilnPrecision precision);
 /* Forget the recorded step (its tensors become invalid) and start the next. */
 KILN_API void kiln_graph_begin(KilnGraph *graph);
@@ -109,7 +110,8 @@ KILN_API void kiln_graph_begin(KilnGraph *graph);
 KILN_API void kiln_graph_layer(KilnGraph *graph, const char *path);
 /* A leaf over host bytes that the caller keeps valid until after kiln_graph_run, which
  * copies them if the backend has memory of its own. `data` may be NULL when the graph is
- * only recorded for its shapes. */
+ * only recorded for its shapes. Where the graph's floats are f64, the result for f32 is those
+ * values as f64. */
 KILN_API KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
                                       const void *data);
 /* The same, over bytes that operations may update in place; only on backends that compute
@@ -121,7 +123,7 @@ KILN_API KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnSha
  * bytes, kiln_tensor_data's and those at `grad`, are bf16. */
 KILN_API KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape,
                                          void *data, bool wants_grad, void *grad);
-/* A constant f32 (or f64 on the reference backend) filled with `value`. */
+/* A constant of the graph's float type, f32 or f64, filled with `value`. */
 KILN_API KilnTensor *kiln_graph_full(KilnGraph *graph, KilnShape shape, double value);
 /* Record the gradients of the scalar `loss` with respect to every variable
  * that wants one. Afterwards kiln_tensor_grad gives a variable's gradient. An operation on

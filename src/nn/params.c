@@ -221,6 +221,11 @@ KilnDType kiln_params_dtype(const KilnParams *params)
     return params->dtype;
 }
 
+KilnDType kiln_params_step_dtype(const KilnParams *params)
+{
+    return params->dtype == KILN_F64 ? KILN_F64 : KILN_F32;
+}
+
 void kiln_param_add_sparse_rows(KilnParam *param, int64_t rows)
 {
     KilnParams *params = param->store;
@@ -247,9 +252,9 @@ KilnStatus kiln_params_allocate(KilnParams *params, KilnBackend *backend, KilnEr
 
     if (params->allocated)
         return kiln_error_set(err, KILN_E_INTERNAL, "the parameter store is already sealed");
-    if (params->dtype != KILN_F32 && params->dtype != KILN_BF16)
+    if (params->dtype != KILN_F32 && params->dtype != KILN_BF16 && params->dtype != KILN_F64)
         return kiln_error_set(err, KILN_E_TYPE,
-                              "parameters can be stored as f32 or bf16, not as %s",
+                              "parameters can be stored as f32, bf16 or f64, not as %s",
                               kiln_dtype_name(params->dtype));
     for (size_t i = 0; i < KILN_COUNT(buffers) && status >= 0; i++)
         status = kiln_buffer_new(backend, buffers[i].bytes, buffers[i].buffer, err);
@@ -382,7 +387,7 @@ static KilnTensor *leaf_of_step(const KilnParam *param, const KilnGraph *graph, 
     KilnTensor *leaf = graph->tensors[param->leaf_id];
     bool same = leaf == param->leaf && leaf->node == NULL && leaf->variable &&
                 kiln_location_equal(&leaf->at, &at) &&
-                kiln_location_equal(&leaf->grad_dest, &gradient) && leaf->dtype == param->dtype &&
+                kiln_location_equal(&leaf->grad_dest, &gradient) &&
                 leaf->wants_grad == (param->trained && !param->frozen) &&
                 kiln_shape_equal(&leaf->shape, &param->shape);
 
@@ -438,39 +443,68 @@ int64_t kiln_param_offset(const KilnParam *param)
 
 enum { PART = 4096 }; /* elements that are converted at a time */
 
+/* Part of a store, as it is stored: bf16 or f64. */
+typedef union Stored {
+    uint16_t bf16[PART];
+    double f64[PART];
+} Stored;
+
+static void to_f32(float *to, const Stored *from, KilnDType stored, int64_t n)
+{
+    if (stored == KILN_BF16)
+        kiln_bf16_to_f32(to, from->bf16, n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (float)from->f64[i];
+}
+
+static void from_f32(Stored *to, const float *from, KilnDType stored, int64_t n)
+{
+    if (stored == KILN_BF16)
+        kiln_bf16_from_f32(to->bf16, from, n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            to->f64[i] = (float)to->f64[i] == from[i] ? to->f64[i] : (double)from[i];
+}
+
 static void read_location(KilnLocation from, KilnDType stored, KilnDType dtype, int64_t n,
                           void *ret)
 {
-    uint16_t part[PART];
+    const size_t size = kiln_dtype_size(stored);
+    Stored part;
 
     if (stored == dtype) {
-        kiln_buffer_download(from.buffer, from.offset, ret, (size_t)n * kiln_dtype_size(dtype));
+        kiln_buffer_download(from.buffer, from.offset, ret, (size_t)n * size);
         return;
     }
     for (int64_t at = 0; at < n; at += PART) {
         const int64_t count = n - at < PART ? n - at : PART;
 
-        kiln_buffer_download(from.buffer, from.offset + (size_t)at * sizeof(*part), part,
-                             (size_t)count * sizeof(*part));
-        kiln_bf16_to_f32((float *)ret + at, part, count);
+        kiln_buffer_download(from.buffer, from.offset + (size_t)at * size, &part,
+                             (size_t)count * size);
+        to_f32((float *)ret + at, &part, stored, count);
     }
 }
 
+/* An f64 that the given f32 is the rounded value of stays as it is. */
 static void write_location(KilnLocation to, KilnDType stored, KilnDType dtype, int64_t n,
                            const void *data)
 {
-    uint16_t part[PART];
+    const size_t size = kiln_dtype_size(stored);
+    Stored part;
 
     if (stored == dtype) {
-        kiln_buffer_upload(to.buffer, to.offset, data, (size_t)n * kiln_dtype_size(dtype));
+        kiln_buffer_upload(to.buffer, to.offset, data, (size_t)n * size);
         return;
     }
     for (int64_t at = 0; at < n; at += PART) {
         const int64_t count = n - at < PART ? n - at : PART;
+        const size_t offset = to.offset + (size_t)at * size;
 
-        kiln_bf16_from_f32(part, (const float *)data + at, count);
-        kiln_buffer_upload(to.buffer, to.offset + (size_t)at * sizeof(*part), part,
-                           (size_t)count * sizeof(*part));
+        if (stored == KILN_F64)
+            kiln_buffer_download(to.buffer, offset, &part, (size_t)count * size);
+        from_f32(&part, (const float *)data + at, stored, count);
+        kiln_buffer_upload(to.buffer, offset, &part, (size_t)count * size);
     }
 }
 

@@ -86,4 +86,7 @@ typedef struct KilnParamForm {
 KILN_NODISCARD KilnStatus kiln_params_compare(const KilnParams *params, const KilnParamForm *forms,
                                               size_t n, const char *source, KilnError *err);
 
+/* The type of the store's floats in a step, and of averages of them: f64 for f64, else f32. */
+KilnDType kiln_params_step_dtype(const KilnParams *params);
+
 #endif

@@ -39,8 +39,8 @@ const char *kiln_safetensors_metadata(const KilnSafetensors *file, const char *k
  * unchanged; false if kiln has no matching type. */
 bool kiln_safetensors_dtype(const KilnStEntry *entry, KilnDType *ret);
 /* Reads all elements as `dtype` into `data`, which has room for the entry's shape. F16, BF16, F32
- * and F64 convert to f32 or bf16 (rounding to nearest even); F64 also reads as KILN_F64. Anything
- * else needs the file's own type, else KILN_E_TYPE. */
+ * and F64 convert to f32, bf16 (rounding to nearest even) or f64. Anything else needs the file's
+ * own type, else KILN_E_TYPE. */
 KILN_NODISCARD KilnStatus kiln_safetensors_read(const KilnSafetensors *file,
                                                 const KilnStEntry *entry, KilnDType dtype,
                                                 void *data, KilnError *err);

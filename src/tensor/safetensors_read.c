@@ -373,8 +373,8 @@ static float float_of_half(uint16_t half)
     return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
 }
 
-/* Element i of `part`, whose elements have `size` bytes, as the file's `dtype`. */
-static float convert(const char *dtype, const unsigned char *part, size_t i)
+/* Element i of `part`, of the file's type `dtype`. */
+static double convert(const char *dtype, const unsigned char *part, size_t i)
 {
     uint16_t bits16;
     float same;
@@ -382,14 +382,14 @@ static float convert(const char *dtype, const unsigned char *part, size_t i)
 
     if (strcmp(dtype, "F32") == 0) {
         memcpy(&same, part + i * sizeof(same), sizeof(same));
-        return same;
+        return (double)same;
     }
     if (strcmp(dtype, "F64") == 0) {
         memcpy(&f64, part + i * sizeof(f64), sizeof(f64));
-        return (float)f64;
+        return f64;
     }
     memcpy(&bits16, part + i * sizeof(bits16), sizeof(bits16));
-    return strcmp(dtype, "F16") == 0 ? float_of_half(bits16) : kiln_bf16_to(bits16);
+    return (double)(strcmp(dtype, "F16") == 0 ? float_of_half(bits16) : kiln_bf16_to(bits16));
 }
 
 static KilnStatus read_converted(const KilnSafetensors *file, const KilnStEntry *entry, size_t size,
@@ -405,12 +405,14 @@ static KilnStatus read_converted(const KilnSafetensors *file, const KilnStEntry 
         if (status < 0)
             return status;
         for (size_t i = 0; i < bytes / size; i++, at_element++) {
-            const float value = convert(entry->dtype, part, i);
+            const double value = convert(entry->dtype, part, i);
 
-            if (dtype == KILN_BF16)
-                ((uint16_t *)data)[at_element] = kiln_bf16_of(value);
+            if (dtype == KILN_F64)
+                ((double *)data)[at_element] = value;
+            else if (dtype == KILN_BF16)
+                ((uint16_t *)data)[at_element] = kiln_bf16_of((float)value);
             else
-                ((float *)data)[at_element] = value;
+                ((float *)data)[at_element] = (float)value;
         }
     }
     return KILN_OK;
@@ -423,7 +425,7 @@ KilnStatus kiln_safetensors_read(const KilnSafetensors *file, const KilnStEntry 
     const bool readable = type < KILN_COUNT(dtypes) && dtypes[type].readable;
     const bool same = readable && strcmp(entry->dtype, kiln_safetensors_name(dtype)) == 0;
     const bool converts = readable && dtypes[type].as == KILN_F32 &&
-                          (dtype == KILN_F32 || dtype == KILN_BF16);
+                          (dtype == KILN_F32 || dtype == KILN_BF16 || dtype == KILN_F64);
 
     if (!same && !converts)
         return kiln_error_set(err, KILN_E_TYPE, "%s: %s: is %s and cannot be read as %s",

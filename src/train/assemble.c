@@ -91,7 +91,8 @@ KilnStatus kiln_trainer_new_graph(const KilnTrainer *trainer, KilnBackend **ret_
 {
     const KilnTrainerOptions *options = trainer->options.trainer;
     KilnBackend *backend = NULL;
-    KilnStatus status = kiln_backend_open(options->accelerator, trainer->threads, &backend, err);
+    KilnStatus status = kiln_backend_open(options->accelerator, kiln_params_dtype(trainer->params),
+                                          trainer->threads, &backend, err);
 
     if (status < 0)
         return status;
@@ -119,22 +120,32 @@ void kiln_trainer_set_up_step(const KilnTrainer *trainer, KilnGraph *graph, Kiln
 
 static void warn_of_precision(KilnTrainer *trainer)
 {
-    if (trainer->options.trainer->precision != KILN_PRECISION_32 &&
-        !kiln_backend_bf16(trainer->backend))
+    const int64_t precision = trainer->options.trainer->precision;
+    const bool bf16 = precision == KILN_BF16_MIXED || precision == KILN_BF16_TRUE;
+
+    if (bf16 && !kiln_backend_bf16(trainer->backend))
         kiln_output_print(&trainer->output,
                           "this processor has no AMX for bf16: products are computed in f32 from "
                           "values rounded to bf16, no faster than precision=32-true");
 }
 
+/* The type in which parameters are stored. */
+static KilnDType stored_type(KilnPrecision precision)
+{
+    return precision == KILN_PRECISION_64 ? KILN_F64
+           : precision == KILN_BF16_TRUE  ? KILN_BF16
+                                          : KILN_F32;
+}
+
 static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 {
+    const KilnDType stored = stored_type((KilnPrecision)trainer->options.trainer->precision);
     KilnStatus status = kiln_params_new((uint64_t)trainer->options.root->seed, &trainer->params,
                                         err);
 
     if (status < 0)
         return status;
-    if (trainer->options.trainer->precision == KILN_BF16_TRUE)
-        kiln_params_set_dtype(trainer->params, KILN_BF16);
+    kiln_params_set_dtype(trainer->params, stored);
     KilnScope scope = kiln_params_root(trainer->params);
     status = kiln_module_setup(trainer->module, &scope, &trainer->data.spec, err);
     if (status < 0)

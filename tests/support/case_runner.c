@@ -194,17 +194,22 @@ void run_case(KilnBackend *backend, const Case *c, Result *result)
 /* Sums of hundreds of products in f32 stay below this, by Winograd's way too. */
 static const double usual_tolerance = 1e-5;
 
+static double float_at(const Bytes *bytes, size_t i)
+{
+    return bytes->dtype == KILN_F64 ? ((const double *)bytes->data)[i]
+                                    : (double)((const float *)bytes->data)[i];
+}
+
 double difference(const Bytes *want, const Bytes *got)
 {
     double worst = 0.0, scale = fmax(extremes.min, 1e-30);
 
     assert_int_equal(want->dtype, got->dtype);
     assert_int_equal(want->size, got->size);
-    if (want->dtype != KILN_F32)
+    if (want->dtype != KILN_F32 && want->dtype != KILN_F64)
         return memcmp(want->data, got->data, want->size) == 0 ? 0.0 : INFINITY;
-    for (size_t i = 0; i < want->size / sizeof(float); i++) {
-        double a = (double)((const float *)want->data)[i];
-        double b = (double)((const float *)got->data)[i];
+    for (size_t i = 0; i < want->size / kiln_dtype_size(want->dtype); i++) {
+        double a = float_at(want, i), b = float_at(got, i);
 
         if (!isfinite(a) || !isfinite(b)) {
             if (isnan(a) != isnan(b) || (!isnan(a) && a != b))

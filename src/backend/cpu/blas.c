@@ -21,18 +21,22 @@ typedef void Dgemm(int order, int transpose_a, int transpose_b, int m, int n, in
                    const double *a, int lda, const double *b, int ldb, double beta, double *c,
                    int ldc);
 typedef void SetThreads(int threads);
+typedef int Parallel(void);
 typedef char *Text(void);
 
 enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 };
+enum { WITH_PTHREADS = 1 }; /* openblas_get_parallel */
 
 /* Written once, by load. */
 static struct {
     Sgemm *sgemm;
     Dgemm *dgemm;
+    bool one_at_a_time; /* it is not safe to call from several threads */
     char version[48];
 } blas;
 
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER;
 
 /* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..." begins with the version. */
 static void note_version(const char *config, const char *core)
@@ -44,16 +48,34 @@ static void note_version(const char *config, const char *core)
              config, core);
 }
 
-/* The serial variant has a folder of its own in Debian; elsewhere it is the one of this name, or
- * one with threads, which get no work. */
-static void *open_library(void)
+/* The variant with threads, first where Debian and Fedora have it. Its own threads get no work, but
+ * it is the one that several threads may call: the serial one picks its buffers without a lock. */
+static void *open_variant(void)
 {
-    static const char *const names[] = { "/usr/$LIB/openblas-serial/libopenblas.so.0",
-                                         "libopenblas.so.0" };
+    static const char *const names[] = { "/usr/$LIB/openblas-pthread/libopenblas.so.0",
+                                         "libopenblasp.so.0", "libopenblas.so.0" };
     void *library = NULL;
 
     for (size_t i = 0; i < KILN_COUNT(names) && library == NULL; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+/* It starts its threads while it is loaded, as many as this variable says. */
+static void *open_library(void)
+{
+    static const char name[] = "OPENBLAS_NUM_THREADS";
+    const char *set = getenv(name);
+    char *before = set != NULL ? kiln_strdup(set) : NULL;
+    void *library = NULL;
+
+    if (setenv(name, "1", true) == 0)
+        library = open_variant();
+    if (before != NULL)
+        (void)setenv(name, before, true);
+    else
+        unsetenv(name);
+    free(before);
     return library;
 }
 
@@ -73,6 +95,7 @@ static void load(void)
     Sgemm *sgemm;
     Dgemm *dgemm;
     SetThreads *set_threads;
+    Parallel *parallel;
     Text *config, *core;
 
     if (library == NULL)
@@ -80,6 +103,7 @@ static void load(void)
     if (!find(library, "cblas_sgemm", &sgemm, sizeof(sgemm)) ||
         !find(library, "cblas_dgemm", &dgemm, sizeof(dgemm)) ||
         !find(library, "openblas_set_num_threads", &set_threads, sizeof(set_threads)) ||
+        !find(library, "openblas_get_parallel", &parallel, sizeof(parallel)) ||
         !find(library, "openblas_get_config", &config, sizeof(config)) ||
         !find(library, "openblas_get_corename", &core, sizeof(core))) {
         dlclose(library);
@@ -87,6 +111,7 @@ static void load(void)
     }
     set_threads(1);
     note_version(config(), core());
+    blas.one_at_a_time = parallel() != WITH_PTHREADS;
     blas.sgemm = sgemm;
     blas.dgemm = dgemm;
 }
@@ -107,7 +132,7 @@ KilnStatus kiln_blas_require(const char *use, KilnError *err)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_IO,
                           "%s: libopenblas.so.0 cannot be loaded; install OpenBLAS (Debian's "
-                          "package is libopenblas0-serial)",
+                          "package is libopenblas0-pthread)",
                           use);
 }
 
@@ -135,12 +160,16 @@ void kiln_blas_product(const KilnGemm *gemm, KilnDType dtype, const void *a, con
     const int m = (int)gemm->m, n = (int)gemm->n, k = (int)gemm->k;
     const int lda = (int)gemm->lda, ldb = (int)gemm->ldb, ldc = (int)gemm->ldc;
 
+    if (blas.one_at_a_time)
+        pthread_mutex_lock(&calls);
     if (dtype == KILN_F64)
         blas.dgemm(ROW_MAJOR, transpose_a, transpose_b, m, n, k, gemm->alpha, a, lda, b, ldb,
                    gemm->beta, c, ldc);
     else
         blas.sgemm(ROW_MAJOR, transpose_a, transpose_b, m, n, k, gemm->alpha, a, lda, b, ldb,
                    gemm->beta, c, ldc);
+    if (blas.one_at_a_time)
+        pthread_mutex_unlock(&calls);
 }
 
 /* A product cut into parts of rows × columns. */

@@ -1,6 +1,6 @@
 /* Matrix products by OpenBLAS, which is loaded at first use, so that programs that never need it
- * start as fast without it and run where it is not installed. Its serial variant computes the parts
- * that kiln's own threads take.
+ * start as fast without it and run where it is not installed. It computes the parts that kiln's own
+ * threads take.
  * No header of it is needed: blas.c declares what it calls. */
 #ifndef KILN_BACKEND_CPU_BLAS_H
 #define KILN_BACKEND_CPU_BLAS_H
@@ -11,7 +11,8 @@
 /* Limits OpenBLAS to the level's processor features, by its variable OPENBLAS_CORETYPE unless the
  * user has set that. Call it before other threads exist; no effect once OpenBLAS is loaded. */
 KILN_NODISCARD KilnStatus kiln_blas_cap(KilnCpuLevel level, KilnError *err);
-/* Loads OpenBLAS if it is not loaded yet; false: it is not installed. Any thread. */
+/* Loads OpenBLAS if it is not loaded yet; false: it is not installed. Any thread, but the first
+ * call changes environment variables for a moment. */
 bool kiln_blas_load(void);
 /* After a successful load: "OpenBLAS 0.3.21 Haswell", the version and the processor whose kernels
  * it chose. Static. */

@@ -70,7 +70,7 @@ void kiln_ref_set(KilnArg *arg, int64_t i, double value)
     }
 }
 
-static const KilnKernel *ref_kernel(const KilnBackend *backend, const KilnOp *op)
+const KilnKernel *kiln_ref_kernel(const KilnBackend *backend, const KilnOp *op)
 {
     const KilnRefTable *const tables[] = {
         &kiln_ref_cast,     &kiln_ref_map,         &kiln_ref_elementwise, &kiln_ref_reductions,
@@ -115,7 +115,7 @@ static KilnStatus ref_new(KilnDType float_type, KilnBackend **ret, KilnError *er
     static const KilnBackendOps ops = {
         .name = "reference",
         .memory = &kiln_host_memory,
-        .kernel = ref_kernel,
+        .kernel = kiln_ref_kernel,
         .layout_bytes = ref_layout_bytes,
         .reorder = &reorder,
         .free = ref_free,

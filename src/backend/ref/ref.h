@@ -18,6 +18,8 @@ extern const KilnRefTable kiln_ref_cast, kiln_ref_elementwise, kiln_ref_map, kil
     kiln_ref_ctc, kiln_ref_set_norm, kiln_ref_sort, kiln_ref_segment, kiln_ref_random,
     kiln_ref_kv_cache, kiln_ref_resize, kiln_ref_patches;
 
+/* The kernel of an operation; NULL: none. Kernels serve any backend in the host's memory. */
+const KilnKernel *kiln_ref_kernel(const KilnBackend *backend, const KilnOp *op);
 /* The kernel of a custom operation; NULL: it has none for the backend's type. */
 const KilnKernel *kiln_ref_custom(const KilnBackend *backend, const KilnCustomOp *op);
 

@@ -25,9 +25,12 @@ KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err)
 
     if (!needs_norms(trainer))
         return KILN_OK;
+    batch_stats->norms_dtype = kiln_params_step_dtype(trainer->params);
     batch_stats->read_norms = calloc(n + 1, sizeof(*batch_stats->read_norms));
     batch_stats->norm_ends = calloc(n + 1, sizeof(*batch_stats->norm_ends));
-    if (batch_stats->read_norms == NULL || batch_stats->norm_ends == NULL)
+    batch_stats->read_f64 = calloc(n + 1, sizeof(*batch_stats->read_f64));
+    if (batch_stats->read_norms == NULL || batch_stats->read_f64 == NULL ||
+        batch_stats->norm_ends == NULL)
         return kiln_error_nomem(err, n * sizeof(*batch_stats->norm_ends));
     for (size_t i = 0; i < n; i++) {
         const KilnParam *param = kiln_params_at(trainer->params, i);
@@ -36,7 +39,8 @@ KilnStatus kiln_batch_stats_set_up(KilnTrainer *trainer, KilnError *err)
             batch_stats->norm_ends[batch_stats->n_norms++] =
                 kiln_param_offset(param) + kiln_shape_count(kiln_param_shape(param));
     }
-    return kiln_buffer_new(trainer->backend, batch_stats->n_norms * sizeof(float),
+    return kiln_buffer_new(trainer->backend,
+                           batch_stats->n_norms * kiln_dtype_size(batch_stats->norms_dtype),
                            &batch_stats->norms, err);
 }
 
@@ -44,6 +48,7 @@ void kiln_batch_stats_release(KilnBatchStats *batch_stats)
 {
     kiln_buffer_free(batch_stats->norms);
     free(batch_stats->read_norms);
+    free(batch_stats->read_f64);
     free(batch_stats->norm_ends);
     *batch_stats = (KilnBatchStats) { 0 };
 }
@@ -56,7 +61,7 @@ void kiln_batch_stats_prepare(KilnTrainer *trainer, KilnFlat *flat)
     if (batch_stats->norms == NULL)
         return;
     flat->part_ends = kiln_graph_input(trainer->graph, KILN_I64, shape, batch_stats->norm_ends);
-    flat->norms = kiln_graph_variable_at(trainer->graph, KILN_F32, shape,
+    flat->norms = kiln_graph_variable_at(trainer->graph, batch_stats->norms_dtype, shape,
                                          (KilnLocation) { .buffer = batch_stats->norms }, false,
                                          (KilnLocation) { 0 });
 }
@@ -77,13 +82,15 @@ static bool is_updated(const KilnGraph *graph, const KilnTensor *variable)
 void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat)
 {
     const KilnBatchStats *batch_stats = &trainer->batch_stats;
+    const KilnDType dtype = batch_stats->norms_dtype;
     int64_t begin = 0;
 
     if (flat->norms == NULL || is_updated(trainer->graph, flat->norms))
         return;
     for (size_t i = 0; i < batch_stats->n_norms; begin = batch_stats->norm_ends[i++]) {
-        const KilnLocation at = { .buffer = batch_stats->norms, .offset = i * sizeof(float) };
-        KilnTensor *norm = kiln_graph_variable_at(trainer->graph, KILN_F32, KILN_SCALAR, at, false,
+        const KilnLocation at = { .buffer = batch_stats->norms,
+                                  .offset = i * kiln_dtype_size(dtype) };
+        KilnTensor *norm = kiln_graph_variable_at(trainer->graph, dtype, KILN_SCALAR, at, false,
                                                   (KilnLocation) { 0 });
 
         kiln_store(norm, kiln_l2_norm(
@@ -95,10 +102,16 @@ const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret
 {
     const KilnBatchStats *batch_stats = &trainer->batch_stats;
 
-    *ret_n = batch_stats->n_norms;
+    const size_t n = batch_stats->n_norms;
+    const bool f64 = batch_stats->norms_dtype == KILN_F64;
+
+    *ret_n = n;
     if (batch_stats->norms != NULL)
-        kiln_buffer_download(batch_stats->norms, 0, batch_stats->read_norms,
-                             batch_stats->n_norms * sizeof(float));
+        kiln_buffer_download(batch_stats->norms, 0,
+                             f64 ? (void *)batch_stats->read_f64 : batch_stats->read_norms,
+                             n * kiln_dtype_size(batch_stats->norms_dtype));
+    for (size_t i = 0; f64 && i < n; i++)
+        batch_stats->read_norms[i] = (float)batch_stats->read_f64[i];
     return batch_stats->read_norms;
 }
 

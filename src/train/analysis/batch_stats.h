@@ -6,9 +6,11 @@
 #include "kiln/trainer.h"
 
 typedef struct KilnBatchStats {
-    KilnBuffer *norms; /* f32, of each trained parameter's gradient; NULL: no callback needs them */
-    float *read_norms; /* their copy for callbacks */
-    int64_t *norm_ends; /* where these parameters end in the flat buffers */
+    KilnBuffer *norms;     /* of each trained parameter's gradient; NULL: no callback needs them */
+    KilnDType norms_dtype; /* f32, or f64 as the parameters */
+    float *read_norms;     /* their copy for callbacks */
+    double *read_f64;      /* the copy of norms of f64 */
+    int64_t *norm_ends;    /* where these parameters end in the flat buffers */
     size_t n_norms;
     double peak_flops; /* 0: not measured yet */
 } KilnBatchStats;

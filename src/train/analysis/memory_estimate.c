@@ -95,7 +95,8 @@ static int64_t checkpoint_bytes(const KilnTrainer *trainer)
 
         sum += copies * (count * (int64_t)kiln_dtype_size(dtype) + header_bytes(param));
         if (averages && dtype != KILN_I64)
-            sum += count * (int64_t)sizeof(float) + header_bytes(param);
+            sum += count * (int64_t)kiln_dtype_size(kiln_params_step_dtype(trainer->params)) +
+                   header_bytes(param);
     }
     return sum;
 }
@@ -246,7 +247,9 @@ static void suggest(const KilnTrainer *trainer, KilnText *text)
         kiln_text_append(text, "a smaller network");
     if (is_trainer_option("recompute"))
         kiln_text_append(text, ", trainer.recompute, which stores fewer activations");
-    if (trainer->options.trainer->precision == KILN_PRECISION_32)
+    if (trainer->options.trainer->precision == KILN_PRECISION_64)
+        kiln_text_append(text, ", trainer.precision=32-true");
+    else if (trainer->options.trainer->precision == KILN_PRECISION_32)
         kiln_text_append(text, ", trainer.precision=bf16-mixed");
 }
 

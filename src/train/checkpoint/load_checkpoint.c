@@ -252,7 +252,7 @@ static KilnStatus load_updates(const KilnCheckpoint *checkpoint, KilnTrainer *tr
     return status;
 }
 
-/* Load the averaged weights from the model's file in f32: as parameters they may be rounded. */
+/* Load the averaged weights from the model's file: as parameters they may be rounded. */
 static KilnStatus load_averaged(const KilnCheckpoint *checkpoint, KilnTrainer *trainer,
                                 KilnError *err)
 {
@@ -267,7 +267,7 @@ static KilnStatus load_averaged(const KilnCheckpoint *checkpoint, KilnTrainer *t
 
         if (location.buffer != NULL)
             status = kiln_read_tensor(file, kiln_safetensors_find(file, kiln_param_name(param)),
-                                      KILN_F32, location, err);
+                                      kiln_averaged_dtype(trainer->averaged), location, err);
     }
     kiln_safetensors_close(file);
     free(path);

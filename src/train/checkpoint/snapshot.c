@@ -48,8 +48,9 @@ static KilnStatus add_model(KilnSnapshot *snapshot, const KilnTrainer *trainer, 
         const bool has_average = averaged.buffer != NULL;
 
         status = add(snapshot, snapshot->model, &snapshot->n_model, kiln_param_name(param),
-                     has_average ? KILN_F32 : kiln_param_dtype(param), kiln_param_shape(param),
-                     has_average ? averaged : kiln_param_location(param), err);
+                     has_average ? kiln_averaged_dtype(trainer->averaged) : kiln_param_dtype(param),
+                     kiln_param_shape(param), has_average ? averaged : kiln_param_location(param),
+                     err);
     }
     return status;
 }
@@ -174,6 +175,8 @@ static bool is_finite(const void *data, KilnDType dtype, size_t bytes)
 
     for (size_t i = 0; dtype == KILN_F32 && i < bytes / sizeof(float); i++)
         finite &= fabsf(((const float *)data)[i]) <= FLT_MAX;
+    for (size_t i = 0; dtype == KILN_F64 && i < bytes / sizeof(double); i++)
+        finite &= fabs(((const double *)data)[i]) <= DBL_MAX;
     for (size_t i = 0; dtype == KILN_BF16 && i < bytes / sizeof(uint16_t); i++)
         finite &= (((const uint16_t *)data)[i] & 0x7f80) != 0x7f80;
     return finite;

@@ -11,7 +11,9 @@ void kiln_averaged_copy(KilnAveragedWeights *averaged);
 /* Replace the weights by the average, to evaluate with it; and restore them. Both accept NULL. */
 void kiln_averaged_swap_in(KilnAveragedWeights *averaged);
 void kiln_averaged_swap_out(KilnAveragedWeights *averaged);
-/* Where the average of a parameter or buffer is, f32; nowhere when it has none (i64), and when the
+/* The type of the average: f64 for weights of f64, else f32. */
+KilnDType kiln_averaged_dtype(const KilnAveragedWeights *averaged);
+/* Where the average of a parameter or buffer is; nowhere when it has none (i64), and when the
  * average is not in use. Accepts NULL. */
 KilnLocation kiln_averaged_location(const KilnAveragedWeights *averaged, const KilnParam *param);
 /* Accepts NULL. */

@@ -12,9 +12,10 @@
 /* The float buffers of a network, and which of them batch normalization updates. */
 typedef struct Statistics {
     KilnParams *params;
-    bool *is_running; /* by parameter: a running statistic */
-    double *sums;     /* [n_statistics] over the batches */
-    float *values;    /* [n_statistics] a copy of one buffer at a time, at its offset */
+    bool *is_running;                     /* by parameter: a running statistic */
+    double *sums;                         /* [n_statistics] over the batches */
+    KilnDType dtype;                      /* of copies of buffers, as of averages: f32 or f64 */
+    void *values;                         /* [the largest buffer] a copy of one at a time */
     KilnBuffer *before, *counters_before; /* the buffers before the pass */
     int64_t batches;
     bool any; /* there is a running statistic */
@@ -62,7 +63,8 @@ static KilnStatus open_statistics(const KilnTrainer *trainer, Statistics *ret, K
         .params = params,
         .is_running = calloc(params->count + 1, sizeof(bool)),
         .sums = calloc((size_t)params->n_statistics + 1, sizeof(double)),
-        .values = calloc((size_t)params->n_statistics + 1, sizeof(float)),
+        .dtype = kiln_params_step_dtype(params),
+        .values = calloc((size_t)kiln_params_largest(params) + 1, sizeof(double)),
     };
     if (ret->is_running == NULL || ret->sums == NULL || ret->values == NULL)
         return kiln_error_nomem(err, (size_t)params->n_statistics * sizeof(double));
@@ -104,6 +106,20 @@ static void clear(const Statistics *statistics)
     }
 }
 
+static double value_at(const Statistics *statistics, int64_t i)
+{
+    return statistics->dtype == KILN_F64 ? ((const double *)statistics->values)[i]
+                                         : (double)((const float *)statistics->values)[i];
+}
+
+static void set_value(const Statistics *statistics, int64_t i, double value)
+{
+    if (statistics->dtype == KILN_F64)
+        ((double *)statistics->values)[i] = value;
+    else
+        ((float *)statistics->values)[i] = (float)value;
+}
+
 static void add_batch(Statistics *statistics)
 {
     const KilnParams *params = statistics->params;
@@ -111,13 +127,13 @@ static void add_batch(Statistics *statistics)
     statistics->batches++;
     for (size_t i = 0; i < params->count; i++) {
         const KilnParam *param = params->items[i];
-        float *values = statistics->values + param->offset;
 
         if (!statistics->is_running[i])
             continue;
-        kiln_param_read(param, KILN_F32, values);
+        kiln_param_read(param, statistics->dtype, statistics->values);
         for (int64_t k = 0; k < param->count; k++)
-            statistics->sums[param->offset + k] += (double)values[k] / KILN_BATCH_NORM_MOMENTUM;
+            statistics->sums[param->offset + k] += value_at(statistics, k) /
+                                                   KILN_BATCH_NORM_MOMENTUM;
     }
 }
 
@@ -140,17 +156,17 @@ static void write_means(const Statistics *statistics, const KilnAveragedWeights 
     for (size_t i = 0; i < params->count; i++) {
         KilnParam *param = params->items[i];
         const KilnLocation average = kiln_averaged_location(averaged, param);
-        float *values = statistics->values + param->offset;
 
         if (!statistics->is_running[i])
             continue;
         for (int64_t k = 0; k < param->count; k++)
-            values[k] = (float)(statistics->sums[param->offset + k] / (double)statistics->batches);
+            set_value(statistics, k,
+                      statistics->sums[param->offset + k] / (double)statistics->batches);
         if (average.buffer != NULL)
-            kiln_buffer_upload(average.buffer, average.offset, values,
-                               (size_t)param->count * sizeof(float));
+            kiln_buffer_upload(average.buffer, average.offset, statistics->values,
+                               (size_t)param->count * kiln_dtype_size(statistics->dtype));
         else
-            kiln_param_write(param, KILN_F32, values);
+            kiln_param_write(param, statistics->dtype, statistics->values);
     }
 }
 

@@ -43,11 +43,12 @@ static const KilnChoice convolutions[] = {
 };
 
 static const KilnChoice profilers[] = { { "simple", KILN_PROFILER_SIMPLE }, { NULL, 0 } };
-/* Lightning's names; it takes 32 for 32-true and bf16 for bf16-mixed, too. */
+/* Lightning's names; it takes 64 and 32 for the -true ones and bf16 for bf16-mixed, too. */
 static const KilnChoice precisions[] = {
     { "32-true", KILN_PRECISION_32 },  { "32", KILN_PRECISION_32 },
     { "bf16-mixed", KILN_BF16_MIXED }, { "bf16", KILN_BF16_MIXED },
-    { "bf16-true", KILN_BF16_TRUE },   { NULL, 0 },
+    { "bf16-true", KILN_BF16_TRUE },   { "64-true", KILN_PRECISION_64 },
+    { "64", KILN_PRECISION_64 },       { NULL, 0 },
 };
 static const KilnChoice clips[] = {
     { "norm", KILN_CLIP_NORM },
@@ -132,7 +133,7 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM(
         KilnTrainerOptions, precision, "32-true", precisions,
         "bf16-mixed: products, convolutions and activations in bf16, parameters in f32; bf16-true: "
-        "parameters and optimizer state kept as bf16, too"),
+        "parameters and optimizer state kept as bf16, too; 64-true: everything in f64, slow"),
     KILN_FIELD_STR_LIST(KilnTrainerOptions, recompute, "[]",
                         "layers computed twice to save memory, by path: [layers.*]"),
     KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,

@@ -208,10 +208,16 @@ void kiln_step_log(KilnStep *step, const char *name, KilnTensor *value, unsigned
     step->n_logs++;
 }
 
+KilnTensor *kiln_step_as_f32(KilnTensor *value)
+{
+    return kiln_tensor_dtype(value) == KILN_F64 ? kiln_cast(value, KILN_F32) : value;
+}
+
 void kiln_step_output(KilnStep *step, const char *name, KilnTensor *value)
 {
     if (kiln_tensor_poisoned(value))
         return;
+    value = kiln_step_as_f32(value);
     if (step->n_outputs == KILN_STEP_OUTPUTS || kiln_tensor_dtype(value) != KILN_F32 ||
         kiln_tensor_shape(value)->rank < 1 ||
         kiln_tensor_dim(value, 0) != kiln_step_batch_size(step)) {

@@ -44,6 +44,8 @@ struct KilnStep {
 };
 
 enum { KILN_STEP_NAME = 256 };
+/* Values that leave the step are f32: those of a step in f64 are rounded. */
+KilnTensor *kiln_step_as_f32(KilnTensor *value);
 /* The name under which a step logs `name`: followed by the name of the set, in buf, if it has
  * one. */
 const char *kiln_step_name(const KilnStep *step, const char *name, char buf[KILN_STEP_NAME]);

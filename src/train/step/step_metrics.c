@@ -95,6 +95,8 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
     snprintf(plain, sizeof(plain), "%s/%s", prefix_of(step->phase), key_of(metric));
     const char *name = kiln_step_name(step, plain, buf);
     KilnMetricForm form = form_of(step, scores, targets);
+    scores = kiln_step_as_f32(scores);
+    targets = kiln_step_as_f32(targets);
     const char *why = mismatch(ops->takes, scores, targets, form.width);
     if (why != NULL) {
         refuse(step, name, scores, targets, why);

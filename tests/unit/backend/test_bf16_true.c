@@ -309,7 +309,7 @@ static void test_store(void **unused)
     must(kiln_params_new(7, &wrong, &err), &err);
     kiln_params_set_dtype(wrong, KILN_U8);
     assert_int_equal(kiln_params_seal(wrong, store_backend(), &err), KILN_E_TYPE);
-    assert_string_equal(err.text, "parameters can be stored as f32 or bf16, not as u8");
+    assert_string_equal(err.text, "parameters can be stored as f32, bf16 or f64, not as u8");
     kiln_params_free(wrong);
     kiln_params_free(narrow);
     kiln_params_free(wide);

@@ -2,7 +2,7 @@
  * amx/amx_product.c. */
 #include "backend/cpu/amx/amx_product.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/kernels/gemm.h"
+#include "backend/cpu/kernels/bmm.h"
 #include "backend/cpu/elementwise/map.h"
 
 /* A matmul as the kernel runs it. */
@@ -12,59 +12,6 @@ typedef struct Matmul {
     KilnGemm gemm; /* of one product */
     float *sums;   /* of several products, if the result is bf16; else NULL */
 } Matmul;
-
-static KilnGemm gemm_of(const KilnBmm *batch)
-{
-    return (KilnGemm) { .m = batch->m,
-                        .n = batch->n,
-                        .k = batch->k,
-                        .lda = batch->transpose_a ? batch->m : batch->k,
-                        .ldb = batch->transpose_b ? batch->k : batch->n,
-                        .ldc = batch->n,
-                        .transpose_a = batch->transpose_a,
-                        .transpose_b = batch->transpose_b,
-                        .alpha = 1.0f };
-}
-
-/* Whether consecutive products use consecutive matrices, or always the first. */
-static bool steps_even(const KilnBmm *batch, const int64_t *steps)
-{
-    int64_t step = 1;
-
-    for (int i = batch->axes.rank - 1; i >= 0; i--) {
-        if (batch->axes.dim[i] > 1 && steps[i] != step)
-            return false;
-        step *= batch->axes.dim[i];
-    }
-    return true;
-}
-
-static bool steps_none(const KilnBmm *batch, const int64_t *steps)
-{
-    for (int i = 0; i < batch->axes.rank; i++)
-        if (batch->axes.dim[i] > 1 && steps[i] != 0)
-            return false;
-    return true;
-}
-
-/* Many products with one matrix on the right merge into one product of all rows; a sum of many aᵀ b
- * merges into one product over all their rows. */
-static void merge_products(KilnBmm *batch)
-{
-    bool a = steps_even(batch, batch->step_a), b = steps_even(batch, batch->step_b);
-
-    if (a && !batch->transpose_a && steps_none(batch, batch->step_b) &&
-        steps_even(batch, batch->step_y))
-        batch->m *= batch->count;
-    else if (a && b && batch->transpose_a && !batch->transpose_b &&
-             steps_none(batch, batch->step_y))
-        batch->k *= batch->count;
-    else
-        return;
-    batch->count = 1;
-    batch->axes.rank = 0;
-    batch->add_up = false;
-}
 
 /* Runs product number i; alone: within a parallel loop. */
 static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
@@ -160,8 +107,8 @@ static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
 
     plain_inputs(call);
     if (is_bf16(call)) {
-        merge_products(&batch);
-        const KilnGemm gemm = gemm_of(&batch);
+        kiln_bmm_merge(&batch);
+        const KilnGemm gemm = kiln_bmm_gemm(&batch);
         const KilnAmxProduct product = amx_of(call, &gemm);
         call->workspace_size = kiln_amx_product_workspace(&product);
         if (needs_sums(call, &batch))
@@ -176,18 +123,6 @@ static void run_part(void *context, int64_t begin, int64_t end)
 {
     for (int64_t i = begin; i < end; i++)
         run_product(context, true, i, false);
-}
-
-/* The first product of each matrix of the result sets it, later ones add to it: it is the first if
- * it is at the start of every summed axis. */
-static bool adds(const KilnBmm *batch, int64_t i)
-{
-    for (int axis = batch->axes.rank - 1; axis >= 0; axis--) {
-        if (batch->step_y[axis] == 0 && i % batch->axes.dim[axis] != 0)
-            return true;
-        i /= batch->axes.dim[axis];
-    }
-    return false;
 }
 
 /* ---- Bias and epilogue ---------------------------------------------------------- */
@@ -294,7 +229,7 @@ static void run_products(Matmul *matmul)
         return;
     }
     for (int64_t i = 0; i < batch->count; i++)
-        run_product(matmul, false, i, batch->add_up && adds(batch, i));
+        run_product(matmul, false, i, batch->add_up && kiln_bmm_adds(batch, i));
 }
 
 /* Rounds elements of the sums and runs the epilogue on them. */
@@ -323,7 +258,7 @@ static void run_products_bf16(Matmul *matmul)
             (float *)(void *)((char *)call->workspace + kiln_amx_product_workspace(&product));
     }
     for (int64_t i = 0; i < batch->count; i++)
-        run_bf16(matmul, i, batch->add_up && adds(batch, i));
+        run_bf16(matmul, i, batch->add_up && kiln_bmm_adds(batch, i));
     if (matmul->sums != NULL)
         kiln_parallel(call->backend->threads, kiln_cpu_count(&call->outputs[0]), 16384, 64,
                       finish_sums, matmul);
@@ -336,8 +271,8 @@ static void matmul_run(KilnCall *call)
                       .batch = kiln_bmm_of(call->attrs, &a->shape, &b->shape, &y->shape) };
     const KilnBmm *batch = &matmul.batch;
 
-    merge_products(&matmul.batch);
-    matmul.gemm = gemm_of(batch);
+    kiln_bmm_merge(&matmul.batch);
+    matmul.gemm = kiln_bmm_gemm(batch);
     if (batch->count == 1) {
         run_and_finish(call, &matmul.gemm, NULL);
         return;
