@@ -1,4 +1,4 @@
-/* Looks plans up by the hash of the recorded step, makes and drops them. */
+/* Looks plans up by the hash of the recorded step, makes and evicts them. */
 #include "graph/plan/plan_cache.h"
 
 #include "graph/op.h"
@@ -57,7 +57,7 @@ static size_t plan_size(const KilnPlan *plan)
     return bytes;
 }
 
-static void drop_oldest(KilnGraph *graph)
+static void evict_oldest(KilnGraph *graph)
 {
     KilnPlanCache *cache = &graph->plan_cache;
     KilnPlan *plan = graph->plans;
@@ -110,6 +110,6 @@ KilnStatus kiln_plan_cache_get(KilnGraph *graph, KilnTensor *const *outputs, siz
     plan->next = graph->plans;
     graph->plans = plan;
     if (graph->plan_cache.bytes > graph->plan_cache.limit && !graph->profile)
-        drop_oldest(graph);
+        evict_oldest(graph);
     return KILN_OK;
 }

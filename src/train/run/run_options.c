@@ -139,7 +139,7 @@ static const KilnField trainer_fields[] = {
     KILN_FIELD_ENUM_LIST(KilnTrainerOptions, passes_off, "[]", passes,
                          "passes over the step's graph to leave out, to look for a fault"),
     KILN_FIELD_SIZE(KilnTrainerOptions, plan_cache, "256MiB", 0, 1e15,
-                    "memory for the plans of steps; a plan that was dropped is made again"),
+                    "memory for the plans of steps; an evicted plan is made again"),
     KILN_FIELD_F64_OPT(KilnTrainerOptions, gradient_clip_val, "null", 0.0, 1e9,
                        "gradients are clipped to this; null or 0: not at all"),
     KILN_FIELD_ENUM(KilnTrainerOptions, gradient_clip_algorithm, "norm", clips,
