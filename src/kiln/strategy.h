@@ -23,8 +23,8 @@ struct KilnStrategyOps {
     /* Connect the ranks. *ret_rank: this one's number; *ret_world: how many there are, at least 1.
      * Called once, before the run is built. */
     KilnStatus (*setup)(KilnInstance *self, int *ret_rank, int *ret_world, KilnError *err);
-    /* Replace `count` elements (KILN_F32 or KILN_BF16) by their sums over all ranks. Every rank
-     * must get the same bytes. Sums in the order of the ranks, each rounded to `dtype`
+    /* Replace `count` elements (KILN_F32, KILN_BF16 or KILN_F64) by their sums over all ranks.
+     * Every rank must get the same bytes. Sums in the order of the ranks, each rounded to `dtype`
      * ((rank 0 + rank 1) + rank 2), give the bytes of one rank that accumulates. */
     KilnStatus (*all_reduce)(KilnInstance *self, void *data, int64_t count, KilnDType dtype,
                              KilnError *err);

@@ -209,6 +209,8 @@ static void add(void *to, const void *from, size_t bytes, KilnDType dtype)
 {
     for (size_t i = 0; dtype == KILN_F32 && i < bytes / sizeof(float); i++)
         ((float *)to)[i] += ((const float *)from)[i];
+    for (size_t i = 0; dtype == KILN_F64 && i < bytes / sizeof(double); i++)
+        ((double *)to)[i] += ((const double *)from)[i];
     for (size_t i = 0; dtype == KILN_BF16 && i < bytes / sizeof(uint16_t); i++)
         ((uint16_t *)to)[i] = narrow(wide(((uint16_t *)to)[i]) + wide(((const uint16_t *)from)[i]));
 }
@@ -231,7 +233,7 @@ static KilnStatus all_reduce(KilnInstance *self, void *data, int64_t count, Kiln
 {
     const State *state = kiln_state(self);
     const size_t bytes = (size_t)count * kiln_dtype_size(dtype);
-    float part[PART / sizeof(float)];
+    double part[PART / sizeof(double)];
     KilnStatus status = state->rank > 0 ? send_to(self, 0, data, bytes, err) : KILN_OK;
 
     for (int r = 1; r < state->world && state->rank == 0 && status >= 0; r++)

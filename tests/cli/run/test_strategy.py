@@ -93,6 +93,7 @@ class Bytes(Strategy):
         self.check_same("cnn", *CNN, "optimizer=sgd", "optimizer.momentum=0.9", "datamodule.batch_transforms=[{_target_: mixup}]")
         if not SHORT:
             self.check_same("linear", "model=linear", "trainer.gradient_clip_val=0.01", "trainer.gradient_clip_algorithm=value")
+            self.check_same("double", *MLP, "trainer.precision=64-true")
             self.check_same("lstm", "model=lstm", "model.hidden=16", "datamodule.train_count=128")
 
     def test_groups(self):
