@@ -145,10 +145,6 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
 
     if (status < 0)
         return status;
-    if (stored == KILN_F64 && kiln_ranks_several(&trainer->ranks))
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "trainer.precision=64-true: strategies sum f32 and bf16 over several "
-                              "ranks; train with one rank or with precision=32-true");
     kiln_params_set_dtype(trainer->params, stored);
     KilnScope scope = kiln_params_root(trainer->params);
     status = kiln_module_setup(trainer->module, &scope, &trainer->data.spec, err);
