@@ -288,6 +288,10 @@ struct KilnDataModuleOps {
      * Borrowed until reload or release. */
     KilnStatus (*table)(KilnInstance *self, KilnSplit split, size_t set, KilnTable *ret,
                         KilnError *err);
+    /* Optional, before setup (Lightning's prepare_data): write to disk what all processes of a run
+     * read, such as an index. Only rank 0 calls it, and the other ranks wait: keep nothing in
+     * `self`. Not called in KILN_STAGE_PREDICT, which has no data. */
+    KilnStatus (*prepare_data)(KilnInstance *self, const KilnDataContext *context, KilnError *err);
 };
 
 #endif

@@ -382,6 +382,23 @@ static KilnStage data_stage(const KilnTrainer *trainer, const KilnDataSpec *reme
     return trainer->split == KILN_TEST ? KILN_STAGE_TEST : KILN_STAGE_VALIDATE;
 }
 
+/* Rank 0 prepares the data; the other ranks wait for it. */
+static KilnStatus prepare_data(KilnTrainer *trainer, const KilnDataContext *context, KilnError *err)
+{
+    KilnInstance *datamodule = trainer->datamodule;
+    KilnStatus status = KILN_OK;
+    char done = 1;
+
+    if (data_ops(trainer)->prepare_data == NULL || context->stage == KILN_STAGE_PREDICT)
+        return KILN_OK;
+    if (trainer->ranks.rank == 0)
+        status = KILN_CALLED(datamodule, "prepare_data",
+                             data_ops(trainer)->prepare_data(datamodule, context, err), err);
+    if (status < 0)
+        return kiln_instance_error(trainer->config, datamodule, err);
+    return kiln_ranks_broadcast(&trainer->ranks, &done, sizeof(done), err);
+}
+
 KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remembered, KilnError *err)
 {
     const KilnStage stage = data_stage(trainer, remembered);
@@ -393,10 +410,12 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         .fitted = trainer->fitted,
         .data = trainer->env->data,
     };
-    KilnStatus status = KILN_CALLED(trainer->datamodule, "setup",
-                                    data_ops(trainer)->setup(trainer->datamodule, &context, err),
-                                    err);
+    KilnStatus status = prepare_data(trainer, &context, err);
 
+    if (status < 0)
+        return status;
+    status = KILN_CALLED(trainer->datamodule, "setup",
+                         data_ops(trainer)->setup(trainer->datamodule, &context, err), err);
     if (status >= 0)
         status = KILN_CALLED(trainer->datamodule, "spec",
                              data_ops(trainer)->spec(trainer->datamodule, &trainer->data.spec, err),

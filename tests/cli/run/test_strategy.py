@@ -27,6 +27,7 @@ class Strategy(Case):
         cls._sockets = build_plugin("sockets", cls._plugins.name)
         cls._brake = build_plugin("brake", cls._plugins.name)
         cls._exact = build_plugin("exact", cls._plugins.name)
+        cls._prepared = build_plugin("prepared", cls._plugins.name)
         cls._protected = build_plugin("protected", cls._plugins.name)
 
     @classmethod
@@ -121,6 +122,13 @@ class Bytes(Strategy):
         self.assertEqual(len(half), len(whole))
         for a, b in zip(half, whole):
             self.assertAlmostEqual(a, b, delta=1e-5)
+
+    def test_one_rank_prepares_the_data(self):
+        args = ["--plugin", self._prepared, "task=exact", "datamodule=prepared", "datamodule.file=numbers"]
+        self.run_ranks(*args, "kiln.run.dir=ranks")
+        self.assertEqual(len(read(self.path("numbers")).split()), 16)
+        for _, text in self.finish(self.ranks(*args, "kiln.run.dir=again"), status=1):
+            self.assertRegex(text, "numbers: is there before it is prepared|rank 0 ended")
 
     def test_batch_statistics(self):
         """All ranks validate with rank 0's running statistics; a run resumes exactly."""
