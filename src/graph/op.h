@@ -8,8 +8,10 @@
 #include "graph/map.h"
 #include "graph/ops/activation.h"
 #include "graph/ops/kv_cache.h"
+#include "graph/ops/boxes.h"
 #include "graph/ops/cast.h"
 #include "graph/ops/attention.h"
+#include "graph/ops/compact.h"
 #include "graph/ops/conv.h"
 #include "graph/ops/ctc.h"
 #include "graph/ops/dropout.h"
@@ -30,6 +32,7 @@
 #include "graph/ops/rotary.h"
 #include "graph/ops/resample.h"
 #include "graph/ops/reshape.h"
+#include "graph/ops/sample.h"
 #include "graph/ops/segment.h"
 #include "graph/ops/sort.h"
 #include "graph/ops/updates.h"
@@ -82,6 +85,9 @@ struct KilnOp {
     KILN_OPS_RESAMPLE(X)                                                                           \
     KILN_OPS_RESIZE(X)                                                                             \
     KILN_OPS_PATCHES(X)                                                                            \
+    KILN_OPS_SAMPLE(X)                                                                             \
+    KILN_OPS_BOXES(X)                                                                              \
+    KILN_OPS_COMPACT(X)                                                                            \
     KILN_OPS_DROPOUT(X)                                                                            \
     KILN_OPS_REDUCE(X)                                                                             \
     KILN_OPS_PRODUCT(X)                                                                            \

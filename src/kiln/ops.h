@@ -9,6 +9,7 @@
 #ifndef KILN_OPS_H
 #define KILN_OPS_H
 
+#include "kiln/ops/algebra.h"
 #include "kiln/ops/image.h"
 #include "kiln/ops/select.h"
 #include "kiln/ops/updates.h"
@@ -188,6 +189,20 @@ KILN_API KilnTensor *kiln_conv_transpose2d(KilnTensor *x, KilnTensor *weight, Ki
  * ignored. */
 KILN_API KilnTensor *kiln_conv_transpose1d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
                                            KilnConvTranspose conv);
+
+/* Depth, height, width. Zeroed: stride, dilation and groups 1, no padding. */
+typedef struct KilnConv3d {
+    int64_t stride[3], padding[3], dilation[3];
+    int64_t groups;
+} KilnConv3d;
+
+/* PyTorch's conv3d but for the order, as a sum of two-dimensional convolutions: [N,D,H,W,I],
+ * [O,I/groups,kd,kh,kw], [O] or NULL -> [N,D',H',W',O]. */
+KILN_API KilnTensor *kiln_conv3d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                 KilnConv3d conv);
+/* Its transpose: weight [I,O/groups,kd,kh,kw]; output_padding NULL: 0. */
+KILN_API KilnTensor *kiln_conv_transpose3d(KilnTensor *x, KilnTensor *weight, KilnTensor *bias,
+                                           KilnConv3d conv, const int64_t output_padding[3]);
 
 /* Pairs {height, width} as in KilnConv. */
 typedef struct KilnPool {

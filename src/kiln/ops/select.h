@@ -30,6 +30,31 @@ KILN_API KilnTensor *kiln_segment_mean(KilnTensor *x, KilnTensor *ids, int64_t c
 /* NaN if one is; equals share the gradient evenly. */
 KILN_API KilnTensor *kiln_segment_max(KilnTensor *x, KilnTensor *ids, int64_t count);
 
+/* ---- Results whose size is data -------------------------------------------------------
+ * Shapes are fixed, so these give the first `count` of a fixed number of places, and
+ * `count`, an i32 [1]. It may exceed the places: then some are missing. */
+
+typedef struct KilnPlaces {
+    KilnTensor *index, *count;
+} KilnPlaces;
+typedef struct KilnPicked {
+    KilnTensor *values, *count;
+} KilnPicked;
+typedef struct KilnUnique {
+    KilnTensor *values, *inverse, *counts, *count;
+} KilnUnique;
+
+/* Where x, of any type, is not 0: i32 [limit], increasing numbers of elements in plain
+ * order; -1 in unused places (torch.nonzero of a flat tensor). */
+KILN_API KilnPlaces kiln_nonzero(KilnTensor *x, int64_t limit);
+/* The elements of x, a float, where the mask of its shape is not 0: [limit], 0 in unused
+ * places. They pass a gradient (torch.masked_select). */
+KILN_API KilnPicked kiln_masked_select(KilnTensor *x, KilnTensor *mask, int64_t limit);
+/* The different elements of x, float or i32 with n elements, in order: values [n], 0 in
+ * unused places; `inverse`, of x's shape, has the place of each element; `counts` [n] how
+ * often each is there (torch.unique). NaNs differ from each other. No gradient. */
+KILN_API KilnUnique kiln_unique(KilnTensor *x);
+
 /* ---- Random numbers ---------------------------------------------------------------
  * Functions of `key`, `stream` and the element alone, so the same for any number of
  * threads and in a resumed run. `key` is i32 [2], changed by the caller every step

@@ -81,3 +81,82 @@ static const Case cases_adaptive_max_pool2d[] = {
       .arg = { 7, 7 } },
 };
 SAMPLES(adaptive_max_pool2d)
+
+/* arg[0]: nearest; arg[1]: padding; arg[2]: align_corners. The grid reaches beyond the image. */
+BUILD(build_grid_sample)
+{
+    const KilnGridSample options = { .nearest = arg[0] != 0,
+                                     .padding = (KilnGridPadding)arg[1],
+                                     .align_corners = arg[2] != 0 };
+
+    return kiln_grid_sample(leaf[0], leaf[1], options);
+}
+
+#define GRID_SMALL .shape = { SHAPE(2, 4, 5, 3), SHAPE(2, 3, 4, 2) }
+static const Case cases_grid_sample[] = {
+    { "grid_sample", build_grid_sample, "gg", GRID_SMALL },
+    { "grid_sample, corners", build_grid_sample, "gg", GRID_SMALL, .arg = { 0, 0, 1 } },
+    { "grid_sample, border", build_grid_sample, "gg", GRID_SMALL, .arg = { 0, 1 } },
+    { "grid_sample, reflection", build_grid_sample, "gg", GRID_SMALL, .arg = { 0, 2 } },
+    { "grid_sample, reflection, corners", build_grid_sample, "gg", GRID_SMALL, .arg = { 0, 2, 1 } },
+    { "grid_sample, nearest", build_grid_sample, "gf", GRID_SMALL, .arg = { 1, 1 } },
+    { "grid_sample, large", build_grid_sample, "gg",
+      .shape = { SHAPE(2, 17, 23, 37), SHAPE(2, 29, 13, 2) } },
+};
+SAMPLES(grid_sample)
+SAMPLES_OF(grid_sample_grad, grid_sample)
+
+/* arg[0], arg[1]: images and pixels that boxes may be in; arg[2]: sampling_ratio; arg[3]: aligned.
+ * Boxes are made of positive numbers [K, 5]. */
+BUILD(build_roi_align)
+{
+    KilnTensor *graph_size = kiln_graph_full(leaf[0]->graph, KILN_SCALAR, (double)arg[1]);
+    KilnTensor *image = kiln_floor(kiln_scale(kiln_narrow(leaf[1], 1, 0, 1), (double)arg[0]));
+    KilnTensor *corner = kiln_mul(kiln_narrow(leaf[1], 1, 1, 2), kiln_scale(graph_size, 0.5));
+    KilnTensor *side = kiln_mul(kiln_narrow(leaf[1], 1, 3, 2), kiln_scale(graph_size, 0.6));
+    KilnTensor *boxes = kiln_concat((KilnTensor *[]) { image, corner, kiln_add(corner, side) }, 3,
+                                    1);
+
+    return kiln_roi_align(leaf[0], boxes,
+                          (KilnRoiAlign) { .size = { 3, 2 },
+                                           .spatial_scale = 0.75,
+                                           .sampling_ratio = arg[2],
+                                           .aligned = arg[3] != 0 });
+}
+
+static const Case cases_roi_align[] = {
+    { "roi_align", build_roi_align, "gp", .shape = { SHAPE(2, 5, 6, 3), SHAPE(4, 5) },
+      .arg = { 2, 7, 2, 1 } },
+    { "roi_align, adaptive", build_roi_align, "gp", .shape = { SHAPE(2, 7, 6, 2), SHAPE(5, 5) },
+      .arg = { 2, 9, 0, 0 } },
+    { "roi_align, large", build_roi_align, "gp", .shape = { SHAPE(2, 31, 29, 19), SHAPE(37, 5) },
+      .arg = { 2, 30, 2, 0 } },
+};
+SAMPLES(roi_align)
+SAMPLES_OF(roi_align_grad, roi_align)
+
+BUILD(build_box_iou)
+{
+    UNUSED_ARG;
+    return kiln_box_iou(leaf[0], leaf[1]);
+}
+
+/* arg[0]: limit; arg[1]: the count. Boxes are centers and sides. */
+BUILD(build_nms)
+{
+    KilnTensor *center = kiln_scale(kiln_narrow(leaf[0], 1, 0, 2), 3.0);
+    KilnTensor *half = kiln_scale(kiln_narrow(leaf[0], 1, 2, 2), 0.5);
+    KilnTensor *boxes =
+        kiln_concat((KilnTensor *[]) { kiln_sub(center, half), kiln_add(center, half) }, 2, 1);
+    const KilnPlaces kept = kiln_nms(boxes, leaf[1], 0.3, arg[0]);
+
+    return arg[1] != 0 ? kept.count : kept.index;
+}
+
+static const Case cases_nms[] = {
+    { "nms", build_nms, "pf", .shape = { SHAPE(31, 4), SHAPE(31) }, .arg = { 31 } },
+    { "nms, count", build_nms, "pf", .shape = { SHAPE(257, 4), SHAPE(257) }, .arg = { 5, 1 } },
+    { "box_iou", build_box_iou, "gg", .shape = { SHAPE(5, 4), SHAPE(3, 4) },
+      .no_differences = true },
+};
+SAMPLES(nms)

@@ -95,3 +95,46 @@ static const Case cases_random[] = {
     { "normal, large", build_random, "lf", .shape = { SHAPE(2), SHAPE(257, 263) }, .arg = { 1 } },
 };
 SAMPLES(random)
+
+/* arg[1]: limit; arg[2]: 0 the places, 1 the count, 2 the elements. */
+BUILD(build_nonzero)
+{
+    const KilnPlaces places = kiln_nonzero(leaf[0], arg[1]);
+
+    return arg[2] == 0 ? places.index : places.count;
+}
+
+BUILD(build_masked_select)
+{
+    return kiln_masked_select(leaf[0], leaf[1], arg[1]).values;
+}
+
+static const Case cases_nonzero[] = {
+    { "nonzero, u8", build_nonzero, "m", .shape = { SHAPE(3, 7) }, .arg = { 0, 15 } },
+    { "nonzero, i32", build_nonzero, "L", .shape = { SHAPE(41) }, .arg = { 3, 50 } },
+    { "nonzero, too many", build_nonzero, "f", .shape = { SHAPE(5, 7) }, .arg = { 0, 9 } },
+    { "nonzero, count", build_nonzero, "m", .shape = { SHAPE(101, 67) }, .arg = { 0, 9, 1 } },
+    { "masked_select", build_masked_select, "gm", .shape = { SHAPE(4, 6), SHAPE(4, 6) },
+      .arg = { 0, 20 } },
+    { "masked_select, too many", build_masked_select, "gm",
+      .shape = { SHAPE(67, 31), SHAPE(67, 31) }, .arg = { 0, 100 } },
+};
+SAMPLES(nonzero)
+
+/* arg[1]: which result. */
+BUILD(build_unique)
+{
+    const KilnUnique unique = kiln_unique(leaf[0]);
+    KilnTensor *results[] = { unique.values, unique.inverse, unique.counts, unique.count };
+
+    return results[arg[1]];
+}
+
+static const Case cases_unique[] = {
+    { "unique", build_unique, "L", .shape = { SHAPE(5, 7) }, .arg = { 9 } },
+    { "unique, inverse", build_unique, "L", .shape = { SHAPE(5, 7) }, .arg = { 9, 1 } },
+    { "unique, counts", build_unique, "L", .shape = { SHAPE(5, 67) }, .arg = { 9, 2 } },
+    { "unique, count", build_unique, "L", .shape = { SHAPE(67, 31) }, .arg = { 70, 3 } },
+    { "unique, floats", build_unique, "f", .shape = { SHAPE(67, 3) } },
+};
+SAMPLES(unique)

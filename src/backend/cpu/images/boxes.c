@@ -1,0 +1,93 @@
+/* Non-maximum suppression: each box that is left, in the order of scores, is kept and suppresses
+ * those after it that it overlaps. */
+#include "backend/cpu/cpu.h"
+
+/* Boxes in the order of scores, one array for each side. */
+typedef struct Boxes {
+    float *side[4], *area;
+    uint8_t *suppressed;
+    int64_t n;
+} Boxes;
+
+static Boxes sorted_boxes(const KilnCall *call)
+{
+    const float *from = call->inputs[0].data;
+    const int32_t *order = call->inputs[1].data;
+    const int64_t n = kiln_cpu_count(&call->inputs[1]);
+    float *at = call->workspace;
+    Boxes boxes = { .area = at + 4 * n, .suppressed = (uint8_t *)(at + 5 * n), .n = n };
+
+    for (int i = 0; i < 4; i++) {
+        boxes.side[i] = at + i * n;
+        for (int64_t k = 0; k < n; k++)
+            boxes.side[i][k] = from[4 * (int64_t)order[k] + i];
+    }
+    for (int64_t k = 0; k < n; k++) {
+        boxes.area[k] = (boxes.side[2][k] - boxes.side[0][k]) *
+                        (boxes.side[3][k] - boxes.side[1][k]);
+        boxes.suppressed[k] = 0;
+    }
+    return boxes;
+}
+
+static float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+static float smaller(float a, float b)
+{
+    return a < b ? a : b;
+}
+
+/* Suppresses boxes from k + 1 on that overlap box k. */
+static void suppress(const Boxes *boxes, int64_t k, float threshold)
+{
+    const float *x1 = boxes->side[0], *y1 = boxes->side[1], *x2 = boxes->side[2],
+                *y2 = boxes->side[3];
+
+    for (int64_t i = k + 1; i < boxes->n; i++) {
+        const float width = smaller(x2[k], x2[i]) - larger(x1[k], x1[i]);
+        const float height = smaller(y2[k], y2[i]) - larger(y1[k], y1[i]);
+        const float both = larger(width, 0.0f) * larger(height, 0.0f);
+        const float iou = both / (boxes->area[k] + boxes->area[i] - both);
+
+        boxes->suppressed[i] |= iou > threshold ? 1 : 0;
+    }
+}
+
+static void nms_run(KilnCall *call)
+{
+    const KilnNmsAttrs *attrs = call->attrs;
+    const Boxes boxes = sorted_boxes(call);
+    const int32_t *order = call->inputs[1].data;
+    int32_t *index = call->outputs[0].data;
+    int64_t count = 0;
+
+    for (int64_t k = 0; k < boxes.n; k++) {
+        if (boxes.suppressed[k] != 0)
+            continue;
+        if (count < attrs->limit)
+            index[count] = order[k];
+        count++;
+        suppress(&boxes, k, (float)attrs->threshold);
+    }
+    for (int64_t i = count; i < attrs->limit; i++)
+        index[i] = -1;
+    *(int32_t *)call->outputs[1].data = (int32_t)count;
+}
+
+static KilnStatus nms_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    for (int i = 0; i < 2; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+    call->workspace_size = (size_t)kiln_cpu_count(&call->inputs[1]) * (5 * sizeof(float) + 1);
+    return KILN_OK;
+}
+
+static const KilnKernel kernels[] = {
+    { .op = &kiln_op_nms, .prepare = nms_prepare, .run = nms_run },
+};
+
+const KilnCpuTable kiln_cpu_boxes = { kernels, KILN_COUNT(kernels) };
