@@ -67,7 +67,8 @@ static const Window *make_windows(const KilnCall *call)
     const int64_t most = kiln_resize_window(attrs);
     Window *windows = call->workspace;
     double *exact = (double *)(windows + attrs->out);
-    float *weights = (float *)(exact + most);
+    void *rest = exact + most;
+    float *weights = rest;
 
     for (int64_t i = 0; i < attrs->out; i++) {
         windows[i].weights = weights + i * most;
