@@ -350,7 +350,7 @@ check-format:
 lint:
 	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt \
 		--enable=warning,performance,portability -Isrc -I. -D_POSIX_C_SOURCE=200809L \
-		-DKILN_ISA=base -j$(shell nproc) src callbacks datamodules tasks examples
+		-DKILN_ISA=base -D__x86_64__ -j$(shell nproc) src callbacks datamodules tasks examples
 check-layers:
 	@sh tools/check_layers.sh
 	@python3 tools/check_names.py

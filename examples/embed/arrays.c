@@ -6,7 +6,7 @@
 #include <kiln_embed.h>
 
 enum { TRAIN = 2000, TEST = 500 };
-static float points[TRAIN + TEST][2], (*const test)[2] = points + TRAIN;
+static float points[TRAIN + TEST][2];
 static int32_t labels[TRAIN + TEST]; /* 1 within a circle */
 static const KilnFeature features[] = {
     { .name = "point", .content = KILN_VECTOR, .shape = { 1, { 2 } } },
@@ -21,7 +21,7 @@ static const KilnMemoryData data = {
 static KilnRegistry *registry;
 static KilnRunResult run;
 
-static void *predict(void *ret) /* the probability of class 1 of each point of `test` */
+static void *predict(void *ret) /* the probability of class 1 of each test point */
 {
     const KilnPredictorSpec spec = { .registry = registry, .ckpt_path = run.run_dir };
     KilnPredictor *predictor = NULL;
@@ -30,8 +30,9 @@ static void *predict(void *ret) /* the probability of class 1 of each point of `
     KilnRawSample samples[TEST];
     KilnError err = { 0 };
     for (int i = 0; i < TEST; i++) {
-        values[i] =
-            (KilnRawValue) { .type = KILN_RAW_ARRAY, .data = test[i], .shape = { 1, { 2 } } };
+        values[i] = (KilnRawValue) { .type = KILN_RAW_ARRAY,
+                                     .data = points[TRAIN + i],
+                                     .shape = { 1, { 2 } } };
         samples[i] = (KilnRawSample) { .values = &values[i], .n_values = 1 };
     }
     if (kiln_predictor_open(&spec, &predictor, &err) < 0 ||
@@ -71,9 +72,8 @@ int main(int argc, char **argv)
              pthread_join(thread, NULL) == 0)
         for (int i = 0; i < TEST; i++)
             right += here[i] == there[i] && (here[i] > 0.5f) == labels[TRAIN + i];
-    printf("%d of %d right, in both threads\n", right, TEST);
     kiln_config_free(config);
     kiln_errors_free(errors);
     kiln_registry_free(registry);
-    return right == 0;
+    return right == 0 || printf("%d of %d right, in both threads\n", right, TEST) < 0;
 }
