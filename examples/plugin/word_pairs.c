@@ -76,7 +76,7 @@ static void draw_texts(const DataState *state, int64_t index, char ret[2][TEXT])
 
 /* ---- From texts to ids ---- */
 
-/* The next word of *text, which moves behind it; false: there is none. Long words are cut. */
+/* The next word of *text, and advances it; false: there is none. Long words are cut. */
 static bool next_word(const char **text, char ret[WORD])
 {
     const char *word = *text + strspn(*text, " ");
