@@ -88,7 +88,7 @@ class Metrics(Case):
     def test_shown(self):
         out, _ = self.run_kiln("show", "metric/f1", program="kiln")
         self.assertRegex(out, r"(?m)^  average +micro\|macro\|weighted\|binary +macro +micro: over all rows")
-        self.assertIn("  train task=vision +task.metrics.f1=f1 task.metrics.f1.average=micro", out)
+        self.assertIn("  train task=classification +task.metrics.f1=f1 task.metrics.f1.average=micro", out)
         self.assertIn("  metrics:\n    f1:\n      _target_: metric/f1\n      average: macro\n", out)
         for name in ["mse", "ndcg", "bleu", "slot_f1"]:  # which the task refuses
             out, _ = self.run_kiln("show", f"metric/{name}", program="kiln")
