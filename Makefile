@@ -148,7 +148,7 @@ $(ISA_SRC:%.c=$(B)/%.$(1).o): $(B)/%.$(1).o: %.c $(B)/.flags $(B)/.flags.$(1)
 endef
 $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 
-# The lists of files behind generated sources, rewritten only when they change: adding or deleting a
+# The lists of files that sources are generated from, rewritten only when they change: adding or deleting a
 # component or a config file regenerates them.
 $(B)/gen/lists: FORCE
 	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' | cmp -s - $@ || \

@@ -219,8 +219,8 @@ typedef enum KilnSaveFlags {
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_save(KilnTrainer *trainer,
                                                      const KilnInstance *owner, const char *name,
                                                      unsigned flags, KilnError *err);
-/* Whether saving under `name` would replace an earlier checkpoint that somebody other than `owner`
- * keeps. */
+/* Whether saving under `name` would replace an earlier checkpoint that has another owner than
+ * `owner` keeps. */
 KILN_API bool kiln_trainer_would_replace(const KilnTrainer *trainer, const KilnInstance *owner,
                                          const char *name);
 /* Point checkpoints/<link> ("best", "last") to checkpoint `name`, atomically. */

@@ -13,13 +13,28 @@ static KilnStatus check_heads(const KilnScope *own, int64_t width, int64_t heads
                           own->path, width, heads);
 }
 
+/* What both kinds of attention have after their weights, in PyTorch's order: the biases of queries,
+ * keys and values, and the output projection. */
+static KilnStatus init_output(const KilnScope *own, int64_t width, KilnParam **in_proj_bias,
+                              KilnLinear *out_proj, KilnError *err)
+{
+    const KilnInit zero = { .kind = KILN_INIT_CONSTANT };
+    KilnStatus status = kiln_param_new(own, "in_proj_bias", KILN_SHAPE(3 * width), zero,
+                                       in_proj_bias, err);
+
+    if (status == KILN_OK)
+        status = kiln_nn_linear_init(out_proj, own, "out_proj", width, width, true, err);
+    if (status == KILN_OK)
+        kiln_param_set_init(out_proj->bias, zero);
+    return status;
+}
+
 KilnStatus kiln_nn_multi_head_attention_init(KilnMultiHeadAttention *layer, const KilnScope *scope,
                                              const char *name, int64_t width, int64_t heads,
                                              double dropout, KilnError *err)
 {
     KilnScope own = kiln_scope(scope, "%s", name);
     const KilnInit xavier = { .kind = KILN_INIT_XAVIER_UNIFORM, .a = 1.0 };
-    const KilnInit zero = { .kind = KILN_INIT_CONSTANT };
 
     *layer = (KilnMultiHeadAttention) { .width = width, .heads = heads, .dropout = dropout };
     kiln_layer_path(layer->path, &own);
@@ -27,14 +42,8 @@ KilnStatus kiln_nn_multi_head_attention_init(KilnMultiHeadAttention *layer, cons
     if (status == KILN_OK)
         status = kiln_param_new(&own, "in_proj_weight", KILN_SHAPE(3 * width, width), xavier,
                                 &layer->in_proj_weight, err);
-    if (status == KILN_OK)
-        status = kiln_param_new(&own, "in_proj_bias", KILN_SHAPE(3 * width), zero,
-                                &layer->in_proj_bias, err);
-    if (status == KILN_OK)
-        status = kiln_nn_linear_init(&layer->out_proj, &own, "out_proj", width, width, true, err);
-    if (status == KILN_OK)
-        kiln_param_set_init(layer->out_proj.bias, zero);
-    return status;
+    return status == KILN_OK ? init_output(&own, width, &layer->in_proj_bias, &layer->out_proj, err)
+                             : status;
 }
 
 /* Rows first ... first + n of the projection, in units of the width, split into heads. */
@@ -107,7 +116,6 @@ KilnStatus kiln_nn_cross_attention_init(KilnCrossAttention *layer, const KilnSco
 {
     KilnScope own = kiln_scope(scope, "%s", name);
     const KilnInit xavier = { .kind = KILN_INIT_XAVIER_UNIFORM, .a = 1.0 };
-    const KilnInit zero = { .kind = KILN_INIT_CONSTANT };
     const KilnShape square = KILN_SHAPE(width, width), wide = KILN_SHAPE(width, memory_width);
 
     *layer = (KilnCrossAttention) { .width = width, .heads = heads, .dropout = dropout };
@@ -119,14 +127,8 @@ KilnStatus kiln_nn_cross_attention_init(KilnCrossAttention *layer, const KilnSco
         status = kiln_param_new(&own, "k_proj_weight", wide, xavier, &layer->k_proj_weight, err);
     if (status == KILN_OK)
         status = kiln_param_new(&own, "v_proj_weight", wide, xavier, &layer->v_proj_weight, err);
-    if (status == KILN_OK)
-        status = kiln_param_new(&own, "in_proj_bias", KILN_SHAPE(3 * width), zero,
-                                &layer->in_proj_bias, err);
-    if (status == KILN_OK)
-        status = kiln_nn_linear_init(&layer->out_proj, &own, "out_proj", width, width, true, err);
-    if (status == KILN_OK)
-        kiln_param_set_init(layer->out_proj.bias, zero);
-    return status;
+    return status == KILN_OK ? init_output(&own, width, &layer->in_proj_bias, &layer->out_proj, err)
+                             : status;
 }
 
 /* A projection of x, whose bias is part `part` of in_proj_bias, split into heads. */

@@ -55,7 +55,7 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split);
 int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set);
 /* Samples to train on. */
 int64_t kiln_trainer_train_samples(const KilnTrainer *trainer);
-/* The split that a phase other than training reads. */
+/* The split that a phase reads; not for training. */
 KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase);
 /* Refuse a limit of batches that does not fit a set. */
 KILN_NODISCARD KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, KilnSplit split,

@@ -11,32 +11,16 @@
 #include <string.h>
 
 #include "kiln/nn.h"
+#include "tests/support/failing_malloc.h"
 #include "tests/support/param_memory.h"
 
 /* ---- Counting -------------------------------------------------------------------- */
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
 static size_t allocations, fail_at; /* the allocation that fails; 0: none */
 
-void *__wrap_malloc(size_t size)
+static bool allocation_fails(void)
 {
-    return ++allocations == fail_at ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return ++allocations == fail_at ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return ++allocations == fail_at ? NULL : __real_realloc(old, size);
+    return ++allocations == fail_at;
 }
 
 /* ---- Networks ---------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include "base/system/file.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/failing_malloc.h"
 #include "tests/support/run_fixture.h"
 #include "train/trainer.h"
 
@@ -16,39 +17,17 @@
 
 /* ---- Counting -------------------------------------------------------------------- */
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
 static _Atomic bool armed; /* allocations count; also those of the thread that writes */
 static _Atomic long allocations;
 static long fail_at; /* the allocation that fails */
 static bool all;     /* those after it fail, too */
 
-static bool fails(void)
+static bool allocation_fails(void)
 {
     if (!atomic_load(&armed))
         return false;
     const long n = atomic_fetch_add(&allocations, 1) + 1;
     return n == fail_at || (all && n > fail_at);
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return fails() ? NULL : __real_realloc(old, size);
 }
 
 /* ---- Runs ------------------------------------------------------------------------ */
