@@ -3,7 +3,7 @@
 
     python3 tools/check_names.py [ROOT]
 
-Each Kiln* type has one definition. A folder has at most 28 source files, except the folders of operations. Two files
+Each Kiln* type has one definition. A folder has at most 28 source files. Two files
 share a name only if they do the same job: a header and its implementation, the stations of an operation (layer,
 record, kernels), a public header and what implements it, a command and the library that it calls."""
 import collections
@@ -12,7 +12,6 @@ import re
 import sys
 
 MAX_FILES = 28
-MANY_FILES = {"src/graph/ops"}  # a file for each group of operations
 COMPONENTS = ("src/nn/optimizers", "src/nn/schedulers", "src/sweep/sweepers", "src/sweep/launchers",
               "src/train/strategies")
 OPERATIONS = ("src/nn", "src/graph", "src/backend")
@@ -82,7 +81,7 @@ def main():
         folders[folder] += 1
         names[os.path.splitext(name)[0]].add(folder)
     for folder, count in sorted(folders.items()):
-        if count > MAX_FILES and folder not in MANY_FILES and folder not in COMPONENTS:
+        if count > MAX_FILES and folder not in COMPONENTS:
             wrong.append(f"{folder}: {count} source files, more than {MAX_FILES}; split the folder")
     for name, where in sorted(names.items()):
         if not same_job(name, where):

@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "graph/graph.h"
-#include "graph/ops/embedding.h"
+#include "graph/ops/sequence/embedding.h"
 #include "tensor/bf16.h"
 
 enum { ALIGNMENT = 64, LONGEST_NAME = 255 };

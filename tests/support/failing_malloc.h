@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static bool allocation_fails(void);
+bool allocation_fails(void);
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "backend/ref/ref.h"
-#include "graph/ops/lines.h"
+#include "graph/ops/select/lines.h"
 
 static void cache_write_run(KilnCall *call)
 {

@@ -1,5 +1,5 @@
 /* Reference of the optimizers, in double: the formulas of nn/optimizers/NAME.c, element by
- * element. The operations are in graph/ops/optimizers.c. */
+ * element. The operations are in graph/ops/training/optimizers.c. */
 #include "backend/ref/ref.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "backend/ref/ref.h"
-#include "graph/ops/lines.h"
+#include "graph/ops/select/lines.h"
 
 typedef struct Item {
     double value;

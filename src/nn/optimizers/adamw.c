@@ -8,8 +8,8 @@
  *
  * The operation is adam_update with `decoupled`; nn/adam_family.c computes 1 - beta^t.
  *
- * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
- * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
+ * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
+ * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -8,8 +8,8 @@
  *     u = (m / (1 - beta1^t) + beta2 * n / (1 - beta2^t)) / (sqrt(v / (1 - beta3^t)) + eps)
  *     p = (p - lr * u) / (1 + lr * weight_decay)   no_prox: p * (1 - lr * weight_decay) - lr * u
  *
- * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
- * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
+ * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
+ * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

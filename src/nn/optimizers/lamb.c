@@ -9,8 +9,8 @@
  * trust is 1 where either norm is 0. As in the authors' program it is also 1 for parameters without
  * weight decay (norms, biases), unless always_adapt is set.
  *
- * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
- * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
+ * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
+ * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

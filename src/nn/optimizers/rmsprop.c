@@ -7,8 +7,8 @@
  *     b  = momentum * b + g / (sqrt(v) + eps)      without momentum: b is the quotient alone
  *     p -= lr * b
  *
- * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
- * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
+ * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
+ * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -6,8 +6,8 @@
  *
  * Without momentum there is no b: p -= lr * g.
  *
- * Operation: graph/ops/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector loop:
- * backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
+ * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
+ * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
 
 typedef struct Opts {

@@ -1,6 +1,6 @@
 /* One optimizer step, recorded after the gradients of train/step/fit_batch.c or manual.c:
  * clipping, then the update of train/optim/optimizers.c's optimizer. The formula is in
- * nn/optimizers/NAME.c, which records update operations (graph/ops/optimizers.c). */
+ * nn/optimizers/NAME.c, which records update operations (graph/ops/training/optimizers.c). */
 #include "train/optim/optimize.h"
 
 #include <stdio.h>

@@ -18,7 +18,7 @@
 
 static size_t allocations, fail_at; /* the allocation that fails; 0: none */
 
-static bool allocation_fails(void)
+bool allocation_fails(void)
 {
     return ++allocations == fail_at;
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "graph/ops/lines.h"
+#include "graph/ops/select/lines.h"
 
 enum { BLOCK = 512 };
 

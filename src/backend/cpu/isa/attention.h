@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "backend/cpu/isa/vector_loops.h"
-#include "graph/ops/attention.h"
+#include "graph/ops/sequence/attention.h"
 #include "backend/cpu/level.h"
 
 /* A tensor of queries, keys, values or their gradients: f32, or bf16. */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/ops/lines.h"
+#include "graph/ops/select/lines.h"
 #include "tensor/bf16.h"
 
 /* n elements, of f32 or bf16 each. */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/ops/lines.h"
+#include "graph/ops/select/lines.h"
 
 enum { SHORT = 48, RADIX = 256 };
 

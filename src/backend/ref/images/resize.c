@@ -1,6 +1,6 @@
 /* Reference of resizing by weighted sums along an axis. */
 #include "backend/ref/ref.h"
-#include "graph/ops/lines.h"
+#include "graph/ops/select/lines.h"
 
 /* Adds the line's share of element i of y, forwards or backwards. */
 static void add_element(KilnCall *call, int64_t x, int64_t y, int64_t inner, int64_t i)

@@ -22,7 +22,7 @@ static _Atomic long allocations;
 static long fail_at; /* the allocation that fails */
 static bool all;     /* those after it fail, too */
 
-static bool allocation_fails(void)
+bool allocation_fails(void)
 {
     if (!atomic_load(&armed))
         return false;

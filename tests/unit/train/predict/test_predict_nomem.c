@@ -12,7 +12,7 @@
 
 static _Atomic long fail_in; /* this many allocations from now, one fails; 0: none */
 
-static bool allocation_fails(void)
+bool allocation_fails(void)
 {
     return atomic_load(&fail_in) > 0 && atomic_fetch_sub(&fail_in, 1) == 1;
 }

@@ -1,0 +1,24 @@
+/* Convolutions. */
+#ifndef KILN_GRAPH_OPS_IMAGES_CONV_H
+#define KILN_GRAPH_OPS_IMAGES_CONV_H
+
+#include "kiln/ops.h"
+
+#define KILN_OPS_CONV(X)                                                                           \
+    X(conv2d)                                                                                      \
+    X(conv2d_grad_input)                                                                           \
+    X(conv2d_grad_weight)                                                                          \
+    X(conv_transpose2d)
+
+/* conv2d              x, weight, bias? -> y               KilnConvAttrs
+ * conv2d_grad_input   dy, weight -> dx                    KilnConvAttrs (with the input's shape)
+ * conv2d_grad_weight  dy, x -> dweight                    KilnConvAttrs (with the weight's shape)
+ * conv_transpose2d    x, weight, bias? -> y               KilnConvAttrs (with the output's shape):
+ *                     conv2d_grad_input, and the bias */
+typedef struct KilnConvAttrs {
+    int64_t stride[2], padding[2], dilation[2]; /* of height, of width */
+    int64_t groups;
+    KilnShape shape;
+} KilnConvAttrs;
+
+#endif

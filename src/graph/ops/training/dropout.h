@@ -1,0 +1,18 @@
+/* Dropout. */
+#ifndef KILN_GRAPH_OPS_TRAINING_DROPOUT_H
+#define KILN_GRAPH_OPS_TRAINING_DROPOUT_H
+
+#include "kiln/ops.h"
+
+#define KILN_OPS_DROPOUT(X)                                                                        \
+    X(dropout)                                                                                     \
+    X(dropout_grad)
+
+/* dropout             x, key -> y, mask u8                KilnDropoutAttrs
+ * dropout_grad        dy, mask -> dx                      KilnDropoutAttrs */
+typedef struct KilnDropoutAttrs {
+    double p;
+    int64_t stream;
+} KilnDropoutAttrs;
+
+#endif

@@ -1,0 +1,27 @@
+/* In-place updates except optimizers, and gradient clipping by norm. */
+#ifndef KILN_GRAPH_OPS_TRAINING_UPDATES_H
+#define KILN_GRAPH_OPS_TRAINING_UPDATES_H
+
+#include "kiln/ops.h"
+
+#define KILN_OPS_UPDATES(X)                                                                        \
+    X(ema_update)                                                                                  \
+    X(lerp_update)                                                                                 \
+    X(clamp_update)                                                                                \
+    X(increment)                                                                                   \
+    X(l2_norm)                                                                                     \
+    X(clip_factor)
+/* ema_update          variable*, value ->                 KilnScaleAttrs (momentum); plus
+ *                     `correction` (unbiased variance) as factor on value
+ * lerp_update         variable*, value, weight ->
+ * clamp_update        variable* ->                        KilnLimitAttrs
+ * increment           variable* i64 ->
+ * l2_norm             x -> scalar
+ * clip_factor         norm -> scalar                      KilnLimitAttrs
+ * (* updated in place) */
+
+typedef struct KilnLimitAttrs {
+    double limit;
+} KilnLimitAttrs;
+
+#endif
