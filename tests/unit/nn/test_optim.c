@@ -1,4 +1,4 @@
-/* Optimizers and schedulers against PyTorch's recorded curves, and the options they reject. */
+/* Optimizers against PyTorch's recorded curves, and the options they reject. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -395,189 +395,25 @@ static void test_refused_groups(void **unused)
     }
 }
 
-/* ---- Schedulers ------------------------------------------------------------------ */
-
-static void check_factors(const Record *record, KilnInstance *self, const double *metric,
-                          size_t number)
-{
-    const KilnSchedulerOps *ops = kiln_instance_component(self)->ops.scheduler;
-
-    for (int64_t step = 0; step < 40; step++) {
-        KilnProgress at = {
-            .step = step,
-            .epoch = step / 4,
-            .steps_per_epoch = 4,
-            .total_steps = 40,
-            .total_epochs = 10,
-        };
-        double got = ops->factor(self, &at), want = record_f64(record, (size_t)step + 1);
-
-        if (fabs(got - want) > 1e-9)
-            fail_msg("case %zu (%s), step %d: %.12g, want %s", number, kiln_instance_name(self),
-                     (int)step, got, record->word[step + 1]);
-        if (ops->observe != NULL && step % 4 == 3) {
-            int64_t mode;
-
-            (void)ops->monitor(self, &mode);
-            ops->observe(self, metric[step / 4], mode == KILN_MODE_MAX);
-        }
-    }
-}
-
-static void test_scheduler_curves(void **unused)
-{
-    Record record;
-    size_t cases = 0;
-
-    (void)unused;
-    record_open(&record, "schedulers.txt");
-    while (record_line(&record)) {
-        Built built;
-        double metric[10] = { 0 };
-        KilnError err = { 0 };
-
-        assert_true(record_is(&record, "scheduler"));
-        if (build_words(&built, KILN_KIND_SCHEDULER, record.word[1], record.word + 2,
-                        record.words - 2, &err) < 0)
-            fail_msg("%s", err.text);
-        assert_true(record_line(&record));
-        if (record_is(&record, "metric")) {
-            for (size_t i = 0; i < KILN_COUNT(metric); i++)
-                metric[i] = strcmp(record.word[i + 1], "nan") == 0 ? (double)NAN
-                                                                   : record_f64(&record, i + 1);
-            assert_true(record_line(&record));
-        }
-        assert_true(record_is(&record, "factors"));
-        check_factors(&record, built.instance, metric, cases);
-        assert_true(record_line(&record) && record_is(&record, "end"));
-        built_free(&built);
-        cases++;
-    }
-    assert_int_equal(cases, 28);
-    record_close(&record);
-}
-
-/* Beyond the plan, without a plan, and with a warmup longer than the plan. */
-static void test_scheduler_edges(void **unused)
-{
-    static const struct {
-        const char *name, *option;
-        KilnProgress at;
-        double want;
-    } cases[] = {
-        { "cosine", "min_factor=0.2", { .step = 25, .total_steps = 20 }, 0.2 },
-        { "cosine", "min_factor=0.2", { .step = 20, .total_steps = 20 }, 0.2 },
-        { "cosine", "min_factor=0.2", { .step = 1000, .total_steps = -1 }, 1.0 },
-        { "cosine", "warmup_steps=50", { .step = 24, .total_steps = 20 }, 0.5 },
-        { "cosine", "warmup_steps=20", { .step = 20, .total_steps = 20 }, 0.0 },
-        { "cosine",
-          "warmup_epochs=0.5",
-          { .step = 0, .steps_per_epoch = 8, .total_steps = 80 },
-          0.25 },
-        { "constant", "warmup_steps=0", { .step = 0 }, 1.0 },
-        { "step", "gamma=0.5", { .epoch = 35 }, 0.125 },
-        { "step", "warmup_steps=4", { .step = 1 }, 0.5 },
-        { "cosine_restarts", "t_0=3", { .epoch = 300000000 }, 1.0 },
-        { "linear", "min_factor=0.1", { .step = 99, .total_steps = 20 }, 0.1 },
-        { "linear", "min_factor=0.1", { .step = 99, .total_steps = -1 }, 1.0 },
-        { "polynomial", "power=3", { .step = 99, .total_steps = 20 }, 0.0 },
-        { "one_cycle", "div_factor=10", { .step = 0, .total_steps = 1 }, 1e-5 },
-        { "one_cycle", "div_factor=10", { .step = 99, .total_steps = 20 }, 1e-5 },
-        { "wsd", "decay_fraction=0", { .step = 19, .total_steps = 20 }, 1.0 },
-        { "wsd", "decay_shape=sqrt", { .step = 95, .total_steps = 100 }, 0.29289321881345254 },
-        { "constant", "warmup_shape=cosine", { .step = 0 }, 1.0 },
-    };
-
-    (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
-        char option[64];
-        char *const options[] = { option };
-        Built built;
-        KilnError err = { 0 };
-
-        snprintf(option, sizeof(option), "%s", cases[i].option);
-        if (build_words(&built, KILN_KIND_SCHEDULER, cases[i].name, options, 1, &err) < 0)
-            fail_msg("%s", err.text);
-        double got = kiln_instance_component(built.instance)
-                         ->ops.scheduler->factor(built.instance, &cases[i].at);
-        if (fabs(got - cases[i].want) > 1e-12)
-            fail_msg("case %zu: %g, want %g", i, got, cases[i].want);
-        built_free(&built);
-    }
-}
-
-/* What a schedule says of a run that it does not fit. */
-static void test_refused_runs(void **unused)
-{
-    static const struct {
-        const char *name, *option;
-        KilnProgress at;
-        const char *want; /* NULL: fine */
-    } cases[] = {
-        { "cosine", "warmup_steps=20", { .total_steps = 21 }, NULL },
-        { "cosine", "warmup_steps=20", { .total_steps = -1 }, NULL },
-        { "cosine",
-          "warmup_steps=20",
-          { .total_steps = 20 },
-          "warmup_steps: the warmup takes 20 steps and the whole run 20" },
-        { "step",
-          "warmup_epochs=5",
-          { .total_steps = 30, .steps_per_epoch = 10 },
-          "warmup_epochs: the warmup takes 50 steps and the whole run 30" },
-        { "one_cycle", "pct_start=0.2", { .total_steps = -1 }, "needs a run with an end" },
-        { "one_cycle", "pct_start=0.2", { .total_steps = 10 }, NULL },
-        { "wsd", "decay_fraction=1", { .total_steps = 10 }, NULL },
-    };
-
-    (void)unused;
-    for (size_t i = 0; i < KILN_COUNT(cases); i++) {
-        char option[64];
-        char *const options[] = { option };
-        Built built;
-        KilnError err = { 0 };
-
-        snprintf(option, sizeof(option), "%s", cases[i].option);
-        if (build_words(&built, KILN_KIND_SCHEDULER, cases[i].name, options, 1, &err) < 0)
-            fail_msg("%s", err.text);
-        const KilnSchedulerOps *ops = kiln_instance_component(built.instance)->ops.scheduler;
-        KilnStatus status = ops->check(built.instance, &cases[i].at, &err);
-        if ((status < 0) != (cases[i].want != NULL))
-            fail_msg("case %zu: status %d: %s", i, (int)status, err.text);
-        if (status < 0 && strstr(err.text, cases[i].want) == NULL)
-            fail_msg("case %zu: '%s' is not in: %s", i, cases[i].want, err.text);
-        built_free(&built);
-    }
-}
-
 /* ---- Refused options --------------------------------------------------------------- */
 
 static void test_refused_options(void **unused)
 {
     static const struct {
-        KilnKind kind;
         const char *name, *first, *second, *part;
     } cases[] = {
-        { KILN_KIND_OPTIMIZER, "sgd", "nesterov=true", NULL,
-          "nesterov: true needs a momentum above 0" },
-        { KILN_KIND_OPTIMIZER, "sgd", "lr=-0.1", NULL, "lr" },
-        { KILN_KIND_OPTIMIZER, "sgd", "lr=fast", NULL, "fast" },
-        { KILN_KIND_OPTIMIZER, "sgd", "momentum=1.5", NULL, "momentum" },
-        { KILN_KIND_OPTIMIZER, "adam", "betas=[0.9]", NULL,
-          "betas: expected two numbers, such as [0.9, 0.999], got 1" },
-        { KILN_KIND_OPTIMIZER, "adamw", "betas=[0.9,1.0]", NULL,
+        { "sgd", "nesterov=true", NULL, "nesterov: true needs a momentum above 0" },
+        { "sgd", "lr=-0.1", NULL, "lr" },
+        { "sgd", "lr=fast", NULL, "fast" },
+        { "sgd", "momentum=1.5", NULL, "momentum" },
+        { "adam", "betas=[0.9]", NULL, "betas: expected two numbers, such as [0.9, 0.999], got 1" },
+        { "adamw", "betas=[0.9,1.0]", NULL,
           "betas[1]: expected a number from 0 to below 1, got 1" },
-        { KILN_KIND_OPTIMIZER, "adam", "beta=0.9", NULL, "betas" },
-        { KILN_KIND_SCHEDULER, "cosine", "warmup_steps=5", "warmup_epochs=1",
-          "warmup_epochs: 1, and warmup_steps is 5: one of them must be 0" },
-        { KILN_KIND_SCHEDULER, "step", "step_size=0", NULL, "step_size" },
-        { KILN_KIND_OPTIMIZER, "adan", "betas=[0.9,0.99]", NULL,
+        { "adam", "beta=0.9", NULL, "betas" },
+        { "adan", "betas=[0.9,0.99]", NULL,
           "betas: expected three numbers, such as [0.98, 0.92, 0.99], got 2" },
-        { KILN_KIND_OPTIMIZER, "sgd", "groups.a.lr_scale=2", NULL, "groups.a.params" },
-        { KILN_KIND_OPTIMIZER, "sgd", "groups.a.parms=[x]", NULL, "params" },
-        { KILN_KIND_SCHEDULER, "multistep", "milestones=[3,2]", NULL,
-          "milestones: expected increasing numbers, got 2 after 3" },
-        { KILN_KIND_SCHEDULER, "plateau", "factor=1.0", NULL, "factor: expected a number below 1" },
-        { KILN_KIND_SCHEDULER, "one_cycle", "three_phase=true", "pct_start=0.6", "pct_start: 0.6" },
+        { "sgd", "groups.a.lr_scale=2", NULL, "groups.a.params" },
+        { "sgd", "groups.a.parms=[x]", NULL, "params" },
     };
 
     (void)unused;
@@ -589,7 +425,7 @@ static void test_refused_options(void **unused)
 
         snprintf(first, sizeof(first), "%s", cases[i].first);
         snprintf(second, sizeof(second), "%s", cases[i].second != NULL ? cases[i].second : "");
-        if (build_words(&built, cases[i].kind, cases[i].name, options,
+        if (build_words(&built, KILN_KIND_OPTIMIZER, cases[i].name, options,
                         cases[i].second != NULL ? 2 : 1, &err) >= 0)
             fail_msg("case %zu is not refused", i);
         if (strstr(err.text, cases[i].part) == NULL)
@@ -603,9 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizer_curves), cmocka_unit_test(test_training_curves),
         cmocka_unit_test(test_frozen),           cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_refused_groups),   cmocka_unit_test(test_scheduler_curves),
-        cmocka_unit_test(test_scheduler_edges),  cmocka_unit_test(test_refused_runs),
-        cmocka_unit_test(test_refused_options),
+        cmocka_unit_test(test_refused_groups),   cmocka_unit_test(test_refused_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
