@@ -7,6 +7,7 @@
 #include "graph/backend.h"
 #include "kiln/ops.h"
 #include "kiln/rng.h"
+#include "tensor/bf16.h"
 
 Extremes extremes;
 
@@ -186,6 +187,56 @@ void run_case(KilnBackend *backend, const Case *c, Result *result)
 
     KilnTensor *y = record_case(graph, c, result, &weights, &built);
 
+    run_recorded(graph, c, y, result);
+    kiln_graph_free(graph);
+    free(weights.block);
+}
+
+KilnTensor *through_product(KilnTensor *x, const float *one)
+{
+    const KilnShape *shape = kiln_tensor_shape(x);
+    KilnTensor *column = kiln_reshape(x, KILN_SHAPE(kiln_shape_count(shape), 1));
+
+    return kiln_reshape(kiln_matmul(column,
+                                    kiln_graph_input(x->graph, KILN_F32, KILN_SHAPE(1, 1), one),
+                                    false, false),
+                        *shape);
+}
+
+bool rounds_to_bf16(char kind)
+{
+    return leaf_wants_grad(kind) || kind == LEAF_FLOAT || kind == LEAF_POSITIVE;
+}
+
+void run_case_bf16(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
+{
+    static const float one = 1.0f;
+    KilnTensor *leaf[MAX_LEAVES] = { NULL }, *y;
+    KilnGraph *graph = NULL;
+    Bytes weights = { 0 };
+    KilnError err;
+
+    memset(result, 0, sizeof(*result));
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_set_precision(graph, precision);
+    kiln_graph_begin(graph);
+    for (int i = 0; c->leaves[i] != '\0'; i++) {
+        Bytes *bytes = &result->leaf[i];
+
+        *bytes = case_leaf(c, i, KILN_F32);
+        for (size_t k = 0; k < bytes->size / sizeof(float) && rounds_to_bf16(c->leaves[i]); k++)
+            ((float *)bytes->data)[k] = kiln_bf16_to(kiln_bf16_of(((float *)bytes->data)[k]));
+        if (leaf_wants_grad(c->leaves[i]))
+            result->grad[i] = bytes_new(KILN_F32, &c->shape[i]);
+        leaf[i] = leaf_tensor(graph, c, i, bytes, result->grad[i].data);
+        if (rounds_to_bf16(c->leaves[i]))
+            leaf[i] = through_product(leaf[i], &one);
+    }
+    y = c->build(leaf, c->arg);
+    if (y != NULL && kiln_tensor_dtype(y) == KILN_F32)
+        y = through_product(y, &one);
+    if (y != NULL && case_wants_grad(c))
+        kiln_graph_backward(graph, loss_of(graph, y, &weights));
     run_recorded(graph, c, y, result);
     kiln_graph_free(graph);
     free(weights.block);

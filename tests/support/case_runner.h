@@ -53,6 +53,13 @@ KilnTensor *record_case(KilnGraph *graph, const Case *c, Result *result, Bytes *
 void run_recorded(KilnGraph *graph, const Case *c, KilnTensor *y, Result *result);
 
 void run_case(KilnBackend *backend, const Case *c, Result *result);
+/* The same values, as the product with 1 gives them: mixed precision keeps them as bf16. */
+KilnTensor *through_product(KilnTensor *x, const float *one);
+/* Whether run_case_bf16 rounds the values of leaves of this kind. */
+bool rounds_to_bf16(char kind);
+/* A case whose float inputs come from products and whose output goes into one. The inputs are
+ * numbers that bf16 has, so that only the operation rounds. */
+void run_case_bf16(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result);
 
 /* Largest difference over the largest value. */
 double difference(const Bytes *want, const Bytes *got);

@@ -4,6 +4,48 @@
 #include <omp.h>
 #include <stdatomic.h>
 
+static _Thread_local int number; /* kiln_thread */
+
+typedef void Work(void *context, int thread, int team);
+
+/* Runs `work` in the first `parts` threads of a team that is always the full one: GNU OpenMP ends
+ * threads when a team is smaller than the last, and starts them again for the next larger one. A
+ * thread of another loop does all parts itself. */
+static void run_team(int threads, int64_t parts, Work *work, void *context)
+{
+    if (omp_in_parallel()) {
+        work(context, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    if (omp_get_thread_num() < parts) {
+        number = omp_get_thread_num();
+        work(context, number, omp_get_num_threads());
+        number = 0;
+    }
+}
+
+/* ---- Equal parts ------------------------------------------------------------------- */
+
+typedef struct Loop {
+    int64_t n, parts, chunk;
+    KilnRange range;
+    void *context;
+} Loop;
+
+/* OpenMP may give fewer threads than there are parts. */
+static void run_own_parts(void *context, int thread, int team)
+{
+    const Loop *loop = context;
+
+    for (int64_t part = thread; part < loop->parts; part += team) {
+        const int64_t begin = part * loop->chunk, end = begin + loop->chunk;
+
+        if (begin < loop->n)
+            loop->range(loop->context, begin, end < loop->n ? end : loop->n);
+    }
+}
+
 void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRange range,
                    void *context)
 {
@@ -15,16 +57,16 @@ void kiln_parallel(int threads, int64_t n, int64_t grain, int64_t align, KilnRan
     }
 
     const int64_t even = (n + parts - 1) / parts;
-    const int64_t chunk = (even + align - 1) / align * align;
+    Loop loop = { .n = n,
+                  .parts = parts,
+                  .chunk = (even + align - 1) / align * align,
+                  .range = range,
+                  .context = context };
 
-#pragma omp parallel for num_threads((int)parts) schedule(static, 1)
-    for (int64_t part = 0; part < parts; part++) {
-        int64_t begin = part * chunk, end = begin + chunk;
-
-        if (begin < n)
-            range(context, begin, end < n ? end : n);
-    }
+    run_team(threads, parts, run_own_parts, &loop);
 }
+
+/* ---- Items ------------------------------------------------------------------------- */
 
 enum { SHARES = 64 }; /* threads past this number have none */
 
@@ -59,7 +101,7 @@ static int64_t take_from(Share *share, int64_t most, int64_t *ret_end)
 
 int64_t kiln_next_items(KilnShares *shares, int64_t most, int64_t *ret_end)
 {
-    const int own = omp_get_thread_num();
+    const int own = number;
 
     for (int i = 0; i < shares->count; i++) {
         const int64_t item = take_from(&shares->all[(own + i) % shares->count], most, ret_end);
@@ -77,28 +119,41 @@ int64_t kiln_next_item(KilnShares *shares)
     return kiln_next_items(shares, 1, &end);
 }
 
+typedef struct Items {
+    KilnShares shares; /* only the used ones are set */
+    KilnWorkerFunction taker;
+    void *context;
+} Items;
+
+static void run_taker(void *context, int thread, int team)
+{
+    Items *items = context;
+
+    (void)thread;
+    (void)team;
+    items->taker(items->context, &items->shares);
+}
+
 void kiln_parallel_items(int threads, int64_t n, KilnWorkerFunction taker, void *context)
 {
     const int used = (int)(n < threads ? n : threads);
-    KilnShares shares; /* only the used ones are set */
+    Items items = { .taker = taker, .context = context };
+    KilnShares *shares = &items.shares;
 
-    shares.count = used < SHARES ? used : SHARES;
-    for (int i = 0; i < shares.count; i++) {
-        atomic_init(&shares.all[i].next, n * i / shares.count);
-        shares.all[i].end = n * (i + 1) / shares.count;
+    shares->count = used < SHARES ? used : SHARES;
+    for (int i = 0; i < shares->count; i++) {
+        atomic_init(&shares->all[i].next, n * i / shares->count);
+        shares->all[i].end = n * (i + 1) / shares->count;
     }
-    if (used <= 1) {
-        taker(context, &shares);
-        return;
-    }
-#pragma omp parallel for num_threads(used) schedule(static, 1)
-    for (int i = 0; i < used; i++)
-        taker(context, &shares);
+    if (used <= 1)
+        taker(context, shares);
+    else
+        run_team(threads, used, run_taker, &items);
 }
 
 int kiln_thread(void)
 {
-    return omp_get_thread_num();
+    return number;
 }
 
 int kiln_threads_set(int threads)

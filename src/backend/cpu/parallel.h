@@ -1,4 +1,6 @@
-/* Splits loops between threads. */
+/* Splits loops between threads. Every loop of a backend must get the same `threads`, that of the
+ * backend, however little work there is: OpenMP keeps its threads only while the size of the team
+ * stays the same. A loop with one part runs on the calling thread alone. */
 #ifndef KILN_BACKEND_CPU_PARALLEL_H
 #define KILN_BACKEND_CPU_PARALLEL_H
 
@@ -26,7 +28,8 @@ int64_t kiln_next_item(KilnShares *shares);
  * `most`, so that threads finish together. */
 int64_t kiln_next_items(KilnShares *shares, int64_t most, int64_t *ret_end);
 
-/* Number of the calling thread in its loop, below `threads`; 0 outside of one. */
+/* Number of the calling thread in its loop, below the number of parts or items; 0 outside of one.
+ */
 int kiln_thread(void);
 
 /* Makes oneDNN, which shares OpenMP, use `threads`; returns the previous number for the caller to

@@ -7,60 +7,6 @@
 #include "tests/support/cpu_variants.h"
 #include "tests/support/ops/samples.h"
 
-/* The same values, as the product with 1 gives them: mixed precision keeps them
- * as bf16. */
-static KilnTensor *through_product(KilnTensor *x, const float *one)
-{
-    const KilnShape *shape = kiln_tensor_shape(x);
-    KilnTensor *column = kiln_reshape(x, KILN_SHAPE(kiln_shape_count(shape), 1));
-
-    return kiln_reshape(kiln_matmul(column,
-                                    kiln_graph_input(x->graph, KILN_F32, KILN_SHAPE(1, 1), one),
-                                    false, false),
-                        *shape);
-}
-
-static bool rounds_to_bf16(char kind)
-{
-    return leaf_wants_grad(kind) || kind == LEAF_FLOAT || kind == LEAF_POSITIVE;
-}
-
-/* A case whose float inputs come from products and whose output goes into one.
- * The inputs are numbers that bf16 has, so that only the operation rounds. */
-static void run_bf16(KilnBackend *backend, KilnPrecision precision, const Case *c, Result *result)
-{
-    static const float one = 1.0f;
-    KilnTensor *leaf[MAX_LEAVES] = { NULL }, *y;
-    KilnGraph *graph = NULL;
-    Bytes weights = { 0 };
-    KilnError err;
-
-    memset(result, 0, sizeof(*result));
-    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
-    kiln_graph_set_precision(graph, precision);
-    kiln_graph_begin(graph);
-    for (int i = 0; c->leaves[i] != '\0'; i++) {
-        Bytes *bytes = &result->leaf[i];
-
-        *bytes = case_leaf(c, i, KILN_F32);
-        for (size_t k = 0; k < bytes->size / sizeof(float) && rounds_to_bf16(c->leaves[i]); k++)
-            ((float *)bytes->data)[k] = kiln_bf16_to(kiln_bf16_of(((float *)bytes->data)[k]));
-        if (leaf_wants_grad(c->leaves[i]))
-            result->grad[i] = bytes_new(KILN_F32, &c->shape[i]);
-        leaf[i] = leaf_tensor(graph, c, i, bytes, result->grad[i].data);
-        if (rounds_to_bf16(c->leaves[i]))
-            leaf[i] = through_product(leaf[i], &one);
-    }
-    y = c->build(leaf, c->arg);
-    if (y != NULL && kiln_tensor_dtype(y) == KILN_F32)
-        y = through_product(y, &one);
-    if (y != NULL && case_wants_grad(c))
-        kiln_graph_backward(graph, loss_of(graph, y, &weights));
-    run_recorded(graph, c, y, result);
-    kiln_graph_free(graph);
-    free(weights.block);
-}
-
 /* The reference takes its time for them. */
 static bool is_large(const Case *c)
 {
@@ -100,8 +46,8 @@ static void check_run_repeats(const Result *want, KilnBackend *backend, const ch
 {
     Result a, b;
 
-    run_bf16(backend, KILN_BF16_MIXED, c, &a);
-    run_bf16(backend, KILN_BF16_MIXED, c, &b);
+    run_case_bf16(backend, KILN_BF16_MIXED, c, &a);
+    run_case_bf16(backend, KILN_BF16_MIXED, c, &b);
     compare(c, how, want, &a);
     if (!same_result(&a, &b))
         fail_msg("%s, %s: two runs differ", c->name, how);
@@ -126,12 +72,12 @@ static void test_bf16(void **unused)
                 continue;
             /* The logarithm of the base magnifies the rounding of an exponent. */
             c.tolerance = op_samples[i].op == &kiln_op_power ? 5e-2 : 2e-2;
-            run_bf16(ref, KILN_PRECISION_32, &c, &want);
+            run_case_bf16(ref, KILN_PRECISION_32, &c, &want);
             if (!is_large(&c)) /* those are for blocks and threads, which it has not */
-                check_run(&want, run_bf16, ref, KILN_BF16_MIXED, "reference, bf16", &c);
-            check_run(&want, run_bf16, one, KILN_BF16_MIXED, "cpu, bf16, 1 thread", &c);
+                check_run(&want, run_case_bf16, ref, KILN_BF16_MIXED, "reference, bf16", &c);
+            check_run(&want, run_case_bf16, one, KILN_BF16_MIXED, "cpu, bf16, 1 thread", &c);
             check_run_repeats(&want, three, "cpu, bf16, 3 threads", &c);
-            check_run(&want, run_bf16, without, KILN_BF16_MIXED, "cpu without bf16", &c);
+            check_run(&want, run_case_bf16, without, KILN_BF16_MIXED, "cpu without bf16", &c);
             result_free(&want);
         }
     kiln_backend_free(without);

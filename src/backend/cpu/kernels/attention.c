@@ -106,7 +106,7 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
         .backward = backward,
     };
 
-    kiln_parallel_items(threads_of(call, &loop->s), heads_of(&loop->s), run_heads, &work);
+    kiln_parallel_items(call->backend->threads, heads_of(&loop->s), run_heads, &work);
 }
 
 static KilnStatus prepare(KilnCall *call, int first, bool packed)

@@ -215,9 +215,9 @@ static double share(const KilnCall *call, const Sequence *s)
 static void each_sequence(KilnCall *call, KilnRange part)
 {
     const int64_t batch = call->inputs[first_input(call)].shape.dim[1];
-    const int64_t threads = call->backend->threads < batch ? call->backend->threads : batch;
+    const int64_t parts = call->backend->threads < batch ? call->backend->threads : batch;
 
-    kiln_parallel((int)threads, threads, 1, 1, part, call);
+    kiln_parallel(call->backend->threads, parts, 1, 1, part, call);
 }
 
 static void ctc_part(void *context, int64_t begin, int64_t end)

@@ -105,9 +105,12 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
     KilnGemm gemm = *whole;
     Offset offset = { job, row, column };
 
+    /* A row left over belongs to the part before: a product of one row adds in another order. */
     gemm.m = kiln_min_i64(job->rows, whole->m - row);
+    if (whole->m - row == job->rows + 1)
+        gemm.m++;
     gemm.n = kiln_min_i64(columns, whole->n - column);
-    if (gemm.m <= 0 || gemm.n <= 0)
+    if (gemm.m <= 0 || gemm.n <= 0 || (row > 0 && gemm.m == 1))
         return;
     job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
                         job->b + (gemm.transpose_b ? column * gemm.ldb : column),

@@ -4,13 +4,16 @@
 #include <string.h>
 
 #include "backend/cpu/norm/panels.h"
+#include "base/min.h"
+
+enum { MOST_PARTS = 32 }; /* of the samples, whose sums are combined in order */
 
 typedef struct GroupNorm {
     const KilnCall *call;
     const KilnBatchNormLoops *loops;
     KilnGroups groups; /* blocks of channels in memory */
     KilnSets sets;     /* units with their own statistics */
-    int64_t parts;     /* of the samples */
+    int64_t parts;     /* of the samples; a function of the shape alone */
     double n;          /* elements of a set */
 } GroupNorm;
 
@@ -24,9 +27,8 @@ static GroupNorm group_norm_of(const KilnCall *call, const KilnArg *x)
         .sets = sets,
         .n = (double)sets.pixels * (double)sets.run,
     };
-    const int64_t threads = call->backend->threads, samples = x->shape.dim[0];
 
-    norm.parts = samples < threads ? samples : threads;
+    norm.parts = kiln_min_i64(x->shape.dim[0], MOST_PARTS);
     return norm;
 }
 

@@ -1,19 +1,38 @@
-/* Batch normalization on the vector loops, in the layout of x. A group of channels is processed as
- * a whole, statistics first and then the result, so that the second pass reads from cache. With
- * fewer groups than threads the images are split too, and their sums combined. */
+/* Batch normalization on the vector loops, in the layout of x. A thread processes a group of
+ * channels as a whole, statistics first and then the result, so that the second pass reads from
+ * cache; with few groups, threads share the images of each. Sums are made in parts of the images
+ * and combined in their order, so that results do not depend on the number of threads. */
 #include <math.h>
 #include <string.h>
 
 #include "backend/cpu/norm/panels.h"
+#include "base/min.h"
 
-typedef struct BatchNorm {
+enum { PART = 32768, MOST_PARTS = 16 }; /* elements of a part of a group's images; most parts */
+
+typedef struct BatchNorm BatchNorm;
+
+/* Images of a group. */
+typedef struct Span {
+    int64_t group, begin, end;
+} Span;
+
+/* The two passes over some images; the second needs the sums of the whole group. Evaluation has
+ * only the second. */
+typedef struct Passes {
+    void (*sums)(const BatchNorm *norm, const Span *span, double *sums);
+    void (*apply)(const BatchNorm *norm, const Span *span);
+} Passes;
+
+struct BatchNorm {
     const KilnCall *call;
     const KilnBatchNormLoops *loops;
+    const Passes *passes;
     KilnGroups groups;
-    int64_t parts; /* parts to split the images into */
+    int64_t parts; /* of the images of a group; a function of the shape alone */
     bool relu;
     double *sums; /* [groups][parts][2][KILN_PANEL] */
-} BatchNorm;
+};
 
 /* ---- Numbers of channels -------------------------------------------------------------- */
 
@@ -40,11 +59,6 @@ static float *channels(const KilnArg *arg, const BatchNorm *norm, int64_t g)
 
 /* ---- Splitting the work --------------------------------------------------------- */
 
-/* The images of a part. */
-typedef struct Span {
-    int64_t group, begin, end;
-} Span;
-
 static Span span_of(const BatchNorm *norm, int64_t item)
 {
     const int64_t part = item % norm->parts, images = norm->groups.images;
@@ -54,14 +68,12 @@ static Span span_of(const BatchNorm *norm, int64_t item)
                     .end = images * (part + 1) / norm->parts };
 }
 
-/* Enough parts to keep all threads busy; one if the groups alone do. */
-static int64_t parts_of(const KilnCall *call, const KilnGroups *groups)
+static int64_t parts_of(const KilnGroups *groups)
 {
-    const int64_t threads = call->backend->threads;
+    const int64_t most = kiln_min_i64(groups->images, MOST_PARTS);
+    const int64_t parts = groups->rows * groups->size / PART;
 
-    if (groups->count % threads == 0 || groups->count >= 4 * threads)
-        return 1;
-    return groups->images < threads ? groups->images : threads;
+    return parts < 1 ? 1 : kiln_min_i64(parts, most);
 }
 
 static BatchNorm norm_of(const KilnCall *call, const KilnArg *x, const KilnPanelArg *args)
@@ -76,34 +88,69 @@ static BatchNorm norm_of(const KilnCall *call, const KilnArg *x, const KilnPanel
     };
 
     norm.groups.bf16 = kiln_panel_to_bf16(call, args);
-    norm.parts = parts_of(call, &norm.groups);
+    norm.parts = parts_of(&norm.groups);
     return norm;
 }
 
-/* Below this many elements, a thread costs more than it gains. */
-static int64_t grain_of(const BatchNorm *norm)
+static void run_sums(void *context, int64_t begin, int64_t end)
 {
-    const int64_t elements = norm->groups.rows * norm->groups.size / norm->parts;
+    const BatchNorm *norm = context;
 
-    return 16384 / (elements + 1) + 1;
+    for (int64_t item = begin; item < end; item++) {
+        const Span span = span_of(norm, item);
+        double *sums = sums_at(norm, span.group, item % norm->parts);
+
+        memset(sums, 0, 2 * KILN_PANEL * sizeof(*sums));
+        norm->passes->sums(norm, &span, sums);
+    }
 }
 
-static void share(BatchNorm *norm, KilnRange range)
+static void run_apply(void *context, int64_t begin, int64_t end)
 {
-    kiln_parallel(norm->call->backend->threads, norm->groups.count * norm->parts, grain_of(norm), 1,
-                  range, norm);
+    const BatchNorm *norm = context;
+
+    for (int64_t item = begin; item < end; item++) {
+        const Span span = span_of(norm, item);
+
+        norm->passes->apply(norm, &span);
+    }
 }
 
-/* All partial sums must exist before the first result; with one part per group a thread does both.
- */
-static void run_in_two(BatchNorm *norm, KilnRange sums, KilnRange apply, KilnRange both)
+/* Both passes over whole groups. */
+static void run_groups(void *context, int64_t begin, int64_t end)
 {
-    if (norm->parts == 1) {
-        share(norm, both);
+    const BatchNorm *norm = context;
+
+    for (int64_t g = begin; g < end; g++) {
+        if (norm->passes->sums != NULL)
+            run_sums(context, g * norm->parts, (g + 1) * norm->parts);
+        norm->passes->apply(norm, &(Span) { g, 0, norm->groups.images });
+    }
+}
+
+/* Runs [0, n), each of which has this many elements. */
+static void share(BatchNorm *norm, int64_t n, int64_t elements, KilnRange range)
+{
+    /* Below this many elements, a thread costs more than it gains. */
+    const int64_t grain = 16384 / (elements + 1) + 1;
+
+    kiln_parallel(norm->call->backend->threads, n, grain, 1, range, norm);
+}
+
+/* All sums of a group must exist before its first result. */
+static void run_passes(BatchNorm *norm, const Passes *passes)
+{
+    const int64_t threads = norm->call->backend->threads, count = norm->groups.count;
+    const int64_t elements = norm->groups.rows * norm->groups.size;
+
+    norm->passes = passes;
+    if (norm->parts == 1 || count % threads == 0 || count >= 4 * threads) {
+        share(norm, count, elements, run_groups);
         return;
     }
-    share(norm, sums);
-    share(norm, apply);
+    if (passes->sums != NULL)
+        share(norm, count * norm->parts, elements / norm->parts, run_sums);
+    share(norm, count * norm->parts, elements / norm->parts, run_apply);
 }
 
 /* ---- Workspace ------------------------------------------------------------------ */
@@ -111,9 +158,9 @@ static void run_in_two(BatchNorm *norm, KilnRange sums, KilnRange apply, KilnRan
 static void room_for_sums(KilnCall *call, const KilnArg *x)
 {
     const KilnGroups groups = kiln_groups(call, x, 0);
-    const int64_t parts = parts_of(call, &groups);
 
-    call->workspace_size = (size_t)(groups.count * parts * 2 * KILN_PANEL) * sizeof(double);
+    call->workspace_size = (size_t)(groups.count * parts_of(&groups) * 2 * KILN_PANEL) *
+                           sizeof(double);
 }
 
 /* ---- Forward ---------------------------------------------------------------------------- */
@@ -131,24 +178,17 @@ static void near_mean(const BatchNorm *norm, int64_t g, KilnNormColumns *columns
     kiln_columns_repeat(&norm->groups, columns);
 }
 
-static void forward_sums(void *context, int64_t begin, int64_t end)
+static void forward_sums(const BatchNorm *norm, const Span *span, double *sums)
 {
-    const BatchNorm *norm = context;
+    KilnNormColumns columns;
 
-    for (int64_t item = begin; item < end; item++) {
-        const Span span = span_of(norm, item);
-        double *sums = sums_at(norm, span.group, item % norm->parts);
-        KilnNormColumns columns;
+    near_mean(norm, span->group, &columns);
+    for (int64_t image = span->begin; image < span->end; image++) {
+        const KilnPanels panels = kiln_panels(&norm->groups, span->group, image, norm->relu);
 
-        near_mean(norm, span.group, &columns);
-        memset(sums, 0, 2 * KILN_PANEL * sizeof(*sums));
-        for (int64_t image = span.begin; image < span.end; image++) {
-            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
-
-            for (int i = 0; i < panels.n; i++)
-                norm->loops->sums(&panels.panel[i], kiln_panel_input(norm->call, 0, panels.at[i]),
-                                  &columns, sums, sums + KILN_PANEL);
-        }
+        for (int i = 0; i < panels.n; i++)
+            norm->loops->sums(&panels.panel[i], kiln_panel_input(norm->call, 0, panels.at[i]),
+                              &columns, sums, sums + KILN_PANEL);
     }
 }
 
@@ -169,7 +209,7 @@ static void forward_columns(const BatchNorm *norm, int64_t g, const float *mean,
     kiln_columns_repeat(&norm->groups, columns);
 }
 
-/* Mean and variance of a group from its sums. Every part computes the same; only the first stores
+/* Mean and variance of a group from its sums. Every span computes the same; only the first stores
  * them. */
 static void statistics(const BatchNorm *norm, int64_t g, float mean[KILN_PANEL],
                        float var[KILN_PANEL])
@@ -199,32 +239,19 @@ static void apply_span(const BatchNorm *norm, const Span *span, int more,
     }
 }
 
-static void forward_apply(void *context, int64_t begin, int64_t end)
+static void forward_apply(const BatchNorm *norm, const Span *span)
 {
-    const BatchNorm *norm = context;
+    const size_t bytes = (size_t)kiln_group_channels(&norm->groups, span->group) * sizeof(float);
+    float mean[KILN_PANEL], var[KILN_PANEL];
+    KilnNormColumns columns;
 
-    for (int64_t item = begin; item < end; item++) {
-        const Span span = span_of(norm, item);
-        const size_t bytes = (size_t)kiln_group_channels(&norm->groups, span.group) * sizeof(float);
-        float mean[KILN_PANEL], var[KILN_PANEL];
-        KilnNormColumns columns;
-
-        statistics(norm, span.group, mean, var);
-        forward_columns(norm, span.group, mean, var, &columns);
-        if (span.begin == 0) {
-            memcpy(channels(&norm->call->outputs[1], norm, span.group), mean, bytes);
-            memcpy(channels(&norm->call->outputs[2], norm, span.group), var, bytes);
-        }
-        apply_span(norm, &span, 3, &columns);
+    statistics(norm, span->group, mean, var);
+    forward_columns(norm, span->group, mean, var, &columns);
+    if (span->begin == 0) {
+        memcpy(channels(&norm->call->outputs[1], norm, span->group), mean, bytes);
+        memcpy(channels(&norm->call->outputs[2], norm, span->group), var, bytes);
     }
-}
-
-static void forward_both(void *context, int64_t begin, int64_t end)
-{
-    for (int64_t item = begin; item < end; item++) {
-        forward_sums(context, item, item + 1);
-        forward_apply(context, item, item + 1);
-    }
+    apply_span(norm, span, 3, &columns);
 }
 
 static KilnStatus batch_norm_prepare(KilnCall *call, KilnError *err)
@@ -242,7 +269,7 @@ static void batch_norm_run(KilnCall *call)
     };
     BatchNorm norm = norm_of(call, &call->inputs[0], args);
 
-    run_in_two(&norm, forward_sums, forward_apply, forward_both);
+    run_passes(&norm, &(Passes) { forward_sums, forward_apply });
 }
 
 /* ---- Evaluation -------------------------------------------------------------------------- */
@@ -254,18 +281,13 @@ static KilnStatus batch_norm_eval_prepare(KilnCall *call, KilnError *err)
     return KILN_OK;
 }
 
-static void eval_apply(void *context, int64_t begin, int64_t end)
+static void eval_apply(const BatchNorm *norm, const Span *span)
 {
-    const BatchNorm *norm = context;
+    KilnNormColumns columns;
 
-    for (int64_t item = begin; item < end; item++) {
-        const Span span = span_of(norm, item);
-        KilnNormColumns columns;
-
-        forward_columns(norm, span.group, channels(&norm->call->inputs[3], norm, span.group),
-                        channels(&norm->call->inputs[4], norm, span.group), &columns);
-        apply_span(norm, &span, 5, &columns);
-    }
+    forward_columns(norm, span->group, channels(&norm->call->inputs[3], norm, span->group),
+                    channels(&norm->call->inputs[4], norm, span->group), &columns);
+    apply_span(norm, span, 5, &columns);
 }
 
 static void batch_norm_eval_run(KilnCall *call)
@@ -275,7 +297,7 @@ static void batch_norm_eval_run(KilnCall *call)
     };
     BatchNorm norm = norm_of(call, &call->inputs[0], args);
 
-    share(&norm, eval_apply);
+    run_passes(&norm, &(Passes) { NULL, eval_apply });
 }
 
 /* ---- Backward ---------------------------------------------------------------------------- */
@@ -312,26 +334,19 @@ static void grad_columns(const BatchNorm *norm, int64_t g, KilnNormColumns *colu
     }
 }
 
-static void backward_sums(void *context, int64_t begin, int64_t end)
+static void backward_sums(const BatchNorm *norm, const Span *span, double *sums)
 {
-    const BatchNorm *norm = context;
+    KilnNormColumns columns;
 
-    for (int64_t item = begin; item < end; item++) {
-        const Span span = span_of(norm, item);
-        double *sums = sums_at(norm, span.group, item % norm->parts);
-        KilnNormColumns columns;
+    grad_columns(norm, span->group, &columns);
+    kiln_columns_repeat(&norm->groups, &columns);
+    for (int64_t image = span->begin; image < span->end; image++) {
+        const KilnPanels panels = kiln_panels(&norm->groups, span->group, image, norm->relu);
 
-        grad_columns(norm, span.group, &columns);
-        kiln_columns_repeat(&norm->groups, &columns);
-        memset(sums, 0, 2 * KILN_PANEL * sizeof(*sums));
-        for (int64_t image = span.begin; image < span.end; image++) {
-            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
+        for (int i = 0; i < panels.n; i++) {
+            const KilnNormGrad grad = grad_at(norm, panels.at[i]);
 
-            for (int i = 0; i < panels.n; i++) {
-                const KilnNormGrad grad = grad_at(norm, panels.at[i]);
-
-                norm->loops->grad_sums(&panels.panel[i], &grad, &columns, sums, sums + KILN_PANEL);
-            }
+            norm->loops->grad_sums(&panels.panel[i], &grad, &columns, sums, sums + KILN_PANEL);
         }
     }
 }
@@ -374,31 +389,18 @@ static void apply_grad(const BatchNorm *norm, const KilnPanels *panels, int i,
                             columns);
 }
 
-static void backward_apply(void *context, int64_t begin, int64_t end)
+static void backward_apply(const BatchNorm *norm, const Span *span)
 {
-    const BatchNorm *norm = context;
+    KilnNormColumns columns;
 
-    for (int64_t item = begin; item < end; item++) {
-        const Span span = span_of(norm, item);
-        KilnNormColumns columns;
+    grad_columns(norm, span->group, &columns);
+    grad_slopes(norm, span->group, span->begin == 0, &columns);
+    kiln_columns_repeat(&norm->groups, &columns);
+    for (int64_t image = span->begin; image < span->end; image++) {
+        const KilnPanels panels = kiln_panels(&norm->groups, span->group, image, norm->relu);
 
-        grad_columns(norm, span.group, &columns);
-        grad_slopes(norm, span.group, span.begin == 0, &columns);
-        kiln_columns_repeat(&norm->groups, &columns);
-        for (int64_t image = span.begin; image < span.end; image++) {
-            const KilnPanels panels = kiln_panels(&norm->groups, span.group, image, norm->relu);
-
-            for (int i = 0; i < panels.n; i++)
-                apply_grad(norm, &panels, i, &columns);
-        }
-    }
-}
-
-static void backward_both(void *context, int64_t begin, int64_t end)
-{
-    for (int64_t item = begin; item < end; item++) {
-        backward_sums(context, item, item + 1);
-        backward_apply(context, item, item + 1);
+        for (int i = 0; i < panels.n; i++)
+            apply_grad(norm, &panels, i, &columns);
     }
 }
 
@@ -424,7 +426,7 @@ static void batch_norm_grad_run(KilnCall *call)
     };
     BatchNorm norm = norm_of(call, &call->inputs[X], args);
 
-    run_in_two(&norm, backward_sums, backward_apply, backward_both);
+    run_passes(&norm, &(Passes) { backward_sums, backward_apply });
 }
 
 static const KilnKernel kernels[] = {

@@ -1,18 +1,20 @@
-/* Layer and rms norm, row by row in plain order. The gradients of weight and bias are sums over a
- * thread's rows, combined in thread order. The vector loops are in isa/row_norm.c. */
+/* Layer and rms norm, row by row in plain order. The gradients of weight and bias are sums over
+ * parts of the rows, combined in order, so that they do not depend on the number of threads. The
+ * vector loops are in isa/row_norm.c. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "base/min.h"
 
-/* Rows summed in float before adding to the doubles. */
-enum { FLUSH_ROWS = 64 };
+/* Rows summed in float before adding to the doubles; most parts of the rows. */
+enum { FLUSH_ROWS = 64, MOST_PARTS = 32 };
 
 typedef struct RowNorm {
     const KilnCall *call;
     const KilnRowNormLoops *loops;
     KilnRowNorm norm;
     KilnSets sets;
-    int64_t parts;
+    int64_t parts; /* of the rows, backward; a function of the shape alone */
 } RowNorm;
 
 static RowNorm row_norm_of(const KilnCall *call, int x, int weight)
@@ -126,10 +128,9 @@ static void backward_part(void *context, int64_t begin, int64_t end)
 
 static int64_t parts_of(const RowNorm *rows)
 {
-    const int64_t most = rows->sets.count / row_grain(rows);
-    const int64_t threads = rows->call->backend->threads;
+    const int64_t parts = rows->sets.count / row_grain(rows);
 
-    return most < 1 ? 1 : most < threads ? most : threads;
+    return parts < 1 ? 1 : kiln_min_i64(parts, MOST_PARTS);
 }
 
 static KilnStatus backward_prepare(KilnCall *call, KilnError *err)
@@ -143,22 +144,30 @@ static KilnStatus backward_prepare(KilnCall *call, KilnError *err)
     return KILN_OK;
 }
 
+static void join_part(void *context, int64_t begin, int64_t end)
+{
+    const RowNorm *rows = context;
+
+    for (int i = 1; i < rows->call->n_outputs; i++)
+        for (int64_t c = begin; c < end; c++) {
+            double sum = 0.0;
+
+            for (int64_t part = 0; part < rows->parts; part++)
+                sum += part_sums(rows, part)[(i - 1) * rows->sets.run + c];
+            ((float *)rows->call->outputs[i].data)[c] = (float)sum;
+        }
+}
+
 static void backward_run(KilnCall *call)
 {
     RowNorm rows = row_norm_of(call, X, WEIGHT);
+    const int threads = call->backend->threads;
 
     rows.norm.bf16 = bf16_of(&call->inputs[DY], KILN_ROW_DY, &call->inputs[X], KILN_ROW_X,
                              &call->outputs[0], KILN_ROW_DX);
     rows.parts = parts_of(&rows);
-    kiln_parallel(call->backend->threads, rows.parts, 1, 1, backward_part, &rows);
-    for (int i = 1; i < call->n_outputs; i++)
-        for (int64_t c = 0; c < rows.sets.run; c++) {
-            double sum = 0.0;
-
-            for (int64_t part = 0; part < rows.parts; part++)
-                sum += part_sums(&rows, part)[(i - 1) * rows.sets.run + c];
-            ((float *)call->outputs[i].data)[c] = (float)sum;
-        }
+    kiln_parallel(threads, rows.parts, 1, 1, backward_part, &rows);
+    kiln_parallel(threads, rows.sets.run, 8192 / rows.parts + 1, 16, join_part, &rows);
 }
 
 #define FORWARD(name)                                                                              \

@@ -1,0 +1,249 @@
+/* Threads: a team that stays the same whatever loops ask for, loops inside of loops, and results
+ * that are the same bytes for any number of threads. */
+#include <dirent.h>
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/parallel.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/cpu_variants.h"
+#include "tests/support/ops/samples.h"
+
+/* ---- The team ------------------------------------------------------------------------- */
+
+enum { TEAM = 4, MOST = 64 };
+
+/* The numbers of this process's threads, in the system's order. */
+static int list_threads(long ids[MOST])
+{
+    DIR *folder = opendir("/proc/self/task");
+    int n = 0;
+
+    assert_non_null(folder);
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL && n < MOST;)
+        if (entry->d_name[0] != '.')
+            ids[n++] = strtol(entry->d_name, NULL, 10);
+    closedir(folder);
+    return n;
+}
+
+typedef struct Seen {
+    _Atomic int64_t items;
+    _Atomic int most; /* the highest number of a thread */
+} Seen;
+
+static void see(Seen *seen, int64_t items)
+{
+    int most = atomic_load(&seen->most);
+
+    atomic_fetch_add(&seen->items, items);
+    while (most < kiln_thread() && !atomic_compare_exchange_weak(&seen->most, &most, kiln_thread()))
+        ;
+}
+
+static void see_range(void *context, int64_t begin, int64_t end)
+{
+    see(context, end - begin);
+}
+
+static void see_items(void *context, KilnShares *shares)
+{
+    while (kiln_next_item(shares) >= 0)
+        see(context, 1);
+}
+
+/* Loops of every number of parts, one after the other. */
+static void test_team_stays(void **unused)
+{
+    long before[MOST], after[MOST];
+    int n = 0;
+
+    (void)unused;
+    for (int time = 0; time < 3; time++)
+        for (int64_t parts = 1; parts <= 2 * TEAM; parts++) {
+            Seen loop = { 0 }, items = { 0 };
+
+            kiln_parallel(TEAM, parts, 1, 1, see_range, &loop);
+            kiln_parallel_items(TEAM, parts, see_items, &items);
+            assert_int_equal(loop.items, parts);
+            assert_int_equal(items.items, parts);
+            assert_true(loop.most < parts && loop.most < TEAM);
+            assert_true(items.most < parts && items.most < TEAM);
+            if (time == 0)
+                continue;
+            assert_int_equal(list_threads(after), TEAM);
+            if (n == 0)
+                n = list_threads(before);
+            assert_memory_equal(before, after, sizeof(long) * TEAM);
+        }
+}
+
+static void see_inner(void *context, int64_t begin, int64_t end)
+{
+    const int own = kiln_thread();
+
+    kiln_parallel(TEAM, 10 * (end - begin), 1, 1, see_range, context);
+    assert_int_equal(kiln_thread(), own);
+}
+
+/* A loop inside of a loop runs on the thread that meets it, under that thread's number. */
+static void test_nested(void **unused)
+{
+    Seen seen = { 0 };
+
+    (void)unused;
+    kiln_parallel(TEAM, TEAM, 1, 1, see_inner, &seen);
+    assert_int_equal(seen.items, 10 * TEAM);
+    assert_true(seen.most < TEAM);
+    assert_int_equal(kiln_thread(), 0);
+}
+
+/* Threads of a program that uses OpenMP itself each have number 0. */
+static void test_inside_openmp(void **unused)
+{
+    Seen seen[TEAM] = { 0 };
+
+    (void)unused;
+#pragma omp parallel num_threads(TEAM)
+    kiln_parallel(TEAM, 100, 1, 1, see_range, &seen[omp_get_thread_num()]);
+    for (int i = 0; i < TEAM; i++) {
+        assert_int_equal(seen[i].items, 100);
+        assert_int_equal(seen[i].most, 0);
+    }
+}
+
+/* ---- Results -------------------------------------------------------------------------- */
+
+static const int counts[] = { 2, 3, 4, 8 };
+
+typedef void Run(KilnBackend *backend, const Case *c, Result *result);
+
+static void run_f32(KilnBackend *backend, const Case *c, Result *result)
+{
+    run_case(backend, c, result);
+}
+
+static void run_mixed(KilnBackend *backend, const Case *c, Result *result)
+{
+    run_case_bf16(backend, KILN_BF16_MIXED, c, result);
+}
+
+/* Runs a case with one thread, then with more: the same bytes. */
+static void check_counts(KilnBackend *const *backends, Run *run, const char *how, const Case *c)
+{
+    Result want, got;
+
+    run(backends[0], c, &want);
+    for (size_t i = 0; i < KILN_COUNT(counts); i++) {
+        run(backends[1 + i], c, &got);
+        if (!same_result(&want, &got))
+            fail_msg("%s, %s: %d threads give other bytes than one", c->name, how, counts[i]);
+        result_free(&got);
+    }
+    result_free(&want);
+}
+
+typedef struct Backends {
+    KilnBackend *all[1 + KILN_COUNT(counts)];
+} Backends;
+
+static Backends backends_new(void)
+{
+    Backends backends = { { cpu_new(1, KILN_CONVOLUTION_AUTO) } };
+
+    for (size_t i = 0; i < KILN_COUNT(counts); i++)
+        backends.all[1 + i] = cpu_new(counts[i], KILN_CONVOLUTION_AUTO);
+    return backends;
+}
+
+static void backends_free(Backends *backends)
+{
+    for (size_t i = 0; i < KILN_COUNT(backends->all); i++)
+        kiln_backend_free(backends->all[i]);
+}
+
+/* oneDNN divides the sums of a convolution's gradients between its threads. */
+static bool by_onednn(const Case *c)
+{
+    return strstr(c->name, "conv") != NULL;
+}
+
+BUILD(build_batch_norm)
+{
+    UNUSED_ARG;
+    return kiln_batch_norm(leaf[0], leaf[1], leaf[2], leaf[3], leaf[4],
+                           (KilnBatchNorm) { .eps = 1e-5, .momentum = 0.1, .training = true });
+}
+
+BUILD(build_layer_norm)
+{
+    UNUSED_ARG;
+    return kiln_layer_norm(leaf[0], leaf[1], leaf[2], 1, 1e-5);
+}
+
+BUILD(build_linear)
+{
+    UNUSED_ARG;
+    return kiln_linear(leaf[0], leaf[1], leaf[2]);
+}
+
+BUILD(build_matmul)
+{
+    return kiln_matmul(leaf[0], leaf[1], arg[0] != 0, arg[1] != 0);
+}
+
+/* Shapes that are split in several ways. */
+static const Case split[] = {
+    { "batch norm, one group of channels", build_batch_norm, "gggvv",
+      .shape = { SHAPE(9, 64, 61, 16), SHAPE(16), SHAPE(16), SHAPE(16), SHAPE(16) } },
+    { "batch norm, three groups", build_batch_norm, "gggvv",
+      .shape = { SHAPE(40, 32, 32, 48), SHAPE(48), SHAPE(48), SHAPE(48), SHAPE(48) } },
+    { "layer norm, many rows", build_layer_norm, "ggg",
+      .shape = { SHAPE(3001, 96), SHAPE(96), SHAPE(96) } },
+    { "linear, a row more than whole tiles", build_linear, "ggg",
+      .shape = { SHAPE(49, 700), SHAPE(97, 700), SHAPE(97) } },
+    { "linear, narrow and deep", build_linear, "ggg",
+      .shape = { SHAPE(5003, 24), SHAPE(17, 24), SHAPE(17) } },
+    { "matmul, a batch of small products", build_matmul, "gg",
+      .shape = { SHAPE(37, 33, 40), SHAPE(37, 40, 17) } },
+    { "matmul, few larger products", build_matmul, "gg",
+      .shape = { SHAPE(3, 133, 200), SHAPE(3, 200, 117) } },
+};
+
+static void check_cases(Run *run, const char *how)
+{
+    Backends backends = backends_new();
+
+    for (size_t i = 0; i < op_samples_count; i++)
+        for (size_t k = 0; k < samples_to_run(i); k++)
+            if (!by_onednn(&op_samples[i].samples->cases[k]))
+                check_counts(backends.all, run, how, &op_samples[i].samples->cases[k]);
+    for (size_t i = 0; i < KILN_COUNT(split); i++)
+        check_counts(backends.all, run, how, &split[i]);
+    backends_free(&backends);
+}
+
+static void test_f32(void **unused)
+{
+    (void)unused;
+    check_cases(run_f32, "f32");
+}
+
+static void test_bf16(void **unused)
+{
+    (void)unused;
+    check_cases(run_mixed, "bf16");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_team_stays), /* first: only the main thread exists */
+        cmocka_unit_test(test_nested),     cmocka_unit_test(test_inside_openmp),
+        cmocka_unit_test(test_f32),        cmocka_unit_test(test_bf16),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
