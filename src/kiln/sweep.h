@@ -27,9 +27,12 @@ typedef struct KilnAxis {
     const char *const *tags; /* tag(TAG,...); NULL-terminated; NULL: none */
     size_t leader; /* the first axis that varies together with this one, by zip(); the index of the
                     * axis itself if none does */
+    /* when(): the axis has values only for some values of another one. */
+    const bool *active_for; /* by value of the parent: is this axis active there? NULL: always */
+    size_t parent;          /* an earlier axis, CHOICE or RANGE, and no follower of a leader */
 } KilnAxis;
 
-/* All axes of a sweep, in the order of the arguments. */
+/* All axes of a sweep, in the order of the arguments, except that parents come first. */
 typedef struct KilnSpace {
     const KilnAxis *const *axes;
     size_t count;
@@ -44,6 +47,10 @@ typedef union KilnAxisValue {
 /* The value at `u` of [0, 1) on the axis: all values, or on a logarithmic scale all magnitudes,
  * have equal shares of [0, 1). An axis without values has index 0. */
 KILN_API KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u);
+
+/* Does axis number `axis` have a value at the point? It depends on the values of earlier axes. A
+ * job has no override of an inactive axis, and the axis's value at that point means nothing. */
+KILN_API bool kiln_axis_is_active(const KilnSpace *space, size_t axis, const KilnAxisValue *point);
 
 /* ---- Sweepers: which points of the space become jobs -------------------------------- */
 
@@ -105,7 +112,7 @@ typedef enum KilnAdvice {
 typedef struct KilnSuggestion {
     KilnAdvice advice;
     KilnAxisValue *point; /* TRIAL: by axis, zeroed: to be filled in. An axis with another leader
-                           * gets the leader's value. */
+                           * gets the leader's value; values of inactive axes are ignored. */
     size_t
         trial; /* RESUME: which. TRIAL: the one that does not run and from whose last checkpoint the
                 * new one starts; KILN_NO_TRIAL, as set before the call: from the beginning */

@@ -180,14 +180,17 @@ static KilnHistory history_of(const KilnSweep *sweep)
 
 /* ---- Asking ------------------------------------------------------------------------------- */
 
-/* Check the suggested point, and let each axis of a zip() follow its leader. */
+/* Check the suggested point, let each axis of a zip() follow its leader, and clear the values of
+ * inactive axes. */
 static KilnStatus complete_point(const KilnSweep *sweep, KilnAxisValue *point, KilnError *err)
 {
     const KilnSpace *space = &sweep->arguments.space;
 
     for (size_t i = 0; i < space->count; i++) {
         point[i] = point[space->axes[i]->leader];
-        if (!kiln_axis_accepts(space->axes[i], point[i]))
+        if (!kiln_axis_is_active(space, i, point))
+            point[i] = (KilnAxisValue) { .index = 0 };
+        else if (!kiln_axis_accepts(space->axes[i], point[i]))
             return kiln_error_set(err, KILN_E_PLUGIN,
                                   "sweeper/%s: its trial %zu has a value of %s that the space does "
                                   "not have",
@@ -224,14 +227,13 @@ static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, 
     const char **overrides = kiln_arena_alloc(&sweep->arena, (space->count + 1) * sizeof(char *));
     KilnStatus status = overrides != NULL ? complete_point(sweep, suggestion->point, err)
                                           : kiln_error_nomem(err, space->count);
+    size_t n = 0;
 
     if (status >= 0 && !is_parent(sweep, suggestion->trial))
         status = refuse(sweep, suggestion, err);
-    for (size_t i = 0; status >= 0 && i < space->count; i++) {
-        overrides[i] = kiln_axis_override(space->axes[i], suggestion->point[i], &sweep->arena);
-        if (overrides[i] == NULL)
-            status = kiln_error_nomem(err, 1);
-    }
+    if (status >= 0 &&
+        !kiln_space_overrides(space, suggestion->point, &sweep->arena, overrides, &n))
+        status = kiln_error_nomem(err, space->count);
     if (status < 0)
         return status;
     if (sweep->learns && sweep->jobs.count >= (size_t)sweep->options->max_jobs)
@@ -239,9 +241,9 @@ static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, 
                               "sweeper/%s asks for more than %zu jobs; if that many are meant, add "
                               "kiln.sweep.max_jobs=N",
                               kiln_instance_name(sweep->sweeper), sweep->jobs.count);
-    KilnJob *job = kiln_jobs_claim(&sweep->jobs, overrides, space->count);
+    KilnJob *job = kiln_jobs_claim(&sweep->jobs, overrides, n);
     if (job == NULL)
-        return kiln_error_nomem(err, space->count);
+        return kiln_error_nomem(err, n);
     if (suggestion->trial != KILN_NO_TRIAL)
         job->parent = sweep->trials[suggestion->trial]->job + 1;
     *ret_job = (size_t)(job - sweep->jobs.items);

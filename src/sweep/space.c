@@ -34,6 +34,17 @@ KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u)
     return (KilnAxisValue) { .number = fmin(fmax(number, axis->low), axis->high) };
 }
 
+bool kiln_axis_is_active(const KilnSpace *space, size_t axis, const KilnAxisValue *point)
+{
+    const KilnAxis *at = space->axes[axis];
+
+    for (; at->active_for != NULL; at = space->axes[at->parent])
+        if (point[at->parent].index >= space->axes[at->parent]->count ||
+            !at->active_for[point[at->parent].index])
+            return false;
+    return true;
+}
+
 bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value)
 {
     if (!kiln_axis_is_interval(axis))
@@ -44,7 +55,8 @@ bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value)
 
 /* ---- Overrides ------------------------------------------------------------------------ */
 
-const char *kiln_axis_override(const KilnAxis *axis, KilnAxisValue value, KilnArena *arena)
+/* The override of a value; in the arena, or the axis's own. NULL when memory is out. */
+static const char *override_of(const KilnAxis *axis, KilnAxisValue value, KilnArena *arena)
 {
     char text[KILN_F64_TEXT];
 
@@ -66,24 +78,42 @@ static bool read_number(const KilnAxis *axis, const char *override, KilnAxisValu
            kiln_axis_accepts(axis, *ret);
 }
 
+/* The value with this override; false: the axis has none. */
+static bool locate(const KilnAxis *axis, const char *override, KilnAxisValue *ret)
+{
+    if (kiln_axis_is_interval(axis))
+        return read_number(axis, override, ret);
+    for (size_t index = 0; index < axis->count; index++) {
+        if (strcmp(axis->overrides[index], override) != 0)
+            continue;
+        ret->index = index;
+        return true;
+    }
+    return false;
+}
+
 bool kiln_space_locate(const KilnSpace *space, const char *const *overrides, KilnAxisValue *ret)
 {
     for (size_t i = 0; i < space->count; i++) {
-        const KilnAxis *axis = space->axes[i];
-        size_t index = 0;
-
-        if (overrides[i] == NULL)
-            return false;
-        if (kiln_axis_is_interval(axis)) {
-            if (!read_number(axis, overrides[i], &ret[i]))
-                return false;
+        if (!kiln_axis_is_active(space, i, ret))
             continue;
-        }
-        while (index < axis->count && strcmp(axis->overrides[index], overrides[i]) != 0)
-            index++;
-        if (index == axis->count)
+        if (*overrides == NULL || !locate(space->axes[i], *overrides++, &ret[i]))
             return false;
-        ret[i].index = index;
     }
-    return overrides[space->count] == NULL;
+    return *overrides == NULL;
+}
+
+bool kiln_space_overrides(const KilnSpace *space, const KilnAxisValue *point, KilnArena *arena,
+                          const char **ret, size_t *ret_count)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < space->count; i++) {
+        if (!kiln_axis_is_active(space, i, point))
+            continue;
+        if ((ret[n++] = override_of(space->axes[i], point[i], arena)) == NULL)
+            return false;
+    }
+    *ret_count = n;
+    return true;
 }

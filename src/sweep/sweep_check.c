@@ -14,7 +14,8 @@ enum { CHECKED_JOBS = 1000 };
 typedef struct ValueCheck {
     KilnSweep *sweep;
     bool whole;             /* also a config of no kiln task */
-    const char **overrides; /* of the current point */
+    KilnAxisValue *point;   /* the current one */
+    const char **overrides; /* room for those of a point */
     KilnJobErrors *job_errors;
     size_t left_out;
 } ValueCheck;
@@ -33,19 +34,28 @@ static KilnAxisValue value_at(const KilnAxis *axis, size_t i)
 }
 
 /* Set the axis, and those that follow it, to their value `value`. */
-static KilnStatus set_axis(ValueCheck *check, size_t axis, size_t value, KilnError *err)
+static void set_axis(ValueCheck *check, size_t axis, size_t value)
 {
     const KilnSpace *space = &check->sweep->arguments.space;
 
-    for (size_t i = axis; i < space->count; i++) {
-        if (space->axes[i]->leader != axis)
-            continue;
-        check->overrides[i] = kiln_axis_override(space->axes[i], value_at(space->axes[i], value),
-                                                 &check->sweep->arena);
-        if (check->overrides[i] == NULL)
-            return kiln_error_nomem(err, 1);
+    for (size_t i = axis; i < space->count; i++)
+        if (space->axes[i]->leader == axis)
+            check->point[i] = value_at(space->axes[i], value);
+}
+
+/* Set the axes on which this one depends to the first values for which it is active. */
+static void activate(ValueCheck *check, size_t axis)
+{
+    const KilnSpace *space = &check->sweep->arguments.space;
+
+    for (const KilnAxis *at = space->axes[axis]; at->active_for != NULL;
+         at = space->axes[at->parent]) {
+        size_t value = 0;
+
+        while (!at->active_for[value])
+            value++;
+        set_axis(check, at->parent, value);
     }
-    return KILN_OK;
 }
 
 /* Compose a config, whose errors go to `job_errors`. *ret NULL: it has errors. */
@@ -67,42 +77,55 @@ static KilnStatus compose(KilnSweep *sweep, const char *const *overrides, size_t
 static KilnStatus check_point(ValueCheck *check, KilnError *err)
 {
     KilnSweep *sweep = check->sweep;
+    const KilnSpace *space = &sweep->arguments.space;
     KilnConfig *config = NULL;
-    KilnStatus status = compose(sweep, check->overrides, sweep->arguments.space.count, 0,
-                                check->whole, check->job_errors, &config, err);
+    size_t n = 0;
 
+    if (!kiln_space_overrides(space, check->point, &sweep->arena, check->overrides, &n))
+        return kiln_error_nomem(err, space->count);
+    KilnStatus status = compose(sweep, check->overrides, n, 0, check->whole, check->job_errors,
+                                &config, err);
     if (config != NULL)
         status = kiln_sweep_copy_sources(sweep, config, err);
     kiln_config_free(config);
     return status;
 }
 
-/* Check at most `most` values of an axis, evenly spread, with the other axes at their first. */
+static void set_first(ValueCheck *check)
+{
+    const KilnSpace *space = &check->sweep->arguments.space;
+
+    for (size_t i = 0; i < space->count; i++)
+        if (space->axes[i]->leader == i)
+            set_axis(check, i, 0);
+}
+
+/* Check at most `most` values of an axis, evenly spread, with the other axes at their first, or at
+ * the first for which this one is active. */
 static KilnStatus check_axis(ValueCheck *check, size_t axis, size_t most, KilnError *err)
 {
-    size_t all = n_values(check->sweep->arguments.space.axes[axis]);
+    const KilnSpace *space = &check->sweep->arguments.space;
+    size_t all = n_values(space->axes[axis]);
     size_t n = all < most ? all : most;
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 1; i < n && status >= 0; i++) {
-        status = set_axis(check, axis, i * (all - 1) / (n - 1), err);
-        if (status >= 0)
-            status = check_point(check, err);
+    set_first(check);
+    const size_t checked = kiln_axis_is_active(space, axis, check->point); /* the first value */
+    activate(check, axis);
+    for (size_t i = checked; i < n && status >= 0; i++) {
+        set_axis(check, axis, n > 1 ? i * (all - 1) / (n - 1) : 0);
+        status = check_point(check, err);
     }
     check->left_out += all - n;
-    return status >= 0 ? set_axis(check, axis, 0, err) : status;
+    return status;
 }
 
 static KilnStatus check_axes(ValueCheck *check, size_t most, KilnError *err)
 {
     const KilnSpace *space = &check->sweep->arguments.space;
-    KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < space->count && status >= 0; i++)
-        if (space->axes[i]->leader == i)
-            status = set_axis(check, i, 0, err);
-    if (status >= 0)
-        status = check_point(check, err);
+    set_first(check);
+    KilnStatus status = check_point(check, err);
     /* Errors of the first point would repeat for each value. */
     for (size_t i = 0; i < space->count && status >= 0 && check->job_errors->status >= 0; i++)
         if (space->axes[i]->leader == i)
@@ -114,11 +137,15 @@ KilnStatus kiln_sweep_check_values(KilnSweep *sweep, bool whole, size_t most,
                                    KilnJobErrors *job_errors, size_t *ret_left_out, KilnError *err)
 {
     ValueCheck check = { .sweep = sweep, .whole = whole, .job_errors = job_errors };
-    KilnStatus status = KILN_OK;
+    const size_t room = sweep->arguments.space.count + 1;
 
-    check.overrides = calloc(sweep->arguments.space.count + 1, sizeof(*check.overrides));
-    status = check.overrides != NULL ? check_axes(&check, most, err) : kiln_error_nomem(err, 1);
+    check.point = calloc(room, sizeof(*check.point));
+    check.overrides = calloc(room, sizeof(*check.overrides));
+    KilnStatus status = check.point != NULL && check.overrides != NULL
+                            ? check_axes(&check, most, err)
+                            : kiln_error_nomem(err, room);
     *ret_left_out = check.left_out;
+    free(check.point);
     free(check.overrides);
     return status;
 }

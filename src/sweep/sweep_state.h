@@ -69,11 +69,12 @@ bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job);
 bool kiln_axis_is_interval(const KilnAxis *axis);
 /* Is it a value of the axis? */
 bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value);
-/* The override of a value; in the arena, or the axis's own. NULL when memory is out. */
-const char *kiln_axis_override(const KilnAxis *axis, KilnAxisValue value, KilnArena *arena);
-
-/* The point that has these overrides (NULL-terminated); false: none has. */
+/* The point that has these overrides (NULL-terminated); false: none has. `ret` is zeroed before. */
 bool kiln_space_locate(const KilnSpace *space, const char *const *overrides, KilnAxisValue *ret);
+/* The overrides of a point, without those of inactive axes; texts are in the arena, or the space's
+ * own. `ret` has room for all axes. False when memory is out. */
+bool kiln_space_overrides(const KilnSpace *space, const KilnAxisValue *point, KilnArena *arena,
+                          const char **ret, size_t *ret_count);
 
 /* ---- ask.c: trials from the sweeper --------------------------------------------------- */
 

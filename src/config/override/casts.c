@@ -122,6 +122,8 @@ static KilnConfigNode *cast_choice(const KilnFunctionCall *call, Cast *to,
     sweep->simple = from->simple;
     sweep->zip = from->zip;
     sweep->tags = from->tags;
+    sweep->when_key = from->when_key;
+    sweep->when_values = from->when_values;
     return cast_items(call, to, from->items, sweep->items);
 }
 

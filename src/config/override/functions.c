@@ -27,6 +27,7 @@ static const Function functions[] = {
     { "sort", kiln_function_sort, { "list", "sweep", "reverse" }, .variadic = true },
     { "str", kiln_function_cast, { "value" }, .variadic = true },
     { "tag", kiln_function_tag, { "sweep" }, .variadic = true },
+    { "when", kiln_function_when, .variadic = true, .keep_quotes = true },
     { "zip", kiln_function_choice, .variadic = true, .keep_quotes = true },
 };
 

@@ -28,6 +28,7 @@ KilnFunction kiln_function_range; /* interval */
 KilnFunction kiln_function_shuffle;
 KilnFunction kiln_function_sort;
 KilnFunction kiln_function_tag;
+KilnFunction kiln_function_when;
 
 /* "column 3: sort(): ..."; returns NULL. */
 KilnConfigNode *kiln_function_fail(const KilnFunctionCall *call, const char *format, ...)

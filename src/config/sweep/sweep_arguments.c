@@ -7,9 +7,7 @@
 #include "config/override/override.h"
 #include "config/composed.h"
 #include "config/provenance/error_list.h"
-
-#define ZIPPED SIZE_MAX /* the leader of an axis of zip() until all are known */
-#define NO_AXIS SIZE_MAX
+#include "config/sweep/conditions.h"
 
 typedef struct Splitter {
     KilnArena *arena;
@@ -17,7 +15,7 @@ typedef struct Splitter {
     KilnSearch search;
     const KilnConfig *config;
     KilnErrors *errors;
-    KilnAxis **axes;
+    KilnAxisDraft **drafts;
     size_t count, capacity;
     const char **own;
     size_t n_own;
@@ -87,18 +85,35 @@ static const KilnConfigNode *values_of(Splitter *splitter, const KilnOverride *o
 
 /* ---- Axes ----------------------------------------------------------------------------- */
 
-/* The number of the axis of a key, a new one unless there is one; NO_AXIS: memory is out. */
-static size_t axis_of(Splitter *splitter, const char *key)
+static void remove_draft(Splitter *splitter, size_t at)
 {
-    for (size_t i = 0; i < splitter->count; i++)
-        if (strcmp(splitter->axes[i]->key, key) == 0)
-            return i;
-    KilnAxis *axis = kiln_arena_alloc(splitter->arena, sizeof(*axis));
-    if (axis == NULL || !KILN_ARENA_RESERVE(splitter->arena, splitter->axes, splitter->capacity,
-                                            splitter->count + 1))
-        return NO_AXIS;
-    splitter->axes[splitter->count] = axis;
-    return splitter->count++;
+    splitter->count--;
+    memmove(&splitter->drafts[at], &splitter->drafts[at + 1],
+            (splitter->count - at) * sizeof(KilnAxisDraft *));
+}
+
+/* The axis for an override: the one that it replaces, else a new one; NULL: memory is out. Others
+ * that it replaces are removed. */
+static KilnAxisDraft *draft_of(Splitter *splitter, const char *key, const KilnSweepValue *sweep)
+{
+    KilnAxisDraft *draft = NULL;
+
+    for (size_t i = 0; i < splitter->count;) {
+        if (strcmp(splitter->drafts[i]->axis.key, key) != 0 ||
+            kiln_conditions_exclude(splitter->drafts[i]->sweep, sweep))
+            i++;
+        else if (draft == NULL)
+            draft = splitter->drafts[i++];
+        else
+            remove_draft(splitter, i);
+    }
+    if (draft != NULL)
+        return draft;
+    draft = kiln_arena_alloc(splitter->arena, sizeof(*draft));
+    if (draft == NULL || !KILN_ARENA_RESERVE(splitter->arena, splitter->drafts, splitter->capacity,
+                                             splitter->count + 1))
+        return NULL;
+    return splitter->drafts[splitter->count++] = draft;
 }
 
 static bool has_tag(const KilnSweepValue *sweep, const char *tag)
@@ -156,34 +171,25 @@ static void fill_overrides(Splitter *splitter, KilnAxis *axis, const KilnOverrid
         fill_range(axis, values);
 }
 
-static void fill_axis(Splitter *splitter, size_t number, const char *key,
-                      const KilnOverride *override)
-{
-    const KilnSweepValue *sweep = override->sweep;
-    KilnAxis *axis = splitter->axes[number];
-
-    *axis = (KilnAxis) {
-        .key = key,
-        .kind = KILN_AXIS_CHOICE,
-        .tags = sweep != NULL ? sweep->tags : NULL,
-        .leader = sweep != NULL && sweep->zip ? ZIPPED : number,
-    };
-    if (sweep != NULL && sweep->kind == KILN_SWEEP_INTERVAL)
-        fill_interval(splitter, axis, override);
-    else
-        fill_overrides(splitter, axis, override);
-}
-
 static void add_override(Splitter *splitter, const KilnOverride *override)
 {
+    const KilnSweepValue *sweep = override->sweep;
+
     if (splitter->values > KILN_SWEEP_VALUES)
         return; /* reported already */
     const char *key = kiln_override_target(splitter->arena, override);
-    const size_t number = key != NULL ? axis_of(splitter, key) : NO_AXIS;
+    KilnAxisDraft *draft = key != NULL ? draft_of(splitter, key, sweep) : NULL;
 
-    if (number == NO_AXIS)
+    if (draft == NULL)
         return;
-    fill_axis(splitter, number, key, override);
+    *draft = (KilnAxisDraft) { .sweep = sweep, .origin = override->origin };
+    draft->axis = (KilnAxis) { .key = key,
+                               .kind = KILN_AXIS_CHOICE,
+                               .tags = sweep != NULL ? sweep->tags : NULL };
+    if (sweep != NULL && sweep->kind == KILN_SWEEP_INTERVAL)
+        fill_interval(splitter, &draft->axis, override);
+    else
+        fill_overrides(splitter, &draft->axis, override);
     if (splitter->values > KILN_SWEEP_VALUES)
         fail(splitter, kiln_errors_report(splitter->errors, &override->origin, KILN_E_RANGE,
                                           "the sweep's arguments have more than %d values",
@@ -312,16 +318,19 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
         add_override(splitter, &override);
 }
 
-/* Give the axes of zip(), which must have the same length, the first of them as leader. */
-static void join_zipped(Splitter *splitter)
+/* ---- Axes that depend on others ------------------------------------------------------------- */
+
+/* Axes of zip(), which must have the same length, have the first of them as leader. */
+static void set_leaders(Splitter *splitter)
 {
     const KilnAxis *first = NULL;
     size_t leader = 0;
 
     for (size_t i = 0; i < splitter->count; i++) {
-        KilnAxis *axis = splitter->axes[i];
+        KilnAxis *axis = &splitter->drafts[i]->axis;
 
-        if (axis->leader != ZIPPED)
+        axis->leader = i;
+        if (splitter->drafts[i]->sweep == NULL || !splitter->drafts[i]->sweep->zip)
             continue;
         if (first == NULL) {
             first = axis;
@@ -336,6 +345,25 @@ static void join_zipped(Splitter *splitter)
                                 "has %zu",
                                 first->key, first->count, axis->key, axis->count));
     }
+}
+
+/* Order the axes and connect them. NULL: memory is out. */
+static const KilnAxis *const *connect_axes(Splitter *splitter)
+{
+    const KilnAxis **axes = kiln_arena_alloc(splitter->arena,
+                                             (splitter->count + 1) * sizeof(KilnAxis *));
+
+    fail(splitter, kiln_conditions_resolve(splitter->drafts, splitter->count, splitter->arena,
+                                           splitter->errors));
+    if (splitter->status >= 0)
+        set_leaders(splitter);
+    for (size_t i = 0; i < splitter->count && axes != NULL; i++) {
+        KilnAxis *axis = &splitter->drafts[i]->axis;
+
+        axis->parent = axis->active_for != NULL ? splitter->drafts[axis->parent]->axis.leader : 0;
+        axes[i] = axis;
+    }
+    return axes;
 }
 
 KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
@@ -356,17 +384,16 @@ KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnCom
         add_params(&splitter);
     for (size_t i = 0; i < n && !arena->failed; i++)
         add_argument(&splitter, request->overrides[i], i + 1);
+    const KilnAxis *const *axes = !arena->failed && splitter.status >= 0 ? connect_axes(&splitter)
+                                                                         : NULL;
     if (arena->failed) {
         KilnError err = { 0 };
 
         kiln_error_nomem(&err, sizeof(KilnAxis));
         add_error(&splitter, &err);
-    } else if (splitter.status >= 0) {
-        join_zipped(&splitter);
     }
     if (splitter.status < 0)
         return splitter.status;
-    const KilnAxis *const *axes = (const KilnAxis *const *)splitter.axes;
     *ret = (KilnSweepArguments) { .space = { .axes = axes, .count = splitter.count },
                                   .own = splitter.own };
     return KILN_OK;

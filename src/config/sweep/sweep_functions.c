@@ -1,5 +1,5 @@
 /* The functions that make sweeps (choice, range, interval, glob), change them (sort, shuffle, tag,
- * zip), and extend_list(). */
+ * when, zip), and extend_list(). */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,6 +36,8 @@ KilnConfigNode *kiln_function_choice(const KilnFunctionCall *call)
         sweep = kiln_sweep_value_of(call->parser, call->args->entries[0].value);
     if (zip && sweep != NULL && sweep->kind == KILN_SWEEP_INTERVAL)
         return kiln_function_fail(call, "an interval has no single values to take one at a time");
+    if (zip && sweep != NULL && sweep->when_key != NULL)
+        return kiln_function_fail(call, "values with a condition cannot vary together with others");
     if (!zip && sweep != NULL && (!sweep->simple || sweep->zip))
         return kiln_function_fail(call, "the argument has several values itself; take away one "
                                         "of the two");
@@ -165,6 +167,64 @@ KilnConfigNode *kiln_function_tag(const KilnFunctionCall *call)
     if (sweep == NULL)
         return kiln_function_fail(call, "what is tagged must be a sweep, as in tag(x,choice(1,2))");
     return add_tags(call, n, sweep);
+}
+
+/* ---- when ----------------------------------------------------------------------------------- */
+
+/* A value, or a list of values, as a list. */
+static KilnConfigNode *as_list(const KilnFunctionCall *call, KilnConfigNode *node)
+{
+    if (node->kind == KILN_NODE_LIST)
+        return node;
+    KilnConfigNode *list = kiln_node_new(&call->parser->maker, KILN_NODE_LIST);
+    kiln_value_append(call->parser, list, NULL, node);
+    return list;
+}
+
+/* The arguments from the third on: a sweep, or values; NULL after an error. */
+static KilnSweepValue *conditional_values(const KilnFunctionCall *call)
+{
+    KilnConfigNode *values = kiln_node_new(&call->parser->maker, KILN_NODE_LIST);
+    KilnSweepValue *sweep = kiln_sweep_value_of(call->parser, call->args->entries[2].value);
+
+    if (call->args->count == 3 && sweep != NULL)
+        return sweep;
+    if (values == NULL || !kiln_function_refuse_sweeps(call))
+        return NULL;
+    for (size_t i = 2; i < call->args->count; i++)
+        kiln_value_append(call->parser, values, NULL, call->args->entries[i].value);
+    return kiln_sweep_value_new(call->parser, KILN_SWEEP_CHOICE, values);
+}
+
+/* when(KEY,VALUE,a,b), when(KEY,[VALUE,VALUE],SWEEP): only with these values of another override.
+ */
+KilnConfigNode *kiln_function_when(const KilnFunctionCall *call)
+{
+    const KilnConfigNode *key = call->args->count > 0 ? call->args->entries[0].value : NULL;
+
+    if (call->args->count < 3)
+        return kiln_function_fail(call, "it needs a key, its value and what to set with that, as "
+                                        "in when(model,resnet,18,34)");
+    if (key->kind != KILN_NODE_SCALAR || key->scalar != KILN_SCALAR_STR)
+        return kiln_function_fail(call, "the key is text (model), not %s",
+                                  kiln_node_kind_name(key));
+    KilnSweepValue *sweep = conditional_values(call);
+    if (sweep == NULL)
+        return NULL;
+    if (sweep->when_key != NULL)
+        return kiln_function_fail(call,
+                                  "there can be one condition; write a list of values in it, "
+                                  "or give '%s' a condition",
+                                  key->text);
+    if (sweep->zip)
+        return kiln_function_fail(call, "the values of zip() vary together with others, so they "
+                                        "cannot have a condition");
+    const KilnConfigNode *values = as_list(call, call->args->entries[1].value);
+    if (values != NULL && values->count == 0)
+        return kiln_function_fail(call, "the list of values of '%s' is empty", key->text);
+    sweep->when_key = key->text;
+    sweep->when_values = values;
+    return sweep->items;
 }
 
 /* ---- sort, shuffle ------------------------------------------------------------------ */

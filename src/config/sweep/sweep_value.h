@@ -29,7 +29,10 @@ struct KilnSweepValue {
     bool simple;                  /* CHOICE: only commas, which choice(...) may contain */
     bool shuffle, zip;
     const char *const *tags; /* NULL-terminated; NULL: none */
-    KilnSweepValue *next;    /* of the same override */
+    const char *when_key;    /* when(): the override on which this one depends; or NULL */
+    const KilnConfigNode
+        *when_values;     /* a list: those of its values with which there is this one */
+    KilnSweepValue *next; /* of the same override */
 };
 
 /* A new sweep of the parser's override. `items` may be NULL (an empty list) or the arguments of a

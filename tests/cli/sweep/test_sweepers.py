@@ -30,13 +30,17 @@ class Sweepers(Braked):
             return list(csv.DictReader(f))
 
 
-class Random(Sweepers):
-    def setUp(self):
-        super().setUp()
+    def random_search(self):
         subprocess.run(["cc", "-std=c17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-DKILN_BUILD_PLUGIN",
                         "-I", os.path.join(ROOT, "src"), "-o", self.path("random_search.so"),
                         os.path.join(ROOT, "examples/plugin/random_search.c")], check=True)
-        self.random = ["--plugin", "./random_search.so", "kiln/sweeper=random_search"]
+        return ["--plugin", "./random_search.so", "kiln/sweeper=random_search"]
+
+
+class Random(Sweepers):
+    def setUp(self):
+        super().setUp()
+        self.random = self.random_search()
 
     def test_points_come_from_the_seed(self):
         space = [*self.random, "lr=tag(log,interval(1e-3,1))", "batch_size=int(interval(8,32))", "model=mlp,resnet",
@@ -80,6 +84,56 @@ class Random(Sweepers):
     def test_both_ends_of_an_interval_are_checked(self):
         self.refused("-m", *self.random, *JOB, "optimizer.momentum=interval(0,2)", says=["optimizer.momentum", "2.0"])
         self.refused("-m", "--plan", *self.random, *JOB, "model.dropout=interval(-1,0.5)", says=["model.dropout", "-1.0"])
+
+
+class Conditions(Sweepers):
+    """when(KEY,VALUE,...): values for some values of another key."""
+
+    def test_the_grid_has_only_what_is_active(self):
+        self.assertEqual(self.plan("model=mlp,linear", "model.hidden=when(model,mlp,[4],[8])", "lr=0.1,0.01"),
+                         ["model=mlp model.hidden=[4] lr=0.1", "model=mlp model.hidden=[4] lr=0.01",
+                          "model=mlp model.hidden=[8] lr=0.1", "model=mlp model.hidden=[8] lr=0.01",
+                          "model=linear lr=0.1", "model=linear lr=0.01"])
+        # One value, of a key that the other option does not have; and values of the same key for each option.
+        self.assertEqual(self.plan("model=mlp,cnn", "model.dropout=when(model,mlp,0.1,0.2)", "model.dropout=when(model,cnn,0.5)"),
+                         ["model=mlp model.dropout=0.1", "model=mlp model.dropout=0.2", "model=cnn model.dropout=0.5"])
+
+    def test_a_sweep_runs_resumes_and_is_extended(self):
+        job = [*JOB[2:], "model=linear,mlp", "seed=1,2"]
+        self.sweep(*job, "model.hidden=when(model,mlp,[4])", "kiln.sweep.dir=s")
+        rows = self.results()
+        self.assertEqual([(row["status"], row["model"], row["model.hidden"], row["seed"]) for row in rows],
+                         [("ok", "linear", "", "1"), ("ok", "linear", "", "2"), ("ok", "mlp", "[4]", "1"),
+                          ("ok", "mlp", "[4]", "2")])
+        self.run_kiln(*JOB[2:], "model=mlp", "model.hidden=[4]", "seed=1", "kiln.run.dir=run")
+        self.assertEqual(read(self.path("s/2/checkpoints/last/model.safetensors")),
+                         read(self.path("run/checkpoints/last/model.safetensors")))
+        self.sweep("--resume", "s", "model.hidden=when(model,mlp,[4],[8])")
+        rows = self.results()
+        self.assertEqual([row["model.hidden"] for row in rows], ["", "", "[4]", "[4]", "[8]", "[8]"])
+        self.assertEqual({row["status"] for row in rows}, {"ok"})
+
+    def test_values_are_checked_where_they_are_active(self):
+        for flags in (["-m"], ["-m", "--plan"]):
+            self.refused(*flags, "model=linear,mlp", "model.hidden=when(model,mlp,[4],[-4])", says=["model.hidden", "-4"])
+            self.refused(*flags, "model=linear,mlp", "model.hiden=when(model,mlp,[4])", says=["did you mean 'model.hidden'?"])
+            self.refused(*flags, "model=linear,mlp", "model.hidden=when(model,mpl,[4])", status=2,
+                         says=["model has no value mpl (did you mean mlp?); it has linear, mlp"])
+
+    def test_params_of_a_file(self):
+        self.write("conf/config.yaml", "defaults: [model: mlp, optimizer: sgd]\n"
+                   "kiln: {sweeper: {params: {optimizer.momentum: 'when(optimizer,sgd,0.5,0.9)', optimizer: 'sgd,adam'}}}\n")
+        self.assertEqual(self.plan(), ["optimizer=sgd optimizer.momentum=0.5", "optimizer=sgd optimizer.momentum=0.9",
+                                       "optimizer=adam"])
+
+    def test_random_search(self):
+        random = self.random_search()
+        points = self.plan(*random, "optimizer=sgd,adam", "optimizer.momentum=when(optimizer,sgd,interval(0.1,0.9))",
+                           "kiln.sweeper.n_trials=20")
+        self.assertEqual({("optimizer=sgd" in point, "momentum" in point) for point in points},
+                         {(True, True), (False, False)})
+        self.refused("-m", *random, "optimizer=adam,sgd", "optimizer.momentum=when(optimizer,sgd,interval(0,2))",
+                     says=["optimizer.momentum", "2.0"])
 
 
 class Learning(Sweepers):

@@ -62,6 +62,18 @@ static void append_numbers(KilnText *text, const KilnAxis *axis)
         kiln_text_printf(text, " #%s", axis->tags[i]);
 }
 
+/* " when model 01": active for the second of its values. */
+static void append_condition(KilnText *text, const KilnSpace *space, const KilnAxis *axis)
+{
+    const KilnAxis *parent = space->axes[axis->parent];
+
+    if (axis->active_for == NULL)
+        return;
+    kiln_text_printf(text, " when %s ", parent->key);
+    for (size_t i = 0; i < parent->count; i++)
+        kiln_text_char(text, axis->active_for[i] ? '1' : '0');
+}
+
 /* "a=1|a=2; b=3; zip c=1|c=2 own: kiln.x=1", or the messages. */
 static char *split(const char *config_name, const char *const *arguments)
 {
@@ -89,6 +101,7 @@ static char *split(const char *config_name, const char *const *arguments)
             kiln_text_printf(&text, "%s without a value", axis->key);
         for (size_t j = 0; j < axis->count; j++)
             kiln_text_printf(&text, "%s%s", j > 0 ? "|" : "", axis->overrides[j]);
+        append_condition(&text, &got.space, axis);
     }
     for (size_t i = 0; status >= 0 && got.own[i] != NULL; i++)
         kiln_text_printf(&text, " own: %s", got.own[i]);
@@ -319,6 +332,79 @@ static void test_zip(void **unused)
                "zip() takes one value of each at a time, but lr has 2 and wd has 3");
 }
 
+static void test_conditions(void **unused)
+{
+    (void)unused;
+    check("config", (const char *[]) { "net=tiny,large", "lr=when(net,large,1,2)", "wd=3", NULL },
+          "net=tiny|net=large; lr=1|lr=2 when net 01; wd=3");
+    check("config", (const char *[]) { "net=tiny,large", "+lr=when(net,large,9)", NULL },
+          "net=tiny|net=large; +lr=9 when net 01");
+    check("config",
+          (const char *[]) { "+net=glob(*)", "lr=tag(log,when(net,[tiny,large],interval(1,2)))",
+                             NULL },
+          "+net=large|+net=large_bn|+net=tiny; lr log float 1..2 #log when +net 101");
+    check("config", (const char *[]) { "b=true,false", "lr=int(when(b,true,choice(1.5,2)))", NULL },
+          "b=True|b=False; lr=1|lr=2 when b 10");
+    /* An axis comes after the one on which it depends, which may itself have a condition. */
+    check("config",
+          (const char *[]) { "z=when(lr,2,5,6)", "lr=when(net,tiny,range(1,3))", "wd=1,2",
+                             "net=tiny,large", NULL },
+          "wd=1|wd=2; net=tiny|net=large; lr=1|lr=2 when net 10; z=5|z=6 when lr 01");
+    /* Of values that vary together, the first decides. */
+    check("config",
+          (const char *[]) { "lr=zip(1,2)", "net=zip(tiny,large)", "wd=when(net,large,3,4)", NULL },
+          "zip lr=1|lr=2; zip net=tiny|net=large; wd=3|wd=4 when lr 01");
+}
+
+static void test_conditions_of_one_key(void **unused)
+{
+    (void)unused;
+    check("config",
+          (const char *[]) { "net=tiny,large", "lr=when(net,tiny,1,2)", "lr=when(net,large,2,3)",
+                             NULL },
+          "net=tiny|net=large; lr=1|lr=2 when net 10; lr=2|lr=3 when net 01");
+    check("config",
+          (const char *[]) { "net=tiny,large", "lr=when(net,tiny,1)", "lr=when(net,large,2)",
+                             "lr=when(net,[large,tiny],3)", "wd=4", NULL },
+          "net=tiny|net=large; lr=3 when net 11; wd=4");
+    check("config",
+          (const char *[]) { "net=tiny,large", "lr=when(net,tiny,1)", "wd=4",
+                             "lr=when(net,large,2)", "lr=5", NULL },
+          "net=tiny|net=large; lr=5; wd=4");
+}
+
+static void test_wrong_conditions(void **unused)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "lr=when(net,tiny)", "column 4: when(): it needs a key, its value and what to set with" },
+        { "lr=when([net],tiny,1)", "when(): the key is text (model), not a list" },
+        { "lr=when(net,[],1)", "when(): the list of values of 'net' is empty" },
+        { "lr=when(net,tiny,1,range(2))", "argument 4 has several values itself" },
+        { "lr=when(net,tiny,when(b,1,2))", "when(): there can be one condition" },
+        { "lr=when(net,tiny,zip(1,2))", "when(): the values of zip() vary together with others" },
+        { "lr=zip(when(net,tiny,1,2))", "zip(): values with a condition cannot vary together" },
+        { "lr=when(optimizer,sgd,1)",
+          "argument 3 `lr=when(optimizer,sgd,1)`: lr: when(optimizer,...): no argument sets "
+          "optimizer; add optimizer=VALUE,VALUE" },
+        { "lr=when(net,[tiny,lagre],1)",
+          "lr: when(net,...): net has no value lagre (did you mean large?); it has tiny, large" },
+        { "lr=when(wd,1,2)", "when(wd,...): an interval has no single values" },
+        { "lr=when(lr,1,1,2)", "lr: when(lr,...): this condition depends on itself" },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++)
+        check_says("config",
+                   (const char *[]) { "net=tiny,large", "wd=interval(0,1)", cases[i].text, NULL },
+                   cases[i].want);
+    check_says("config",
+               (const char *[]) { "net=tiny,large", "b=when(net,tiny,1)", "b=when(net,large,2)",
+                                  "lr=when(b,1,2)", NULL },
+               "when(b,...): that key has several conditions itself");
+}
+
 static void test_shuffle(void **unused)
 {
     static const char *const twice[] = { "lr=shuffle(range(20))", NULL };
@@ -343,6 +429,9 @@ int main(void)
         cmocka_unit_test(test_params),
         cmocka_unit_test(test_operators_and_text),
         cmocka_unit_test(test_zip),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_conditions_of_one_key),
+        cmocka_unit_test(test_wrong_conditions),
         cmocka_unit_test(test_shuffle),
     };
 

@@ -78,6 +78,23 @@ static void zipped_axes_vary_together(void **unused)
     check_points(axes, 4, "0000 0101 0202 1010 1111 1212 ");
 }
 
+/* The second axis has values for lr=2, the last one for seed=1 and seed=3. */
+static void inactive_axes_have_one_value(void **unused)
+{
+    static const bool for_lr_2[] = { false, true }, for_odd_seeds[] = { true, false, true };
+    KilnAxis axes[4] = { choice(lr, 2, 0), choice(seed, 3, 1), choice(lr, 2, 2), choice(lr, 2, 3) };
+
+    (void)unused;
+    axes[1].active_for = for_lr_2;
+    check_points(axes, 2, "00 10 11 12 ");
+    check_points(axes, 3, "000 001 100 101 110 111 120 121 ");
+    axes[3].active_for = for_odd_seeds;
+    axes[3].parent = 1;
+    check_points(axes, 4, "0000 0010 1000 1001 1010 1011 1100 1110 1200 1201 1210 1211 ");
+    axes[1].count = 0;
+    check_points(axes, 2, "00 ");
+}
+
 static void a_space_too_large_to_count(void **unused)
 {
     KilnAxis axes[5];
@@ -98,6 +115,9 @@ static void a_space_too_large_to_count(void **unused)
 static void check_axis(const KilnAxis *axis, const char *want)
 {
     static const double at[] = { 0.0, 0.25, 0.5, 0.75, 1.0 - 0x1p-53 };
+    const KilnSpace space = { .axes = &axis, .count = 1 };
+    const char *override[1];
+    size_t n;
     KilnArena arena = { 0 };
     KilnText text = { 0 };
 
@@ -105,7 +125,9 @@ static void check_axis(const KilnAxis *axis, const char *want)
         KilnAxisValue value = kiln_axis_value(axis, at[i]);
 
         assert_true(kiln_axis_accepts(axis, value));
-        kiln_text_printf(&text, "%s%s", i > 0 ? " " : "", kiln_axis_override(axis, value, &arena));
+        assert_true(kiln_space_overrides(&space, &value, &arena, override, &n));
+        assert_int_equal(n, 1);
+        kiln_text_printf(&text, "%s%s", i > 0 ? " " : "", override[0]);
     }
     assert_string_equal(text.data, want);
     kiln_text_release(&text);
@@ -159,6 +181,37 @@ static void overrides_are_located(void **unused)
     assert_false(kiln_space_locate(&space, (const char *[]) { "seed=2", NULL }, point));
     assert_false(
         kiln_space_locate(&space, (const char *[]) { "seed=2", "lr=1", "x=1", NULL }, point));
+}
+
+static void overrides_of_inactive_axes_are_left_out(void **unused)
+{
+    static const bool for_seed_2[] = { false, true, false };
+    KilnAxis axes[] = { choice(seed, 3, 0), choice(lr, 2, 1), choice(model, 1, 2) };
+    const KilnSpace space = { .axes = (const KilnAxis *[]) { &axes[0], &axes[1], &axes[2] },
+                              .count = 3 };
+    KilnAxisValue point[3] = { { .index = 1 }, { .index = 1 }, { .index = 0 } };
+    KilnArena arena = { 0 };
+    const char *overrides[4];
+    size_t n;
+
+    (void)unused;
+    axes[1].active_for = for_seed_2;
+    assert_true(kiln_space_overrides(&space, point, &arena, overrides, &n));
+    assert_int_equal(n, 3);
+    assert_string_equal(overrides[1], "lr=2");
+    point[0].index = 2;
+    assert_true(kiln_space_overrides(&space, point, &arena, overrides, &n));
+    assert_int_equal(n, 2);
+    assert_string_equal(overrides[1], "model=mlp");
+    assert_true(
+        kiln_space_locate(&space, (const char *[]) { "seed=2", "lr=2", "model=mlp", NULL }, point));
+    assert_int_equal(point[1].index, 1);
+    assert_true(kiln_space_locate(&space, (const char *[]) { "seed=3", "model=mlp", NULL }, point));
+    assert_false(
+        kiln_space_locate(&space, (const char *[]) { "seed=3", "lr=2", "model=mlp", NULL }, point));
+    assert_false(
+        kiln_space_locate(&space, (const char *[]) { "seed=2", "model=mlp", NULL }, point));
+    kiln_arena_release(&arena);
 }
 
 /* ---- Jobs ---------------------------------------------------------------------------------- */
@@ -395,10 +448,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_axis_is_the_fastest),
         cmocka_unit_test(zipped_axes_vary_together),
+        cmocka_unit_test(inactive_axes_have_one_value),
         cmocka_unit_test(a_space_too_large_to_count),
         cmocka_unit_test(axes_have_values),
         cmocka_unit_test(axes_refuse_other_values),
         cmocka_unit_test(overrides_are_located),
+        cmocka_unit_test(overrides_of_inactive_axes_are_left_out),
         cmocka_unit_test(points_claim_jobs_once),
         cmocka_unit_test(overrides_are_split),
         cmocka_unit_test(values_are_quoted),
