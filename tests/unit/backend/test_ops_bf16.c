@@ -228,9 +228,58 @@ static void test_variables(void **unused)
     kiln_backend_free(ref);
 }
 
+/* A case whose inputs are variables of f32, and whose output is read as it is. */
+static void run_variables(KilnBackend *backend, KilnPrecision precision, const Case *c,
+                          Result *result)
+{
+    KilnGraph *graph = NULL;
+    Bytes weights = { 0 };
+    KilnError err;
+    size_t built;
+
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_set_precision(graph, precision);
+    run_recorded(graph, c, record_case(graph, c, result, &weights, &built), result);
+    kiln_graph_free(graph);
+    free(weights.block);
+}
+
+/* Products of two variables: only the result is bf16, because more of them follow. */
+BUILD(build_chain)
+{
+    UNUSED_ARG;
+    return kiln_matmul(kiln_matmul(leaf[0], leaf[1], false, false), leaf[2], false, false);
+}
+
+static void test_products_of_variables(void **unused)
+{
+    static const Case chains[] = {
+        { "two products", build_chain, "ggg",
+          .shape = { SHAPE(70, 40), SHAPE(40, 50), SHAPE(50, 30) }, .tolerance = 2e-2 },
+        { "two batches of products", build_chain, "ggg",
+          .shape = { SHAPE(9, 40, 40), SHAPE(9, 40, 50), SHAPE(9, 50, 30) }, .tolerance = 2e-2 },
+        { "two batches with one right side", build_chain, "ggg",
+          .shape = { SHAPE(9, 40, 40), SHAPE(1, 40, 50), SHAPE(50, 30) }, .tolerance = 2e-2 },
+    };
+    KilnBackend *ref = ref_new(), *cpu = cpu_new(2, KILN_CONVOLUTION_AUTO);
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(chains); i++) {
+        Result want;
+
+        run_case(ref, &chains[i], &want);
+        check_run(&want, run_variables, ref, KILN_BF16_MIXED, "reference, bf16", &chains[i]);
+        check_run(&want, run_variables, cpu, KILN_BF16_MIXED, "cpu, bf16", &chains[i]);
+        result_free(&want);
+    }
+    kiln_backend_free(cpu);
+    kiln_backend_free(ref);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_bf16),
+                                        cmocka_unit_test(test_products_of_variables),
                                         cmocka_unit_test(test_sums_over_a_batch),
                                         cmocka_unit_test(test_variables) };
 

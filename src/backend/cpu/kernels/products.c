@@ -34,9 +34,11 @@ static void run_product(const Matmul *matmul, bool alone, int64_t i, bool add)
 
 /* ---- In bf16 --------------------------------------------------------------------- */
 
+/* A result in bf16 may have two factors in f32, which are rounded on the way. */
 static bool is_bf16(const KilnCall *call)
 {
-    return call->inputs[0].dtype == KILN_BF16 || call->inputs[1].dtype == KILN_BF16;
+    return call->inputs[0].dtype == KILN_BF16 || call->inputs[1].dtype == KILN_BF16 ||
+           call->outputs[0].dtype == KILN_BF16;
 }
 
 static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
