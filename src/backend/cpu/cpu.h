@@ -19,6 +19,8 @@
 #include "backend/cpu/isa/row_norm.h"
 #include "backend/cpu/parallel.h"
 
+typedef struct KilnRotaryTable KilnRotaryTable; /* kernels/rotary.c */
+
 typedef struct KilnCpuBackend {
     KilnBackend base;
     KilnCpuLevel level; /* processor features in use */
@@ -26,7 +28,8 @@ typedef struct KilnCpuBackend {
     bool blas;            /* OpenBLAS computes products of f32 */
     KilnMdFormat blocked; /* preferred layout of activations, where neighbours do not decide */
     KilnDnnl dnnl;
-    float *scratch; /* for matrix products: KILN_GEMM_SCRATCH per thread */
+    float *scratch;                 /* for matrix products: KILN_GEMM_SCRATCH per thread */
+    KilnRotaryTable *rotary_tables; /* of the plans that exist */
 } KilnCpuBackend;
 
 /* The kernels of one file. */
