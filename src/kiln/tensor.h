@@ -75,7 +75,7 @@ typedef enum KilnConvolution {
 /* For the graphs that are planned from now on; AUTO when this is never called.
  * The reference backend is always direct. */
 KILN_API void kiln_backend_set_convolution(KilnBackend *backend, KilnConvolution convolution);
-/* Whether the processor multiplies bf16 (AMX). Where it does not, bf16 works all
+/* Whether the processor multiplies bf16 (AMX, AVX-512 BF16). Where it does not, bf16 works all
  * the same: values are rounded to it and multiplied in f32. */
 KILN_API bool kiln_backend_bf16(const KilnBackend *backend);
 /* The plain C reference: slow, one thread, f32 and f64, the oracle of tests. */

@@ -124,9 +124,10 @@ static void warn_of_precision(KilnTrainer *trainer)
     const bool bf16 = precision == KILN_BF16_MIXED || precision == KILN_BF16_TRUE;
 
     if (bf16 && !kiln_backend_bf16(trainer->backend))
-        kiln_output_print(&trainer->output,
-                          "this processor has no AMX for bf16: products are computed in f32 from "
-                          "values rounded to bf16, no faster than precision=32-true");
+        kiln_output_print(
+            &trainer->output,
+            "this processor does not multiply bf16: products are computed in f32 from "
+            "values rounded to bf16, no faster than precision=32-true");
 }
 
 /* The type in which parameters are stored. */

@@ -27,7 +27,7 @@ TINY = [
 ]
 
 # What training in bf16 reports where the processor does not multiply it; tests expect it or not.
-SLOW_BF16 = ("this processor has no AMX for bf16: products are computed in f32 from values rounded to bf16, no faster than "
+SLOW_BF16 = ("this processor does not multiply bf16: products are computed in f32 from values rounded to bf16, no faster than "
              "precision=32-true\n")
 
 

@@ -169,6 +169,12 @@ static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
         [KILN_CPU_AVX2] = KILN_MD_C8,
         [KILN_CPU_AVX512] = KILN_MD_C16,
     };
+    static const KilnTileOps *const tiles[KILN_CPU_LEVELS] = {
+#if defined(__x86_64__)
+        [KILN_CPU_AVX512_BF16] = &kiln_tiles_vectors,
+        [KILN_CPU_AMX] = &kiln_tiles_amx,
+#endif
+    };
     const KilnCpuLevel vectors = kiln_cpu_kernels(KILN_CPU_LOOPS, level);
     const KilnCpuLevel products_bf16 = kiln_cpu_kernels(KILN_CPU_PRODUCTS_BF16, level);
     const dnnl_version_t *version = dnnl_version();
@@ -176,7 +182,8 @@ static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
     cpu->level = level;
     cpu->loops = loops[vectors];
     cpu->blocked = blocked[kiln_cpu_kernels(KILN_CPU_CONVOLUTIONS, level)];
-    cpu->base.bf16 = products_bf16 > KILN_CPU_BASE;
+    cpu->tiles = tiles[products_bf16];
+    cpu->base.bf16 = cpu->tiles != NULL;
     cpu->blas = kiln_cpu_kernels(KILN_CPU_PRODUCTS, level) == KILN_CPU_BASE && kiln_blas_load();
     snprintf(cpu->base.machine, sizeof(cpu->base.machine), "%s%s%s, oneDNN %d.%d.%d%s%s",
              kiln_cpu_families[KILN_CPU_LOOPS].kernels[vectors], cpu->base.bf16 ? " with " : "",

@@ -1,8 +1,8 @@
 /* Private to the CPU backend: its state, and the table in which each file lists its kernels.
  *
- * To add a kernel: write it in kernels/SUBJECT.c (AMX products in amx/, oneDNN primitives in
- * onednn/, normalization in norm/), add it to that file's KilnCpuTable, and add a new table to this
- * header and to cpu_kernel in cpu.c.
+ * To add a kernel: write it in kernels/SUBJECT.c (products of bf16 in bf16/, oneDNN primitives
+ * in onednn/, normalization in norm/), add it to that file's KilnCpuTable, and add a new table to
+ * this header and to cpu_kernel in cpu.c.
  *
  * To support a new processor: add its level to level.h and level.c, its kernels to families.c, its
  * compiler flags to ISAS and ISA_FLAGS in the Makefile, its name to KILN_DECLARE_LOOPS (level.h),
@@ -12,6 +12,7 @@
 #ifndef KILN_BACKEND_CPU_H
 #define KILN_BACKEND_CPU_H
 
+#include "backend/cpu/bf16/tiles.h"
 #include "backend/cpu/onednn/layouts.h"
 #include "backend/cpu/isa/batch_norm.h"
 #include "backend/cpu/isa/pooling.h"
@@ -25,8 +26,9 @@ typedef struct KilnCpuBackend {
     KilnBackend base;
     KilnCpuLevel level; /* processor features in use */
     const KilnLoops *loops;
-    bool blas;            /* OpenBLAS computes products of f32 */
-    KilnMdFormat blocked; /* preferred layout of activations, where neighbours do not decide */
+    const KilnTileOps *tiles; /* multiply bf16; NULL: none, so products are of f32 */
+    bool blas;                /* OpenBLAS computes products of f32 */
+    KilnMdFormat blocked;     /* preferred layout of activations, where neighbours do not decide */
     KilnDnnl dnnl;
     float *scratch;                 /* for matrix products: KILN_GEMM_SCRATCH per thread */
     KilnRotaryTable *rotary_tables; /* of the plans that exist */

@@ -25,11 +25,13 @@ const KilnCpuFamilyInfo kiln_cpu_families[KILN_CPU_FAMILIES] = {
     [KILN_CPU_PRODUCTS_BF16] = { "bf16 products",
                                  {
                                      [KILN_CPU_BASE] = "f32 products",
+                                     [KILN_CPU_AVX512_BF16] = "vdpbf16ps",
                                      [KILN_CPU_AMX] = "tiles",
                                  } },
     [KILN_CPU_ATTENTION_BF16] = { "bf16 attention",
                                   {
                                       [KILN_CPU_BASE] = "f32 attention",
+                                      [KILN_CPU_AVX512_BF16] = "vdpbf16ps",
                                       [KILN_CPU_AMX] = "tiles",
                                   } },
     [KILN_CPU_CONVOLUTIONS] = { "convolutions",
@@ -41,6 +43,7 @@ const KilnCpuFamilyInfo kiln_cpu_families[KILN_CPU_FAMILIES] = {
     [KILN_CPU_CONVOLUTIONS_BF16] = { "bf16 convolutions",
                                      {
                                          [KILN_CPU_BASE] = "f32 convolutions",
+                                         [KILN_CPU_AVX512_BF16] = "vdpbf16ps, oneDNN",
                                          [KILN_CPU_AMX] = "tiles, oneDNN",
                                      } },
 };

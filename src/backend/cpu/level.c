@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/amx/amx.h"
+#include "backend/cpu/bf16/tiles.h"
 #include "base/text.h"
 
 static const char *const names[KILN_CPU_LEVELS] = {
@@ -37,6 +37,13 @@ static bool has_avx512_bf16(void)
     return __builtin_cpu_supports("avx512bf16");
 }
 
+/* Intel's processors with AMX multiply bf16 with vdpbf16ps at half the speed of f32, others at
+ * twice. This matters where the operating system withholds AMX. */
+static bool bf16_pays(void)
+{
+    return __builtin_cpu_is("amd") || __builtin_cpu_is("cooperlake");
+}
+
 KilnCpuLevel kiln_cpu_level_highest(void)
 {
     static bool (*const has[KILN_CPU_LEVELS])(void) = {
@@ -54,6 +61,11 @@ KilnCpuLevel kiln_cpu_level_highest(void)
 }
 
 #else
+
+static bool bf16_pays(void)
+{
+    return false;
+}
 
 KilnCpuLevel kiln_cpu_level_highest(void)
 {
@@ -88,7 +100,7 @@ KilnStatus kiln_cpu_level_choose(KilnCpuLevel *ret_level, bool *ret_capped, Kiln
 
     *ret_capped = requested != NULL && requested[0] != '\0';
     if (!*ret_capped) {
-        *ret_level = highest;
+        *ret_level = highest == KILN_CPU_AVX512_BF16 && !bf16_pays() ? KILN_CPU_AVX512 : highest;
         return KILN_OK;
     }
     for (int level = 0; level <= (int)highest; level++)

@@ -26,8 +26,9 @@ typedef enum KilnCpuLevel {
 const char *kiln_cpu_level_name(KilnCpuLevel level);
 /* The highest level that processor and operating system offer. */
 KilnCpuLevel kiln_cpu_level_highest(void);
-/* The level to use: the one that KILN_ISA names, or the highest if unset or empty; *ret_capped says
- * which. KILN_E_RANGE for an unknown level or one above the highest. */
+/* The level to use: the one that KILN_ISA names, or the fastest if unset or empty, which is the
+ * highest unless that is an AVX-512 BF16 slower than f32; *ret_capped says which. KILN_E_RANGE for
+ * an unknown level or one above the highest. */
 KILN_NODISCARD KilnStatus kiln_cpu_level_choose(KilnCpuLevel *ret_level, bool *ret_capped,
                                                 KilnError *err);
 

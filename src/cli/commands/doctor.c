@@ -84,7 +84,9 @@ static void add_processor(Report *report, KilnCpuLevel level, bool capped)
     }
     add(report, "features", "%s", list);
     add(report, "in use", "%s, %s", kiln_cpu_level_name(level),
-        capped ? "the cap that KILN_ISA sets" : "the highest");
+        capped                              ? "the cap that KILN_ISA sets"
+        : level == kiln_cpu_level_highest() ? "the highest"
+                                            : "the fastest");
     add_caches(report);
 }
 

@@ -27,11 +27,13 @@ static void every_level_has_kernels(void **state)
     }
 }
 
-static void tiles_need_amx(void **state)
+static void bf16_needs_its_instructions(void **state)
 {
     (void)state;
     assert_int_equal(kiln_cpu_kernels(KILN_CPU_PRODUCTS_BF16, KILN_CPU_AMX), KILN_CPU_AMX);
-    assert_int_equal(kiln_cpu_kernels(KILN_CPU_PRODUCTS_BF16, KILN_CPU_AVX512_BF16), KILN_CPU_BASE);
+    assert_int_equal(kiln_cpu_kernels(KILN_CPU_PRODUCTS_BF16, KILN_CPU_AVX512_BF16),
+                     KILN_CPU_AVX512_BF16);
+    assert_int_equal(kiln_cpu_kernels(KILN_CPU_PRODUCTS_BF16, KILN_CPU_AVX512), KILN_CPU_BASE);
     assert_int_equal(kiln_cpu_kernels(KILN_CPU_LOOPS, KILN_CPU_AMX), KILN_CPU_AVX512);
 }
 
@@ -39,7 +41,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_has_kernels),
-        cmocka_unit_test(tiles_need_amx),
+        cmocka_unit_test(bf16_needs_its_instructions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

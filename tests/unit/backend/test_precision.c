@@ -110,7 +110,7 @@ static void test_curve(void **unused)
     check_curve(true);
 }
 
-static void test_curve_without_amx(void **unused)
+static void test_curve_in_f32(void **unused)
 {
     (void)unused;
     check_curve(false);
@@ -166,7 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_curve),
-        cmocka_unit_test(test_curve_without_amx),
+        cmocka_unit_test(test_curve_in_f32),
         cmocka_unit_test(test_pass_off),
         cmocka_unit_test(test_plan_key),
     };

@@ -1,7 +1,7 @@
 /* Attention in blocks of queries and keys (FlashAttention, Dao et al. 2022): a block of scaled
  * products is computed, turned into probabilities and consumed while in the first-level cache. One
  * thread works on one head of keys and values, so threads share nothing. Products use vectors or,
- * in bf16, AMX tiles. */
+ * in bf16, tiles. */
 #include "backend/cpu/isa/attention.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ typedef KilnAttentionHead Head;
 
 static const KilnAttentionProducts *products_of(const KilnAttentionLoop *loop)
 {
-    return loop->tiles ? &kiln_attention_tiles : &kiln_attention_vectors;
+    return loop->tiles != NULL ? &kiln_attention_tiles : &kiln_attention_vectors;
 }
 
 /* ---- Scratch --------------------------------------------------------------------- */
@@ -46,21 +46,22 @@ static int64_t lay_out(Head *head, const KilnAttentionLoop *loop, bool backward,
     head->keys = round_up(loop->s.keys, BLOCK);
     /* Factors packed for tiles are bf16. */
     const int64_t sums = head->keys * head->width, block = BLOCK * head->width;
-    const int64_t rows = loop->tiles ? sums / 2 : sums, few = loop->tiles ? block / 2 : block;
+    const int64_t rows = loop->tiles != NULL ? sums / 2 : sums,
+                  few = loop->tiles != NULL ? block / 2 : block;
     head->k = take(scratch, &used, rows);
     head->v = take(scratch, &used, rows);
     head->q = take(scratch, &used, few);
     head->p = take(scratch, &used, BLOCK * BLOCK);
-    head->p_packed = loop->tiles ? take(scratch, &used, BLOCK * BLOCK / 2) : NULL;
+    head->p_packed = loop->tiles != NULL ? take(scratch, &used, BLOCK * BLOCK / 2) : NULL;
     head->top = take(scratch, &used, BLOCK);
     head->sum = take(scratch, &used, BLOCK);
     head->y = take(scratch, &used, block);
     if (!backward)
         return used;
     head->k_across = take(scratch, &used, rows);
-    head->q_across = loop->tiles ? take(scratch, &used, few) : head->q;
+    head->q_across = loop->tiles != NULL ? take(scratch, &used, few) : head->q;
     head->dy = take(scratch, &used, few);
-    head->dy_across = loop->tiles ? take(scratch, &used, few) : head->dy;
+    head->dy_across = loop->tiles != NULL ? take(scratch, &used, few) : head->dy;
     head->dk = take(scratch, &used, sums);
     head->dv = take(scratch, &used, sums);
     head->dp = take(scratch, &used, BLOCK * BLOCK);

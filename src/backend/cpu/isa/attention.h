@@ -30,7 +30,8 @@ typedef struct KilnAttentionLoop {
     const uint8_t *padding; /* [B, Tk], or NULL */
     bool drops;
     KilnDropoutLoop dropout;
-    bool tiles; /* q, k, v and y are bf16, and the products run on AMX */
+    /* Not NULL: q, k, v and y are bf16, and these compute the products. */
+    const struct KilnTileOps *tiles;
 } KilnAttentionLoop;
 
 typedef struct KilnAttentionLoops {

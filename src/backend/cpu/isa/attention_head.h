@@ -1,5 +1,5 @@
 /* Shared by the loop over a head's blocks (isa/attention.c) and the products of blocks: with
- * vectors (isa/attention_vectors.h) or on AMX (amx/amx_attention.c). */
+ * vectors (isa/attention_vectors.h) or in bf16 (bf16/attention.c). */
 #ifndef KILN_BACKEND_CPU_ISA_ATTENTION_HEAD_H
 #define KILN_BACKEND_CPU_ISA_ATTENTION_HEAD_H
 
@@ -38,7 +38,7 @@ typedef struct KilnAttentionProducts {
     void (*grads)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
 } KilnAttentionProducts;
 
-/* In bf16, for KILN_CPU_AMX, between kiln_amx_begin and kiln_amx_end. */
+/* In bf16, by loop->tiles, between its begin and end. */
 extern const KilnAttentionProducts kiln_attention_tiles;
 
 /* Index of element 0 of row t of head h. */

@@ -1,9 +1,7 @@
 /* Attention: threads split the heads. The loop over a head is in isa/attention.c. */
 #include <math.h>
 
-#include "backend/cpu/amx/amx.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/families.h"
 #include "backend/cpu/isa/attention.h"
 
 static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)
@@ -46,10 +44,10 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
         else
             loop.mask_added = options[0].data;
     }
-    loop.tiles = kiln_cpu_kernels(KILN_CPU_ATTENTION_BF16, kiln_cpu(call)->level) >= KILN_CPU_AMX &&
-                 loop.q.bf16 && loop.k.bf16 && loop.v.bf16 &&
-                 (first == 0 || (call->inputs[0].dtype == KILN_BF16 &&
-                                 call->inputs[1].dtype == KILN_BF16)); /* backward: dy, y */
+    if (loop.q.bf16 && loop.k.bf16 && loop.v.bf16 &&
+        (first == 0 || (call->inputs[0].dtype == KILN_BF16 &&
+                        call->inputs[1].dtype == KILN_BF16))) /* backward: dy, y */
+        loop.tiles = kiln_cpu(call)->tiles;
     loop.padding = options[1].absent ? NULL : options[1].data;
     if (loop.drops && options[2].data != NULL) /* unset during prepare */
         loop.dropout = dropout_of(attrs, options[2].data);
@@ -79,13 +77,13 @@ static void run_heads(void *context, KilnShares *shares)
     const KilnAttentionLoops *loops = work->cpu->loops->attention;
     float *scratch = work->workspace + kiln_thread() * work->scratch;
 
-    if (work->loop.tiles)
-        kiln_amx_begin();
+    if (work->loop.tiles != NULL)
+        work->loop.tiles->begin();
     for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
         (work->backward ? loops->backward : loops->forward)(&work->loop, scratch, i / s->kv_heads,
                                                             i % s->kv_heads);
-    if (work->loop.tiles)
-        kiln_amx_end();
+    if (work->loop.tiles != NULL)
+        work->loop.tiles->end();
 }
 
 static int threads_of(const KilnCall *call, const KilnAttentionSizes *s)

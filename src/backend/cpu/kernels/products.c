@@ -1,6 +1,6 @@
 /* Matrix products: matmul and linear, with their epilogues. f32 runs on kernels/gemm.c, bf16 on
- * amx/amx_product.c. */
-#include "backend/cpu/amx/amx_product.h"
+ * bf16/product.c. */
+#include "backend/cpu/bf16/product.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels/bmm.h"
 #include "backend/cpu/elementwise/map.h"
@@ -41,11 +41,11 @@ static bool is_bf16(const KilnCall *call)
            call->outputs[0].dtype == KILN_BF16;
 }
 
-static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
+static KilnBf16Product bf16_of(const KilnCall *call, const KilnGemm *gemm)
 {
     const KilnArg *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
 
-    return (KilnAmxProduct) {
+    return (KilnBf16Product) {
         .left = { .data = a->data,
                   .f32 = a->dtype == KILN_F32,
                   .across = gemm->transpose_a,
@@ -59,6 +59,7 @@ static KilnAmxProduct amx_of(const KilnCall *call, const KilnGemm *gemm)
                    .rows = gemm->n,
                    .depth = gemm->k },
         .result = { .data = y->data, .f32 = y->dtype == KILN_F32, .stride = gemm->ldc },
+        .tiles = kiln_cpu(call)->tiles,
         .threads = call->backend->threads,
     };
 }
@@ -72,7 +73,7 @@ static void run_bf16(const Matmul *matmul, int64_t i, bool add)
 {
     const KilnBmm *batch = &matmul->batch;
     const KilnCall *call = matmul->call;
-    KilnAmxProduct product = amx_of(call, &matmul->gemm);
+    KilnBf16Product product = bf16_of(call, &matmul->gemm);
 
     product.left.data = element(&call->inputs[0],
                                 kiln_bmm_at(batch, batch->step_a, i) * batch->m * batch->k);
@@ -87,7 +88,7 @@ static void run_bf16(const Matmul *matmul, int64_t i, bool add)
         product.result.f32 = true;
     }
     product.result.add = add;
-    kiln_amx_product(&product, call->workspace);
+    kiln_bf16_product(&product, call->workspace);
 }
 
 /* Products that share a matrix of the result are summed in float and rounded once. */
@@ -111,8 +112,8 @@ static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
     if (is_bf16(call)) {
         kiln_bmm_merge(&batch);
         const KilnGemm gemm = kiln_bmm_gemm(&batch);
-        const KilnAmxProduct product = amx_of(call, &gemm);
-        call->workspace_size = kiln_amx_product_workspace(&product);
+        const KilnBf16Product product = bf16_of(call, &gemm);
+        call->workspace_size = kiln_bf16_product_workspace(&product);
         if (needs_sums(call, &batch))
             call->workspace_size += (size_t)kiln_cpu_count(&call->outputs[0]) * sizeof(float);
     }
@@ -169,7 +170,7 @@ static void finish_strip(void *context, float *sums, int64_t stride, const KilnG
 
 static void run_and_finish_bf16(const KilnCall *call, const KilnGemm *gemm, const float *bias)
 {
-    KilnAmxProduct product = amx_of(call, gemm);
+    KilnBf16Product product = bf16_of(call, gemm);
     Rows rows = { call, bias, gemm->n };
 
     product.result.bias = bias;
@@ -177,7 +178,7 @@ static void run_and_finish_bf16(const KilnCall *call, const KilnGemm *gemm, cons
         product.done = finish_strip;
         product.context = &rows;
     }
-    kiln_amx_product(&product, call->workspace);
+    kiln_bf16_product(&product, call->workspace);
 }
 
 /* The product, then bias and epilogue. */
@@ -254,10 +255,10 @@ static void run_products_bf16(Matmul *matmul)
     const KilnCall *call = matmul->call;
 
     if (needs_sums(call, batch)) {
-        const KilnAmxProduct product = amx_of(call, &matmul->gemm);
+        const KilnBf16Product product = bf16_of(call, &matmul->gemm);
 
         matmul->sums =
-            (float *)(void *)((char *)call->workspace + kiln_amx_product_workspace(&product));
+            (float *)(void *)((char *)call->workspace + kiln_bf16_product_workspace(&product));
     }
     for (int64_t i = 0; i < batch->count; i++)
         run_bf16(matmul, i, batch->add_up && kiln_bmm_adds(batch, i));
@@ -307,11 +308,11 @@ static KilnGemm linear_gemm(const KilnCall *call)
 static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
 {
     const KilnGemm gemm = linear_gemm(call);
-    const KilnAmxProduct product = amx_of(call, &gemm);
+    const KilnBf16Product product = bf16_of(call, &gemm);
 
     plain_inputs(call);
     if (is_bf16(call))
-        call->workspace_size = kiln_amx_product_workspace(&product);
+        call->workspace_size = kiln_bf16_product_workspace(&product);
     return kiln_cpu_epilogue_prepare(call, err);
 }
 

@@ -1,8 +1,7 @@
-/* Convolution and its gradients with oneDNN, which chooses the layouts. backend/cpu/amx has faster
+/* Convolution and its gradients with oneDNN, which chooses the layouts. backend/cpu/bf16 has faster
  * kernels for some bf16 cases. */
-#include "backend/cpu/amx/amx_conv.h"
+#include "backend/cpu/bf16/conv.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/families.h"
 #include "backend/cpu/onednn/primitives.h"
 
 /* With fewer input channels, Winograd's transforms cost more than they save. */
@@ -184,21 +183,21 @@ static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Con
 
 /* ---- The kernels -------------------------------------------------------------------- */
 
-static bool amx_usable(const KilnCall *call)
+static bool has_tiles(const KilnCall *call)
 {
-    return kiln_cpu_kernels(KILN_CPU_CONVOLUTIONS_BF16, kiln_cpu(call)->level) >= KILN_CPU_AMX;
+    return kiln_cpu(call)->tiles != NULL;
 }
 
-static bool amx_prepare(KilnCall *call, bool gradient)
+static bool tiles_prepare(KilnCall *call, bool gradient)
 {
-    return kiln_amx_conv_point_prepare(call, gradient) ||
-           kiln_amx_conv_image_prepare(call, gradient);
+    return kiln_bf16_conv_point_prepare(call, gradient) ||
+           kiln_bf16_conv_image_prepare(call, gradient);
 }
 
-static void amx_run(KilnCall *call, bool gradient)
+static void tiles_run(KilnCall *call, bool gradient)
 {
-    if (!kiln_amx_conv_point_run(call, gradient))
-        kiln_amx_conv_image_run(call, gradient);
+    if (!kiln_bf16_conv_point_run(call, gradient))
+        kiln_bf16_conv_image_run(call, gradient);
 }
 
 static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
@@ -214,7 +213,7 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
-    if (amx_usable(call) && amx_prepare(call, false))
+    if (has_tiles(call) && tiles_prepare(call, false))
         return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv,
                                  err);
@@ -236,7 +235,7 @@ static void conv2d_run(KilnCall *call)
     if (call->priv != NULL)
         kiln_primitives_run(call);
     else
-        amx_run(call, false);
+        tiles_run(call, false);
 }
 
 /* With oneDNN, for any type. */
@@ -263,7 +262,7 @@ static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
 
 static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
 {
-    if (amx_usable(call) && amx_prepare(call, true))
+    if (has_tiles(call) && tiles_prepare(call, true))
         return KILN_OK;
     return grad_input_steps(call, err);
 }
@@ -273,7 +272,7 @@ static void conv2d_grad_input_run(KilnCall *call)
     if (call->priv != NULL)
         kiln_primitives_run(call);
     else
-        amx_run(call, true);
+        tiles_run(call, true);
 }
 
 static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
@@ -286,7 +285,7 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
-    if (amx_usable(call) && kiln_amx_conv_weight_prepare(call))
+    if (has_tiles(call) && kiln_bf16_conv_weight_prepare(call))
         return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv,
                                  err);
@@ -305,7 +304,7 @@ static void conv2d_grad_weight_run(KilnCall *call)
     if (call->priv != NULL)
         kiln_primitives_run(call);
     else
-        kiln_amx_conv_weight_run(call);
+        kiln_bf16_conv_weight_run(call);
 }
 
 /* The transpose is the gradient of its input. oneDNN adds no bias there, so it is added afterwards,

@@ -1,4 +1,4 @@
-/* The gradient of a convolution's weight, in bf16 on AMX. For each tap (ky, kx) of the kernel it is
+/* The gradient of a convolution's weight, in bf16. For each tap (ky, kx) of the kernel it is
  * a product [O, pixels] · [pixels, I] of dy and a shifted x.
  *
  * Both are packed once for all taps, with some images innermost: a row of pixels is
@@ -10,12 +10,11 @@
  *
  * The zeros that pad a row of dy are multiplied by whatever x holds there, so an infinite or NaN x
  * turns unrelated sums into NaN. Such a step has no finite loss anyway. */
-#include "backend/cpu/amx/amx_conv.h"
+#include "backend/cpu/bf16/conv.h"
 
 #include <string.h>
 
-#include "backend/cpu/amx/amx.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/cpu.h"
 #include "base/min.h"
 
 enum {
@@ -34,6 +33,7 @@ typedef struct Tap {
 } Tap;
 
 typedef struct Work {
+    const KilnTileOps *tiles;
     const uint16_t *x, *dy;
     float *dw, *sums;
     uint16_t *left, *right;
@@ -110,17 +110,17 @@ static int64_t block_count(const Work *w)
 /* Elements of a row of tiles of dy; of a plane of x. */
 static int64_t left_line(const Work *w)
 {
-    return w->band_rows * w->steps * KILN_AMX_TILE;
+    return w->band_rows * w->steps * KILN_TILE_SIZE;
 }
 
 static int64_t right_line(const Work *w)
 {
-    return w->plane_rows * w->plane_pixels * KILN_AMX_ROWS;
+    return w->plane_rows * w->plane_pixels * KILN_TILE_ROWS;
 }
 
 static int64_t sums_size(const Work *w)
 {
-    return block_count(w) * KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+    return block_count(w) * KILN_TILE_BLOCK * KILN_TILE_BLOCK;
 }
 
 /* Elements of a packed band. */
@@ -136,10 +136,10 @@ static int64_t images_of(const Work *w)
     const int64_t all = kiln_min_i64(up(w->n, 2), MAX_IMAGES);
     int64_t best = all, min_pixels = INT64_MAX;
 
-    if (w->out_height * up(w->out_width * all, KILN_AMX_DEPTH) / KILN_AMX_DEPTH <= MAX_STEPS)
+    if (w->out_height * up(w->out_width * all, KILN_TILE_DEPTH) / KILN_TILE_DEPTH <= MAX_STEPS)
         return all;
     for (int64_t images = 2; images <= all; images *= 2) {
-        const int64_t pixels = up(w->out_width * images, KILN_AMX_DEPTH) * MAX_IMAGES / images;
+        const int64_t pixels = up(w->out_width * images, KILN_TILE_DEPTH) * MAX_IMAGES / images;
 
         if (pixels < min_pixels) {
             min_pixels = pixels;
@@ -153,11 +153,11 @@ static void find_bands(Work *w, const int64_t reach[2])
 {
     w->images = images_of(w);
     w->groups = (w->n + w->images - 1) / w->images;
-    w->steps = up(w->out_width * w->images, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
+    w->steps = up(w->out_width * w->images, KILN_TILE_DEPTH) / KILN_TILE_DEPTH;
     w->band_rows = kiln_min_i64(w->out_height, w->steps < MAX_STEPS ? MAX_STEPS / w->steps : 1);
     w->bands = (w->out_height + w->band_rows - 1) / w->band_rows;
     w->plane_rows = w->band_rows + reach[0];
-    w->plane_pixels = w->steps * KILN_AMX_DEPTH + reach[1] * w->images;
+    w->plane_pixels = w->steps * KILN_TILE_DEPTH + reach[1] * w->images;
 }
 
 static int64_t all_bands(const Work *w)
@@ -172,7 +172,8 @@ static bool measure(const KilnCall *call, Work *w)
     const int64_t kh = weight->shape.dim[2], kw = weight->shape.dim[3];
     const int64_t threads = call->backend->threads;
 
-    *w = (Work) { .x = x->data,
+    *w = (Work) { .tiles = kiln_cpu(call)->tiles,
+                  .x = x->data,
                   .dy = dy->data,
                   .dw = weight->data,
                   .n = x->shape.dim[0],
@@ -184,7 +185,7 @@ static bool measure(const KilnCall *call, Work *w)
                   .out = dy->shape.dim[3],
                   .stride = attrs->stride,
                   .padding = attrs->padding };
-    if (attrs->groups != 1 || w->in < KILN_AMX_ROWS || w->out < KILN_AMX_ROWS ||
+    if (attrs->groups != 1 || w->in < KILN_TILE_ROWS || w->out < KILN_TILE_ROWS ||
         kiln_shape_count(&x->shape) > INT32_MAX || kiln_shape_count(&dy->shape) > INT32_MAX)
         return false;
     find_bands(w, (const int64_t[]) { (kh - 1) * attrs->dilation[0] / attrs->stride[0],
@@ -193,8 +194,8 @@ static bool measure(const KilnCall *call, Work *w)
                        (all_bands(w) % threads == 0 || all_bands(w) >= 4 * threads)
                    ? kiln_min_i64(threads, all_bands(w))
                    : 1;
-    w->out_tiles = up(w->out, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
-    w->in_tiles = up(w->in, KILN_AMX_BLOCK) / KILN_AMX_ROWS;
+    w->out_tiles = up(w->out, KILN_TILE_BLOCK) / KILN_TILE_ROWS;
+    w->in_tiles = up(w->in, KILN_TILE_BLOCK) / KILN_TILE_ROWS;
     return w->plane_pixels <= MAX_PIXELS && find_taps(w, attrs, kh, kw);
 }
 
@@ -221,12 +222,13 @@ static void find_row(const Work *w, const int64_t size[2], int64_t channels, int
 static void pack_dy(const Work *w, int64_t row, int32_t *at)
 {
     const int64_t y = w->band % w->bands * w->band_rows + row;
-    const int64_t pixels = w->steps * KILN_AMX_DEPTH;
+    const int64_t pixels = w->steps * KILN_TILE_DEPTH;
 
     find_row(w, (const int64_t[]) { w->out_height, w->out_width }, w->out, y, 0, 1, pixels, at);
     for (int64_t t = 0; t < w->out_tiles; t += 2)
-        kiln_amx_gather(w->left + t * left_line(w) + row * w->steps * KILN_AMX_TILE, left_line(w),
-                        w->dy + t * KILN_AMX_ROWS, at, pixels, w->out - t * KILN_AMX_ROWS, false);
+        kiln_tiles_gather(w->left + t * left_line(w) + row * w->steps * KILN_TILE_SIZE,
+                          left_line(w), w->dy + t * KILN_TILE_ROWS, at, pixels,
+                          w->out - t * KILN_TILE_ROWS, false);
 }
 
 static void pack_x(const Work *w, int plane, int64_t row, int32_t *at)
@@ -235,13 +237,13 @@ static void pack_x(const Work *w, int plane, int64_t row, int32_t *at)
     const int64_t y = (w->band % w->bands * w->band_rows + row) * w->stride[0] + phase[0] -
                       w->padding[0];
     uint16_t *to = w->right + plane * w->in_tiles * right_line(w) +
-                   row * w->plane_pixels * KILN_AMX_ROWS;
+                   row * w->plane_pixels * KILN_TILE_ROWS;
 
     find_row(w, (const int64_t[]) { w->height, w->width }, w->in, y, phase[1] - w->padding[1],
              w->stride[1], w->plane_pixels, at);
     for (int64_t t = 0; t < w->in_tiles; t += 2)
-        kiln_amx_gather(to + t * right_line(w), right_line(w), w->x + t * KILN_AMX_ROWS, at,
-                        w->plane_pixels, w->in - t * KILN_AMX_ROWS, true);
+        kiln_tiles_gather(to + t * right_line(w), right_line(w), w->x + t * KILN_TILE_ROWS, at,
+                          w->plane_pixels, w->in - t * KILN_TILE_ROWS, true);
 }
 
 /* Rows of dy first, then those of every plane of x. */
@@ -275,26 +277,26 @@ static void tap_block(const Work *w, const Tap *tap, int64_t row, int64_t column
     const int64_t first = w->band % w->bands * w->band_rows;
     const int64_t from = tap->from[0] > first ? tap->from[0] - first : 0;
     const int64_t to = kiln_min_i64(tap->to[0] - first, w->band_rows);
-    const int64_t step = tap->from[1] * w->images / KILN_AMX_DEPTH;
-    const int64_t end = up(tap->to[1] * w->images, KILN_AMX_DEPTH) / KILN_AMX_DEPTH;
-    const KilnAmxSide left = { .first = w->left + 2 * row * left_line(w) +
-                                        (from * w->steps + step) * KILN_AMX_TILE,
-                               .second = left_line(w),
-                               .step = KILN_AMX_TILE,
-                               .run = w->steps * KILN_AMX_TILE,
-                               .row = 64 };
-    const KilnAmxSide right = { .first = w->right +
-                                         (tap->plane * w->in_tiles + 2 * column) * right_line(w) +
-                                         ((from + tap->row) * w->plane_pixels +
-                                          tap->column * w->images + step * KILN_AMX_DEPTH) *
-                                             KILN_AMX_ROWS,
-                                .second = right_line(w),
-                                .step = KILN_AMX_TILE,
-                                .run = w->plane_pixels * KILN_AMX_ROWS,
+    const int64_t step = tap->from[1] * w->images / KILN_TILE_DEPTH;
+    const int64_t end = up(tap->to[1] * w->images, KILN_TILE_DEPTH) / KILN_TILE_DEPTH;
+    const KilnTileSide left = { .first = w->left + 2 * row * left_line(w) +
+                                         (from * w->steps + step) * KILN_TILE_SIZE,
+                                .second = left_line(w),
+                                .step = KILN_TILE_SIZE,
+                                .run = w->steps * KILN_TILE_SIZE,
                                 .row = 64 };
+    const KilnTileSide right = { .first = w->right +
+                                          (tap->plane * w->in_tiles + 2 * column) * right_line(w) +
+                                          ((from + tap->row) * w->plane_pixels +
+                                           tap->column * w->images + step * KILN_TILE_DEPTH) *
+                                              KILN_TILE_ROWS,
+                                 .second = right_line(w),
+                                 .step = KILN_TILE_SIZE,
+                                 .run = w->plane_pixels * KILN_TILE_ROWS,
+                                 .row = 64 };
 
-    kiln_amx_block(sums, KILN_AMX_BLOCK, &left, &right, end > step ? end - step : 0,
-                   to > from ? to - from : 0, w->band > w->begin);
+    w->tiles->block(sums, KILN_TILE_BLOCK, &left, &right, w->out - row * KILN_TILE_BLOCK,
+                    end > step ? end - step : 0, to > from ? to - from : 0, w->band > w->begin);
 }
 
 /* Block i of the sums: by tap, columns, rows. */
@@ -303,32 +305,34 @@ static void one_block(const Work *w, int64_t i)
     const int64_t row_blocks = w->out_tiles / 2, column_blocks = w->in_tiles / 2;
 
     tap_block(w, &w->taps[i / row_blocks / column_blocks], i % row_blocks,
-              i / row_blocks % column_blocks, w->sums + i * KILN_AMX_BLOCK * KILN_AMX_BLOCK);
+              i / row_blocks % column_blocks, w->sums + i * KILN_TILE_BLOCK * KILN_TILE_BLOCK);
 }
 
 static void multiply(void *context, KilnShares *shares)
 {
-    kiln_amx_begin();
+    const Work *w = context;
+
+    w->tiles->begin();
     for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
-        one_block(context, i);
-    kiln_amx_end();
+        one_block(w, i);
+    w->tiles->end();
 }
 
 /* Stores row o of a block, for all taps, to [O, I, kh, kw]. */
 static void unpack_row(const Work *w, int64_t block, int64_t o, int64_t first_in)
 {
-    const int64_t size = KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+    const int64_t size = KILN_TILE_BLOCK * KILN_TILE_BLOCK;
     const int64_t next_tap = w->out_tiles / 2 * (w->in_tiles / 2) * size;
-    const int64_t columns = kiln_min_i64(KILN_AMX_BLOCK, w->in - first_in);
-    const float *sums = w->sums + block * size + o % KILN_AMX_BLOCK * KILN_AMX_BLOCK;
+    const int64_t columns = kiln_min_i64(KILN_TILE_BLOCK, w->in - first_in);
+    const float *sums = w->sums + block * size + o % KILN_TILE_BLOCK * KILN_TILE_BLOCK;
     float *dw = w->dw + (o * w->in + first_in) * w->n_taps;
 
     for (int64_t tap = 0; tap < w->n_taps; tap++, sums += next_tap) {
-        float total[KILN_AMX_BLOCK];
+        float total[KILN_TILE_BLOCK];
 
         memcpy(total, sums, sizeof(total));
         for (int64_t part = 1; part < w->parts; part++)
-            for (int i = 0; i < KILN_AMX_BLOCK; i++)
+            for (int i = 0; i < KILN_TILE_BLOCK; i++)
                 total[i] += sums[part * sums_size(w) + i];
         if (w->n_taps == 1)
             memcpy(dw, total, (size_t)columns * sizeof(float));
@@ -345,16 +349,16 @@ static void unpack(void *context, KilnShares *shares)
     const int64_t row_blocks = w->out_tiles / 2;
 
     for (int64_t block; (block = kiln_next_item(shares)) >= 0;) {
-        const int64_t row = block % row_blocks * KILN_AMX_BLOCK;
+        const int64_t row = block % row_blocks * KILN_TILE_BLOCK;
 
-        for (int64_t o = row; o < kiln_min_i64(w->out, row + KILN_AMX_BLOCK); o++)
-            unpack_row(w, block, o, block / row_blocks * KILN_AMX_BLOCK);
+        for (int64_t o = row; o < kiln_min_i64(w->out, row + KILN_TILE_BLOCK); o++)
+            unpack_row(w, block, o, block / row_blocks * KILN_TILE_BLOCK);
     }
 }
 
 /* ---- The kernel ---------------------------------------------------------------------- */
 
-bool kiln_amx_conv_weight_prepare(KilnCall *call)
+bool kiln_bf16_conv_weight_prepare(KilnCall *call)
 {
     Work w;
 
@@ -381,15 +385,15 @@ static void multiply_own(void *context, int64_t begin, int64_t end)
         for (w.band = w.begin; w.band < stop; w.band++) {
             for (int64_t i = 0; i < pack_count(&w); i++)
                 pack_row(&w, i);
-            kiln_amx_begin();
+            w.tiles->begin();
             for (int64_t i = 0; i < block_count(&w); i++)
                 one_block(&w, i);
-            kiln_amx_end();
+            w.tiles->end();
         }
     }
 }
 
-void kiln_amx_conv_weight_run(KilnCall *call)
+void kiln_bf16_conv_weight_run(KilnCall *call)
 {
     const int threads = call->backend->threads;
     Work w;

@@ -1,13 +1,12 @@
-/* Convolutions, and the gradients of their input, in bf16 on AMX: for each tap of the kernel a
+/* Convolutions, and the gradients of their input, in bf16: for each tap of the kernel a
  * product [pixels, depth] · [depth, channels], summed over taps.
  *
  * The source (x, or dy for a gradient) is copied with its padding, images innermost:
  * [row][column][image][channel]. Neighbouring pixels of a row, over all images, are then adjacent,
  * a tap is a constant distance, and tiles load directly from the copy. A gradient with a stride
  * runs in phases, by the pixel's remainder in x: each has the taps that reach it. */
-#include "backend/cpu/amx/amx.h"
-#include "backend/cpu/amx/amx_conv.h"
-#include "backend/cpu/parallel.h"
+#include "backend/cpu/bf16/conv.h"
+#include "backend/cpu/cpu.h"
 
 #include <string.h>
 
@@ -36,6 +35,7 @@ typedef struct Tap {
 } Tap;
 
 typedef struct Work {
+    const KilnTileOps *tiles;
     const KilnArg *source, *weight, *bias, *result;
     bool gradient;
     int64_t n, depth, channels;
@@ -110,13 +110,13 @@ static void add_phase(Work *w, const KilnConvAttrs *attrs, int64_t py, int64_t p
 
 static int64_t right_size(const Work *w)
 {
-    return up(w->channels, KILN_AMX_BLOCK) / KILN_AMX_ROWS * w->n_taps * w->line;
+    return up(w->channels, KILN_TILE_BLOCK) / KILN_TILE_ROWS * w->n_taps * w->line;
 }
 
 /* Includes one extra block, as the last one may extend past the end. */
 static int64_t left_size(const Work *w)
 {
-    return (w->size[0] * w->size[1] * w->n + KILN_AMX_BLOCK) * w->pitch;
+    return (w->size[0] * w->size[1] * w->n + KILN_TILE_BLOCK) * w->pitch;
 }
 
 /* Whether this is faster than oneDNN. */
@@ -139,7 +139,8 @@ static bool measure(const KilnCall *call, bool gradient, Work *w)
     const KilnConvAttrs *attrs = call->attrs;
     const int64_t *weight = call->inputs[1].shape.dim;
 
-    *w = (Work) { .source = &call->inputs[0],
+    *w = (Work) { .tiles = kiln_cpu(call)->tiles,
+                  .source = &call->inputs[0],
                   .weight = &call->inputs[1],
                   .bias = gradient || call->inputs[2].absent ? NULL : &call->inputs[2],
                   .result = &call->outputs[0],
@@ -150,9 +151,9 @@ static bool measure(const KilnCall *call, bool gradient, Work *w)
                   .stride = { gradient ? attrs->stride[0] : 1, gradient ? attrs->stride[1] : 1 } };
     if (!is_fit(w, attrs))
         return false;
-    w->pitch = up(w->depth, KILN_AMX_DEPTH);
-    w->line = w->pitch / KILN_AMX_DEPTH * KILN_AMX_TILE;
-    w->pitch += KILN_AMX_DEPTH;
+    w->pitch = up(w->depth, KILN_TILE_DEPTH);
+    w->line = w->pitch / KILN_TILE_DEPTH * KILN_TILE_SIZE;
+    w->pitch += KILN_TILE_DEPTH;
     for (int64_t py = 0; py < w->stride[0]; py++)
         for (int64_t px = 0; px < w->stride[1]; px++)
             add_phase(w, attrs, py, px);
@@ -173,22 +174,22 @@ static void pack_weight(void *context, KilnShares *shares)
 {
     const Work *w = context;
     const int64_t *dim = w->weight->shape.dim, taps = dim[2] * dim[3];
-    KilnAmxMatrix matrix = { .f32 = true,
-                             .across = w->gradient,
-                             .stride = dim[1] * taps,
-                             .spread = taps,
-                             .rows = w->channels };
+    KilnTileMatrix matrix = { .f32 = true,
+                              .across = w->gradient,
+                              .stride = dim[1] * taps,
+                              .spread = taps,
+                              .rows = w->channels };
     const int64_t next = w->gradient ? matrix.stride : matrix.spread;
 
     for (int64_t t; (t = kiln_next_item(shares)) >= 0;)
-        for (int64_t k = 0; k < w->depth; k += KILN_AMX_DEPTH)
+        for (int64_t k = 0; k < w->depth; k += KILN_TILE_DEPTH)
             for (int i = 0; i < w->n_taps; i++) {
                 uint16_t *tile = w->right + (t * w->n_taps + i) * w->line +
-                                 k / KILN_AMX_DEPTH * KILN_AMX_TILE;
+                                 k / KILN_TILE_DEPTH * KILN_TILE_SIZE;
 
                 matrix.data = (const float *)w->weight->data + w->taps[i].kernel + k * next;
-                matrix.depth = kiln_min_i64(w->depth - k, KILN_AMX_DEPTH);
-                kiln_amx_pack(tile - t * KILN_AMX_TILE, &matrix, true, t, t + 1);
+                matrix.depth = kiln_min_i64(w->depth - k, KILN_TILE_DEPTH);
+                kiln_tiles_pack(tile - t * KILN_TILE_SIZE, &matrix, true, t, t + 1);
             }
 }
 
@@ -226,10 +227,10 @@ static void copy_source(void *context, KilnShares *shares)
 static void store(const Work *w, const float *c, int64_t row, int64_t pixel, int64_t channel)
 {
     const int64_t *dim = w->result->shape.dim;
-    const int64_t pixels = kiln_min_i64(w->phase->size[1] * w->n - pixel, KILN_AMX_BLOCK);
+    const int64_t pixels = kiln_min_i64(w->phase->size[1] * w->n - pixel, KILN_TILE_BLOCK);
     const int64_t y = w->phase->first[0] + row * w->stride[0];
-    KilnAmxResult result = { .f32 = w->result->dtype == KILN_F32,
-                             .bias = w->bias != NULL ? w->bias->data : NULL };
+    KilnTileResult result = { .f32 = w->result->dtype == KILN_F32,
+                              .bias = w->bias != NULL ? w->bias->data : NULL };
     const int64_t size = result.f32 ? 4 : 2;
 
     for (int64_t i = 0; i < pixels; i++) {
@@ -237,30 +238,30 @@ static void store(const Work *w, const float *c, int64_t row, int64_t pixel, int
         const int64_t x = w->phase->first[1] + (pixel + i) / w->n * w->stride[1];
 
         result.data = (char *)w->result->data + ((n * dim[1] + y) * dim[2] + x) * dim[3] * size;
-        kiln_amx_store(&result, c + i * KILN_AMX_BLOCK, KILN_AMX_BLOCK, 0, channel, 1,
-                       kiln_min_i64(w->channels - channel, KILN_AMX_BLOCK));
+        kiln_tiles_store(&result, c + i * KILN_TILE_BLOCK, KILN_TILE_BLOCK, 0, channel, 1,
+                         kiln_min_i64(w->channels - channel, KILN_TILE_BLOCK));
     }
 }
 
 static void one_block(const Work *w, int64_t block, int64_t column)
 {
-    const int64_t row = block / w->row_blocks, pixel = block % w->row_blocks * KILN_AMX_BLOCK;
-    const KilnAmxSide left = { .first = w->left + (row * w->size[1] * w->n + pixel) * w->pitch,
-                               .second = KILN_AMX_ROWS * w->pitch,
-                               .step = KILN_AMX_DEPTH,
-                               .runs = w->at,
-                               .row = w->pitch * (int64_t)sizeof(uint16_t) };
-    const KilnAmxSide right = { .first = w->right +
-                                         (2 * column * w->n_taps + w->phase->begin) * w->line,
-                                .second = w->n_taps * w->line,
-                                .step = KILN_AMX_TILE,
-                                .run = w->line,
-                                .row = 64 };
-    _Alignas(64) float c[KILN_AMX_BLOCK * KILN_AMX_BLOCK];
+    const int64_t row = block / w->row_blocks, pixel = block % w->row_blocks * KILN_TILE_BLOCK;
+    const KilnTileSide left = { .first = w->left + (row * w->size[1] * w->n + pixel) * w->pitch,
+                                .second = KILN_TILE_ROWS * w->pitch,
+                                .step = KILN_TILE_DEPTH,
+                                .runs = w->at,
+                                .row = w->pitch * (int64_t)sizeof(uint16_t) };
+    const KilnTileSide right = { .first = w->right +
+                                          (2 * column * w->n_taps + w->phase->begin) * w->line,
+                                 .second = w->n_taps * w->line,
+                                 .step = KILN_TILE_SIZE,
+                                 .run = w->line,
+                                 .row = 64 };
+    _Alignas(64) float c[KILN_TILE_BLOCK * KILN_TILE_BLOCK];
 
-    kiln_amx_block(c, KILN_AMX_BLOCK, &left, &right, w->line / KILN_AMX_TILE, w->phase->taps,
-                   false);
-    store(w, c, row, pixel, column * KILN_AMX_BLOCK);
+    w->tiles->block(c, KILN_TILE_BLOCK, &left, &right, w->phase->size[1] * w->n - pixel,
+                    w->line / KILN_TILE_SIZE, w->phase->taps, false);
+    store(w, c, row, pixel, column * KILN_TILE_BLOCK);
 }
 
 static int64_t pixel_blocks(const Work *w)
@@ -270,14 +271,14 @@ static int64_t pixel_blocks(const Work *w)
 
 static int64_t channel_blocks(const Work *w)
 {
-    return up(w->channels, KILN_AMX_BLOCK) / KILN_AMX_BLOCK;
+    return up(w->channels, KILN_TILE_BLOCK) / KILN_TILE_BLOCK;
 }
 
 static void multiply(void *context, KilnShares *shares)
 {
     const Work *w = context;
 
-    kiln_amx_begin();
+    w->tiles->begin();
     if (w->by_channels)
         for (int64_t column; (column = kiln_next_item(shares)) >= 0;)
             for (int64_t block = 0; block < pixel_blocks(w); block++)
@@ -286,12 +287,12 @@ static void multiply(void *context, KilnShares *shares)
         for (int64_t block; (block = kiln_next_item(shares)) >= 0;)
             for (int64_t column = 0; column < channel_blocks(w); column++)
                 one_block(w, block, column);
-    kiln_amx_end();
+    w->tiles->end();
 }
 
 /* ---- The kernels ---------------------------------------------------------------------- */
 
-bool kiln_amx_conv_image_prepare(KilnCall *call, bool gradient)
+bool kiln_bf16_conv_image_prepare(KilnCall *call, bool gradient)
 {
     Work w;
 
@@ -303,7 +304,7 @@ bool kiln_amx_conv_image_prepare(KilnCall *call, bool gradient)
     return true;
 }
 
-void kiln_amx_conv_image_run(KilnCall *call, bool gradient)
+void kiln_bf16_conv_image_run(KilnCall *call, bool gradient)
 {
     const int threads = call->backend->threads;
     Work w;
@@ -317,7 +318,7 @@ void kiln_amx_conv_image_run(KilnCall *call, bool gradient)
     kiln_parallel_items(threads, w.size[0], copy_source, &w);
     for (int i = 0; i < w.n_phases; i++) {
         w.phase = &w.phases[i];
-        w.row_blocks = up(w.phase->size[1] * w.n, KILN_AMX_BLOCK) / KILN_AMX_BLOCK;
+        w.row_blocks = up(w.phase->size[1] * w.n, KILN_TILE_BLOCK) / KILN_TILE_BLOCK;
         for (int tap = 0; tap < w.phase->taps; tap++)
             w.at[tap] = w.taps[w.phase->begin + tap].at;
         kiln_parallel_items(threads, w.by_channels ? channel_blocks(&w) : pixel_blocks(&w),

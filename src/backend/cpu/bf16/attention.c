@@ -1,9 +1,9 @@
-/* Products of attention blocks in bf16 on AMX: 64 queries by 64 keys are two by two blocks of
+/* Products of attention blocks in bf16: 64 queries by 64 keys are two by two blocks of
  * tiles. Sums are f32; weights are rounded while packed. */
-#include "backend/cpu/amx/amx.h"
+#include "backend/cpu/bf16/tiles.h"
 #include "backend/cpu/isa/attention_head.h"
 
-enum { BLOCK = KILN_ATTENTION_BLOCK, TILES = BLOCK / KILN_AMX_ROWS };
+enum { BLOCK = KILN_ATTENTION_BLOCK, TILES = BLOCK / KILN_TILE_ROWS };
 
 typedef KilnAttentionHead Head;
 
@@ -14,29 +14,29 @@ typedef struct Factor {
 } Factor;
 
 /* c [rows, columns] = or += left · rightᵀ, `steps` tiles deep. */
-static void multiply(float *c, int64_t stride, Factor left, Factor right, int64_t rows,
-                     int64_t columns, int64_t steps, bool add)
+static void multiply(const Head *head, float *c, int64_t stride, Factor left, Factor right,
+                     int64_t rows, int64_t columns, int64_t steps, bool add)
 {
-    const int64_t down = left.line * KILN_AMX_TILE, across = right.line * KILN_AMX_TILE;
+    const int64_t down = left.line * KILN_TILE_SIZE, across = right.line * KILN_TILE_SIZE;
 
-    for (int64_t i = 0; i < rows; i += KILN_AMX_BLOCK)
-        for (int64_t j = 0; j < columns; j += KILN_AMX_BLOCK) {
-            const KilnAmxSide a = { .first = left.tiles + i / KILN_AMX_ROWS * down,
-                                    .second = down,
-                                    .step = KILN_AMX_TILE,
-                                    .row = 64 };
-            const KilnAmxSide b = { .first = right.tiles + j / KILN_AMX_ROWS * across,
-                                    .second = across,
-                                    .step = KILN_AMX_TILE,
-                                    .row = 64 };
+    for (int64_t i = 0; i < rows; i += KILN_TILE_BLOCK)
+        for (int64_t j = 0; j < columns; j += KILN_TILE_BLOCK) {
+            const KilnTileSide a = { .first = left.tiles + i / KILN_TILE_ROWS * down,
+                                     .second = down,
+                                     .step = KILN_TILE_SIZE,
+                                     .row = 64 };
+            const KilnTileSide b = { .first = right.tiles + j / KILN_TILE_ROWS * across,
+                                     .second = across,
+                                     .step = KILN_TILE_SIZE,
+                                     .row = 64 };
 
-            kiln_amx_block(c + i * stride + j, stride, &a, &b, steps, 1, add);
+            head->loop->tiles->block(c + i * stride + j, stride, &a, &b, rows - i, steps, 1, add);
         }
 }
 
 static int64_t deep(int64_t n)
 {
-    return (n + KILN_AMX_DEPTH - 1) / KILN_AMX_DEPTH;
+    return (n + KILN_TILE_DEPTH - 1) / KILN_TILE_DEPTH;
 }
 
 /* ---- Packing ----------------------------------------------------------------------- */
@@ -45,25 +45,25 @@ static int64_t deep(int64_t n)
 static void pack_rows(const Head *head, void *packed, KilnAttentionRows x, int64_t first,
                       int64_t stride, int64_t n, int64_t rows, bool right)
 {
-    const KilnAmxMatrix matrix = { .data = (const uint16_t *)x.data + first,
-                                   .stride = stride,
-                                   .rows = n,
-                                   .depth = head->loop->s.width };
+    const KilnTileMatrix matrix = { .data = (const uint16_t *)x.data + first,
+                                    .stride = stride,
+                                    .rows = n,
+                                    .depth = head->loop->s.width };
 
-    kiln_amx_pack(packed, &matrix, right, 0, rows / KILN_AMX_ROWS);
+    kiln_tiles_pack(packed, &matrix, right, 0, rows / KILN_TILE_ROWS);
 }
 
 /* The same, summed over the rows. */
 static void pack_across(const Head *head, void *packed, KilnAttentionRows x, int64_t first,
                         int64_t stride, int64_t n)
 {
-    const KilnAmxMatrix matrix = { .data = (const uint16_t *)x.data + first,
-                                   .across = true,
-                                   .stride = stride,
-                                   .rows = head->loop->s.width,
-                                   .depth = n };
+    const KilnTileMatrix matrix = { .data = (const uint16_t *)x.data + first,
+                                    .across = true,
+                                    .stride = stride,
+                                    .rows = head->loop->s.width,
+                                    .depth = n };
 
-    kiln_amx_pack(packed, &matrix, true, 0, head->width / KILN_AMX_ROWS);
+    kiln_tiles_pack(packed, &matrix, true, 0, head->width / KILN_TILE_ROWS);
 }
 
 static void pack_head(const Head *head, int64_t g, bool backward)
@@ -100,14 +100,14 @@ static void pack_queries(const Head *head, int64_t i0, int64_t rows, bool backwa
 /* Packs the weights of `rows` queries, or (across) their transpose, as a left factor. */
 static Factor pack_weights(const Head *head, const float *weights, int64_t rows, bool across)
 {
-    const KilnAmxMatrix matrix = { .data = weights,
-                                   .f32 = true,
-                                   .across = across,
-                                   .stride = BLOCK,
-                                   .rows = across ? BLOCK : rows,
-                                   .depth = across ? rows : BLOCK };
+    const KilnTileMatrix matrix = { .data = weights,
+                                    .f32 = true,
+                                    .across = across,
+                                    .stride = BLOCK,
+                                    .rows = across ? BLOCK : rows,
+                                    .depth = across ? rows : BLOCK };
 
-    kiln_amx_pack(head->p_packed, &matrix, false, 0, TILES);
+    kiln_tiles_pack(head->p_packed, &matrix, false, 0, TILES);
     return (Factor) { head->p_packed, deep(matrix.depth) };
 }
 
@@ -118,40 +118,41 @@ static Factor rows_from(const Head *head, const void *packed, int64_t j0)
 {
     const int64_t line = deep(head->loop->s.width);
 
-    return (Factor) { (const uint16_t *)packed + j0 / KILN_AMX_ROWS * line * KILN_AMX_TILE, line };
+    return (Factor) { (const uint16_t *)packed + j0 / KILN_TILE_ROWS * line * KILN_TILE_SIZE,
+                      line };
 }
 
 /* The width, summed over the keys from j0 on. */
 static Factor keys_from(const Head *head, const void *packed, int64_t j0)
 {
-    return (Factor) { (const uint16_t *)packed + j0 / KILN_AMX_DEPTH * KILN_AMX_TILE,
+    return (Factor) { (const uint16_t *)packed + j0 / KILN_TILE_DEPTH * KILN_TILE_SIZE,
                       deep(head->loop->s.keys) };
 }
 
 /* Tiles of keys in the block. */
 static int64_t key_steps(const Head *head, int64_t j0)
 {
-    const int64_t n = deep(head->loop->s.keys - j0), most = BLOCK / KILN_AMX_DEPTH;
+    const int64_t n = deep(head->loop->s.keys - j0), most = BLOCK / KILN_TILE_DEPTH;
 
     return n < most ? n : most;
 }
 
 static void scores(const Head *head, int64_t rows, int64_t j0)
 {
-    multiply(head->p, BLOCK, rows_from(head, head->q, 0), rows_from(head, head->k, j0), rows, BLOCK,
-             deep(head->loop->s.width), false);
+    multiply(head, head->p, BLOCK, rows_from(head, head->q, 0), rows_from(head, head->k, j0), rows,
+             BLOCK, deep(head->loop->s.width), false);
 }
 
 static void weigh(const Head *head, int64_t rows, int64_t j0)
 {
-    multiply(head->y, head->width, pack_weights(head, head->p, rows, false),
+    multiply(head, head->y, head->width, pack_weights(head, head->p, rows, false),
              keys_from(head, head->v, j0), rows, head->width, key_steps(head, j0), true);
 }
 
 static void weights_grad(const Head *head, int64_t rows, int64_t j0)
 {
-    multiply(head->dp, BLOCK, rows_from(head, head->dy, 0), rows_from(head, head->v, j0), rows,
-             BLOCK, deep(head->loop->s.width), false);
+    multiply(head, head->dp, BLOCK, rows_from(head, head->dy, 0), rows_from(head, head->v, j0),
+             rows, BLOCK, deep(head->loop->s.width), false);
 }
 
 static void grads(const Head *head, int64_t rows, int64_t j0)
@@ -159,11 +160,11 @@ static void grads(const Head *head, int64_t rows, int64_t j0)
     const int64_t width = head->width, at = j0 * width, steps = deep(rows);
     const Factor dy = { head->dy_across, steps }, q = { head->q_across, steps };
 
-    multiply(head->dv + at, width, pack_weights(head, head->p, rows, true), dy, BLOCK, width, steps,
-             true);
-    multiply(head->dk + at, width, pack_weights(head, head->dp, rows, true), q, BLOCK, width, steps,
-             true);
-    multiply(head->y, width, pack_weights(head, head->dp, rows, false),
+    multiply(head, head->dv + at, width, pack_weights(head, head->p, rows, true), dy, BLOCK, width,
+             steps, true);
+    multiply(head, head->dk + at, width, pack_weights(head, head->dp, rows, true), q, BLOCK, width,
+             steps, true);
+    multiply(head, head->y, width, pack_weights(head, head->dp, rows, false),
              keys_from(head, head->k_across, j0), rows, width, key_steps(head, j0), true);
 }
 

@@ -1,7 +1,8 @@
-/* 1 x 1 convolutions without stride or padding, and the gradients of their input, in bf16 on AMX:
+/* 1 x 1 convolutions without stride or padding, and the gradients of their input, in bf16:
  * products of the pixels [pixels, depth] and the weight. */
-#include "backend/cpu/amx/amx_conv.h"
-#include "backend/cpu/amx/amx_product.h"
+#include "backend/cpu/bf16/conv.h"
+#include "backend/cpu/bf16/product.h"
+#include "backend/cpu/cpu.h"
 
 static bool is_point(const KilnCall *call)
 {
@@ -14,14 +15,14 @@ static bool is_point(const KilnCall *call)
 }
 
 /* Input 0 is x, or dy for a gradient; the weight is [O, I]. */
-static KilnAmxProduct product_of(const KilnCall *call, bool gradient)
+static KilnBf16Product product_of(const KilnCall *call, bool gradient)
 {
     const KilnArg *source = &call->inputs[0], *weight = &call->inputs[1], *y = &call->outputs[0];
     const int64_t out = weight->shape.dim[0], in = weight->shape.dim[1];
     const int64_t pixels = kiln_shape_count(&source->shape) / (gradient ? out : in);
     const KilnArg *bias = gradient || call->inputs[2].absent ? NULL : &call->inputs[2];
 
-    return (KilnAmxProduct) {
+    return (KilnBf16Product) {
         .left = { .data = source->data,
                   .stride = gradient ? out : in,
                   .rows = pixels,
@@ -36,29 +37,30 @@ static KilnAmxProduct product_of(const KilnCall *call, bool gradient)
                     .f32 = y->dtype == KILN_F32,
                     .stride = gradient ? in : out,
                     .bias = bias != NULL ? bias->data : NULL },
+        .tiles = kiln_cpu(call)->tiles,
         .threads = call->backend->threads,
     };
 }
 
-bool kiln_amx_conv_point_prepare(KilnCall *call, bool gradient)
+bool kiln_bf16_conv_point_prepare(KilnCall *call, bool gradient)
 {
     if (!is_point(call))
         return false;
 
-    const KilnAmxProduct product = product_of(call, gradient);
+    const KilnBf16Product product = product_of(call, gradient);
 
     call->inputs[0].layout = call->inputs[1].layout = KILN_PLAIN;
-    call->workspace_size = kiln_amx_product_workspace(&product);
+    call->workspace_size = kiln_bf16_product_workspace(&product);
     return true;
 }
 
-bool kiln_amx_conv_point_run(KilnCall *call, bool gradient)
+bool kiln_bf16_conv_point_run(KilnCall *call, bool gradient)
 {
     if (!is_point(call))
         return false;
 
-    const KilnAmxProduct product = product_of(call, gradient);
+    const KilnBf16Product product = product_of(call, gradient);
 
-    kiln_amx_product(&product, call->workspace);
+    kiln_bf16_product(&product, call->workspace);
     return true;
 }

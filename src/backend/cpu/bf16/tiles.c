@@ -1,55 +1,13 @@
-/* AMX primitives: tiles, packing, and the product of panels. Only files named amx use these
- * intrinsics. Each function declares the features it needs, so that the program still runs on every
- * x86-64. */
-#define _DEFAULT_SOURCE /* syscall */
+/* Packs matrices into tiles of pairs of bf16, and stores the sums of their products. Each function
+ * declares the features it needs, so that the program still runs on every x86-64. */
+#include "backend/cpu/bf16/tiles.h"
 
-#include "backend/cpu/amx/amx.h"
-
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__)
 
 #include <immintrin.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define VECTOR __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-#define TILES __attribute__((target("amx-tile,amx-bf16")))
-/* gcc drops calls of functions that only prefetch unless they are inlined. */
-#define FETCHES static inline __attribute__((always_inline))
-
-/* ---- Permission ------------------------------------------------------------------ */
-
-bool kiln_amx_usable(void)
-{
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl(2) */
-    unsigned a, b, c, d;
-
-    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
-    if ((d >> 22 & 1) == 0 || (d >> 24 & 1) == 0) /* AMX-BF16, AMX-TILE */
-        return false;
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-}
-
-TILES void kiln_amx_begin(void)
-{
-    /* Static, since compilers believe that the instruction reads eight bytes. */
-    static const struct {
-        uint8_t palette, start, zero[14];
-        uint16_t columns[16]; /* bytes */
-        uint8_t rows[16];
-    } __attribute__((packed)) config = {
-        .palette = 1,
-        .columns = { 64, 64, 64, 64, 64, 64, 64, 64 },
-        .rows = { 16, 16, 16, 16, 16, 16, 16, 16 },
-    };
-
-    _tile_loadconfig(&config);
-}
-
-TILES void kiln_amx_end(void)
-{
-    _tile_release();
-}
 
 /* ---- Packing ----------------------------------------------------------------------- */
 
@@ -91,7 +49,7 @@ static uint32_t mask_of(int64_t n, int most)
 }
 
 /* 16 floats, limited by the mask. */
-VECTOR static __m512 load_16(const KilnAmxMatrix *matrix, int64_t at, __mmask16 mask)
+VECTOR static __m512 load_16(const KilnTileMatrix *matrix, int64_t at, __mmask16 mask)
 {
     const float *from = (const float *)matrix->data + at;
 
@@ -103,7 +61,7 @@ VECTOR static __m512 load_16(const KilnAmxMatrix *matrix, int64_t at, __mmask16 
 }
 
 /* 32 values from `at` as bf16; zeros from `n` on. */
-VECTOR static __m512i load_32(const KilnAmxMatrix *matrix, int64_t at, int64_t n)
+VECTOR static __m512i load_32(const KilnTileMatrix *matrix, int64_t at, int64_t n)
 {
     if (!matrix->f32)
         return _mm512_maskz_loadu_epi16(mask_of(n, 32), (const uint16_t *)matrix->data + at);
@@ -121,7 +79,7 @@ VECTOR static __m512i interleaved(void)
 }
 
 /* Pairs of 16 values from two positions. */
-VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int64_t second,
+VECTOR static __m512i load_pairs(const KilnTileMatrix *matrix, int64_t first, int64_t second,
                                  int64_t n, bool both)
 {
     const __m512i order = interleaved();
@@ -142,7 +100,7 @@ VECTOR static __m512i load_pairs(const KilnAmxMatrix *matrix, int64_t first, int
 }
 
 /* One tile, from row r and depth k. */
-VECTOR static void pack_tile(uint16_t *tile, const KilnAmxMatrix *matrix, bool right, int64_t r,
+VECTOR static void pack_tile(uint16_t *tile, const KilnTileMatrix *matrix, bool right, int64_t r,
                              int64_t k)
 {
     const int64_t rows = matrix->rows - r, depth = matrix->depth - k;
@@ -169,10 +127,10 @@ static int64_t tiles(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-int64_t kiln_amx_packed(int64_t rows, int64_t depth)
+int64_t kiln_tiles_packed(int64_t rows, int64_t depth)
 {
     /* Blocks take two rows of tiles; an odd last row is paired with zeros. */
-    return tiles(rows, KILN_AMX_BLOCK) * 2 * tiles(depth, KILN_AMX_DEPTH) * KILN_AMX_TILE;
+    return tiles(rows, KILN_TILE_BLOCK) * 2 * tiles(depth, KILN_TILE_DEPTH) * KILN_TILE_SIZE;
 }
 
 /* The permutations that interleave 32 values with 32 more: the first 16 pairs, and the others. */
@@ -188,7 +146,7 @@ VECTOR static __m512i pairs_high(void)
 }
 
 /* Two whole adjacent tiles of a bf16 matrix stored across: together they use whole cache lines. */
-VECTOR static void pack_pair(uint16_t *first, uint16_t *second, const KilnAmxMatrix *matrix,
+VECTOR static void pack_pair(uint16_t *first, uint16_t *second, const KilnTileMatrix *matrix,
                              bool right, int64_t r, int64_t k)
 {
     const __m512i low = pairs_low(), high = pairs_high();
@@ -210,20 +168,20 @@ VECTOR static void pack_pair(uint16_t *first, uint16_t *second, const KilnAmxMat
 }
 
 /* Reads rows of depth in order, each only once. */
-static void pack_across(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
+static void pack_across(uint16_t *packed, const KilnTileMatrix *matrix, bool right, int64_t begin,
                         int64_t end)
 {
-    const int64_t depth = tiles(matrix->depth, KILN_AMX_DEPTH);
+    const int64_t depth = tiles(matrix->depth, KILN_TILE_DEPTH);
 
     for (int64_t k = 0; k < depth; k++)
         for (int64_t t = begin; t < end; t++) {
-            const int64_t row = t * KILN_AMX_ROWS, level = k * KILN_AMX_DEPTH;
-            uint16_t *tile = packed + (t * depth + k) * KILN_AMX_TILE;
-            const bool whole = t + 1 < end && row + 2 * KILN_AMX_ROWS <= matrix->rows &&
-                               level + KILN_AMX_DEPTH <= matrix->depth;
+            const int64_t row = t * KILN_TILE_ROWS, level = k * KILN_TILE_DEPTH;
+            uint16_t *tile = packed + (t * depth + k) * KILN_TILE_SIZE;
+            const bool whole = t + 1 < end && row + 2 * KILN_TILE_ROWS <= matrix->rows &&
+                               level + KILN_TILE_DEPTH <= matrix->depth;
 
             if (whole && !matrix->f32) {
-                pack_pair(tile, tile + depth * KILN_AMX_TILE, matrix, right, row, level);
+                pack_pair(tile, tile + depth * KILN_TILE_SIZE, matrix, right, row, level);
                 t++;
             } else {
                 pack_tile(tile, matrix, right, row, level);
@@ -231,10 +189,10 @@ static void pack_across(uint16_t *packed, const KilnAmxMatrix *matrix, bool righ
         }
 }
 
-void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
-                   int64_t end)
+void kiln_tiles_pack(uint16_t *packed, const KilnTileMatrix *matrix, bool right, int64_t begin,
+                     int64_t end)
 {
-    const int64_t depth = tiles(matrix->depth, KILN_AMX_DEPTH);
+    const int64_t depth = tiles(matrix->depth, KILN_TILE_DEPTH);
 
     if (matrix->across) {
         pack_across(packed, matrix, right, begin, end);
@@ -242,12 +200,12 @@ void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, in
     }
     for (int64_t t = begin; t < end; t++)
         for (int64_t k = 0; k < depth; k++)
-            pack_tile(packed + (t * depth + k) * KILN_AMX_TILE, matrix, right, t * KILN_AMX_ROWS,
-                      k * KILN_AMX_DEPTH);
+            pack_tile(packed + (t * depth + k) * KILN_TILE_SIZE, matrix, right, t * KILN_TILE_ROWS,
+                      k * KILN_TILE_DEPTH);
 }
 
-VECTOR void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *data,
-                            const int32_t *at, int64_t depth, int64_t rows, bool right)
+VECTOR void kiln_tiles_gather(uint16_t *packed, int64_t second, const uint16_t *data,
+                              const int32_t *at, int64_t depth, int64_t rows, bool right)
 {
     const __m512i low = pairs_low(), high = pairs_high();
     const __mmask32 mask = mask_of(rows, 32);
@@ -274,108 +232,14 @@ VECTOR void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *da
         for (int t = 0; t < 2; t++) {
             transpose(words[t]);
             for (int i = 0; i < 16; i++)
-                _mm512_store_si512(packed + t * second + k / 32 * KILN_AMX_TILE + 32 * i,
+                _mm512_store_si512(packed + t * second + k / 32 * KILN_TILE_SIZE + 32 * i,
                                    words[t][i]);
         }
     }
 }
+/* ---- Storing ------------------------------------------------------------------------- */
 
-/* ---- Products ------------------------------------------------------------------------ */
-
-/* Position of both factors' next tiles. */
-typedef struct Walk {
-    const KilnAmxSide *left, *right;
-    const uint16_t *a, *b;
-    int64_t steps, step, run;
-} Walk;
-
-static inline void next_tiles(Walk *w)
-{
-    const KilnAmxSide *left = w->left, *right = w->right;
-
-    if (w->step++ < w->steps) {
-        w->a += left->step;
-        w->b += right->step;
-        return;
-    }
-    w->a = left->first + (left->runs != NULL ? left->runs[w->run] : w->run * left->run);
-    w->b = right->first + w->run * right->run;
-    w->run++;
-    w->step = 1;
-}
-
-/* Prefetches a quarter of the right factor's tiles of the step after next: they come from the
- * second-level cache, and a shared core looks too short a way ahead to hide that. */
-FETCHES void fetch_quarter(const Walk *w, int64_t second, int quarter)
-{
-    const char *b = (const char *)(w->b + w->right->step);
-
-#pragma GCC unroll 4
-    for (int i = 4 * quarter; i < 4 * quarter + 4; i++) {
-        _mm_prefetch(b + i * 64, _MM_HINT_T0);
-        _mm_prefetch(b + second * (int64_t)sizeof(uint16_t) + i * 64, _MM_HINT_T0);
-    }
-}
-
-/* Loads a tile for the next step as soon as this one has used it. */
-TILES static inline void multiply_tiles(Walk *w, int64_t count)
-{
-    const size_t a_row = (size_t)w->left->row, b_row = (size_t)w->right->row;
-    const int64_t a_second = w->left->second, b_second = w->right->second;
-
-    next_tiles(w);
-    _tile_loadd(4, w->a, a_row);
-    _tile_loadd(6, w->b, b_row);
-    _tile_loadd(7, w->b + b_second, b_row);
-    _tile_loadd(5, w->a + a_second, a_row);
-    while (--count > 0) {
-        next_tiles(w);
-        _tile_dpbf16ps(0, 4, 6);
-        fetch_quarter(w, b_second, 0);
-        _tile_dpbf16ps(2, 5, 6);
-        fetch_quarter(w, b_second, 1);
-        _tile_loadd(6, w->b, b_row);
-        _tile_dpbf16ps(1, 4, 7);
-        fetch_quarter(w, b_second, 2);
-        _tile_loadd(4, w->a, a_row);
-        _tile_dpbf16ps(3, 5, 7);
-        fetch_quarter(w, b_second, 3);
-        _tile_loadd(5, w->a + a_second, a_row);
-        _tile_loadd(7, w->b + b_second, b_row);
-    }
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-}
-
-TILES void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left,
-                          const KilnAmxSide *right, int64_t steps, int64_t runs, bool add)
-{
-    const size_t row = (size_t)stride * sizeof(float);
-    float *const c10 = c + KILN_AMX_ROWS * stride;
-    Walk walk = { .left = left, .right = right, .steps = steps, .step = steps };
-
-    if (add) {
-        _tile_loadd(0, c, row);
-        _tile_loadd(1, c + KILN_AMX_ROWS, row);
-        _tile_loadd(2, c10, row);
-        _tile_loadd(3, c10 + KILN_AMX_ROWS, row);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
-    if (steps * runs > 0)
-        multiply_tiles(&walk, steps * runs);
-    _tile_stored(0, c, row);
-    _tile_stored(1, c + KILN_AMX_ROWS, row);
-    _tile_stored(2, c10, row);
-    _tile_stored(3, c10 + KILN_AMX_ROWS, row);
-}
-
-VECTOR static __m512 load_result(const KilnAmxResult *result, int64_t at, __mmask16 mask)
+VECTOR static __m512 load_result(const KilnTileResult *result, int64_t at, __mmask16 mask)
 {
     if (result->f32)
         return _mm512_maskz_loadu_ps(mask, (const float *)result->data + at);
@@ -383,8 +247,8 @@ VECTOR static __m512 load_result(const KilnAmxResult *result, int64_t at, __mmas
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
-VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t c_stride,
-                           int64_t row, int64_t column, int64_t rows, int64_t columns)
+VECTOR void kiln_tiles_store(const KilnTileResult *result, const float *c, int64_t c_stride,
+                             int64_t row, int64_t column, int64_t rows, int64_t columns)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j += 16) {
@@ -403,48 +267,28 @@ VECTOR void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t 
                                          (__m256i)_mm512_cvtneps_pbh(sum));
         }
 }
-
 #else
 
-/* Other processors: never usable, so nothing else is called. */
-bool kiln_amx_usable(void)
-{
-    return false;
-}
-
-void kiln_amx_begin(void)
-{
-}
-
-void kiln_amx_end(void)
-{
-}
-
-int64_t kiln_amx_packed(int64_t rows, int64_t depth)
+/* Other processors have no KilnTileOps, so nothing here is called. */
+int64_t kiln_tiles_packed(int64_t rows, int64_t depth)
 {
     return rows * depth;
 }
 
-void kiln_amx_pack(uint16_t *packed, const KilnAmxMatrix *matrix, bool right, int64_t begin,
-                   int64_t end)
+void kiln_tiles_pack(uint16_t *packed, const KilnTileMatrix *matrix, bool right, int64_t begin,
+                     int64_t end)
 {
     (void)packed, (void)matrix, (void)right, (void)begin, (void)end;
 }
 
-void kiln_amx_gather(uint16_t *packed, int64_t second, const uint16_t *data, const int32_t *at,
-                     int64_t depth, int64_t rows, bool right)
+void kiln_tiles_gather(uint16_t *packed, int64_t second, const uint16_t *data, const int32_t *at,
+                       int64_t depth, int64_t rows, bool right)
 {
     (void)packed, (void)second, (void)data, (void)at, (void)depth, (void)rows, (void)right;
 }
 
-void kiln_amx_block(float *c, int64_t stride, const KilnAmxSide *left, const KilnAmxSide *right,
-                    int64_t steps, int64_t runs, bool add)
-{
-    (void)c, (void)stride, (void)left, (void)right, (void)steps, (void)runs, (void)add;
-}
-
-void kiln_amx_store(const KilnAmxResult *result, const float *c, int64_t c_stride, int64_t row,
-                    int64_t column, int64_t rows, int64_t columns)
+void kiln_tiles_store(const KilnTileResult *result, const float *c, int64_t c_stride, int64_t row,
+                      int64_t column, int64_t rows, int64_t columns)
 {
     (void)result, (void)c, (void)c_stride, (void)row, (void)column, (void)rows, (void)columns;
 }
