@@ -11,6 +11,7 @@
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/onednn/primitives.h"
 #include "backend/host_memory.h"
+#include "base/system/machine.h"
 #include "base/system/zeros.h"
 
 KilnCpuBackend *kiln_cpu(const KilnCall *call)
@@ -192,6 +193,29 @@ static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
              cpu->blas ? kiln_blas_version() : "");
 }
 
+/* Bytes of the second-level cache for each core; 0: unknown. */
+static int64_t second_level_cache(void)
+{
+    const KilnCaches caches = kiln_caches_read("");
+    const KilnProcessors processors = kiln_processors_here();
+    const int logical = processors.allowed > processors.cores ? processors.allowed
+                                                              : processors.cores;
+    const int sharing = logical > 0 ? caches.shared[1] * processors.cores / logical : 1;
+
+    return sharing > 1 ? caches.bytes[1] / sharing : caches.bytes[1];
+}
+
+/* Of the left factor, beside packed panels of the right one and an eighth for all else. */
+static int64_t packed_floats(int64_t cache)
+{
+    enum { PANELS = KILN_GEMM_PANELS * KILN_GEMM_DEPTH * KILN_GEMM_COLUMNS };
+    const int64_t floats = cache / 8 * 7 / (int64_t)sizeof(float) - PANELS;
+
+    if (cache == 0 || floats > KILN_GEMM_PACKED)
+        return KILN_GEMM_PACKED;
+    return floats > PANELS / 2 ? floats : PANELS / 2;
+}
+
 KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
 {
     static const KilnBackendOps ops = {
@@ -223,8 +247,9 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
         return kiln_error_nomem(err, sizeof(*cpu));
     cpu->base = (KilnBackend) { .ops = &ops, .float_type = KILN_F32, .threads = threads };
     set_level(cpu, level);
+    cpu->gemm_packed = packed_floats(second_level_cache());
 
-    const size_t bytes = (size_t)threads * KILN_GEMM_SCRATCH * sizeof(float);
+    const size_t bytes = ((size_t)threads * KILN_GEMM_SCRATCH + KILN_GEMM_SUMS) * sizeof(float);
 
     status = kiln_dnnl_init(&cpu->dnnl, threads, err);
 

@@ -30,7 +30,9 @@ typedef struct KilnCpuBackend {
     bool blas;                /* OpenBLAS computes products of f32 */
     KilnMdFormat blocked;     /* preferred layout of activations, where neighbours do not decide */
     KilnDnnl dnnl;
-    float *scratch;                 /* for matrix products: KILN_GEMM_SCRATCH per thread */
+    /* For matrix products: KILN_GEMM_SCRATCH per thread, then KILN_GEMM_SUMS. */
+    float *scratch;
+    int64_t gemm_packed;            /* as in KilnGemmScratch */
     KilnRotaryTable *rotary_tables; /* of the plans that exist */
 } KilnCpuBackend;
 

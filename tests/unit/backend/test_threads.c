@@ -206,6 +206,10 @@ static const Case split[] = {
       .shape = { SHAPE(49, 700), SHAPE(97, 700), SHAPE(97) } },
     { "linear, narrow and deep", build_linear, "ggg",
       .shape = { SHAPE(5003, 24), SHAPE(17, 24), SHAPE(17) } },
+    { "linear, few rows and a deep sum", build_linear, "ggg",
+      .shape = { SHAPE(6, 9001), SHAPE(11, 9001), SHAPE(11) } },
+    { "matmul, deep sums", build_matmul, "gg", .shape = { SHAPE(5, 2500, 31), SHAPE(5, 2500, 9) },
+      .arg = { 1, 0 } },
     { "matmul, a batch of small products", build_matmul, "gg",
       .shape = { SHAPE(37, 33, 40), SHAPE(37, 40, 17) } },
     { "matmul, few larger products", build_matmul, "gg",
@@ -231,6 +235,28 @@ static void test_f32(void **unused)
     check_cases(run_f32, "f32");
 }
 
+/* How much is packed for the second-level cache changes no sum. */
+static void test_caches(void **unused)
+{
+    static const int64_t floats[] = { 24576, 50000, 100000 };
+    static const Case c = { "linear, larger than caches", build_linear, "ggg",
+                            .shape = { SHAPE(530, 1300), SHAPE(190, 1300), SHAPE(190) } };
+    KilnBackend *backend = cpu_new(2, KILN_CONVOLUTION_AUTO);
+    KilnCpuBackend *cpu = (KilnCpuBackend *)backend;
+    Result want, got;
+
+    (void)unused;
+    run_case(backend, &c, &want);
+    for (size_t i = 0; i < KILN_COUNT(floats); i++) {
+        cpu->gemm_packed = floats[i];
+        run_case(backend, &c, &got);
+        assert_true(same_result(&want, &got));
+        result_free(&got);
+    }
+    result_free(&want);
+    kiln_backend_free(backend);
+}
+
 static void test_bf16(void **unused)
 {
     (void)unused;
@@ -242,7 +268,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_team_stays), /* first: only the main thread exists */
         cmocka_unit_test(test_nested),     cmocka_unit_test(test_inside_openmp),
-        cmocka_unit_test(test_f32),        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_f32),        cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_bf16),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

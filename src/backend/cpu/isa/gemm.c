@@ -419,12 +419,17 @@ static bool simple(const KilnGemm *g, const float *a, const float *b, float *c)
     return true;
 }
 
-static void product(const KilnGemm *g, const float *a, const float *b, float *c, float *scratch,
-                    KilnGemmPacking packing, KilnGemmDone *done, void *context)
+static void product(const KilnGemm *g, const float *a, const float *b, float *c,
+                    KilnGemmScratch scratch, KilnGemmPacking packing, KilnGemmDone *done,
+                    void *context)
 {
-    Block block = {
-        .gemm = g, .a = a, .b = b, .c = c, .panels = scratch, .packing = packing, .context = context
-    };
+    Block block = { .gemm = g,
+                    .a = a,
+                    .b = b,
+                    .c = c,
+                    .panels = scratch.floats,
+                    .packing = packing,
+                    .context = context };
 
     if (g->m == 0 || g->n == 0)
         return;
@@ -433,10 +438,10 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
             done(context, &(KilnGemmPart) { 0, g->m, 0, g->n });
         return;
     }
-    float *const packed = scratch + PANELS * DEPTH * COLUMNS;
+    float *const packed = scratch.floats + PANELS * DEPTH * COLUMNS;
     const int64_t depth = even(g->k, DEPTH);
-    const int64_t rows = (even(g->m, KILN_GEMM_PACKED / depth / ROWS * ROWS) + ROWS - 1) / ROWS *
-                         ROWS;
+    const int64_t most = packing == KILN_GEMM_PACK ? scratch.packed : KILN_GEMM_PACKED;
+    const int64_t rows = (even(g->m, most / depth / ROWS * ROWS) + ROWS - 1) / ROWS * ROWS;
 
     for (; block.row < g->m; block.row += rows) {
         block.rows = kiln_min_i64(rows, g->m - block.row);

@@ -7,7 +7,7 @@
 #include "backend/cpu/level.h"
 
 enum {
-    KILN_GEMM_PACKED = 768 * 512, /* floats of a packed at a time */
+    KILN_GEMM_PACKED = 768 * 512, /* most floats of a packed at a time */
     KILN_GEMM_DEPTH = 512,        /* most depth packed at a time */
     KILN_GEMM_PANELS = 4,         /* panels of b packed at a time */
     KILN_GEMM_COLUMNS = 32,       /* most columns of a panel */
@@ -15,6 +15,9 @@ enum {
     /* Floats of scratch per thread. */
     KILN_GEMM_SCRATCH = KILN_GEMM_PACKED + KILN_GEMM_PANELS * KILN_GEMM_DEPTH * KILN_GEMM_COLUMNS +
                         KILN_GEMM_VECTOR,
+    KILN_GEMM_NARROW = 4096, /* elements of a small result, whose depth may be split */
+    /* Floats of scratch for sums of parts of the depth. */
+    KILN_GEMM_SUMS = 16 * KILN_GEMM_NARROW,
     KILN_GEMM_READ_ONCE = 64 /* columns of b up to which packing a does not pay */
 };
 
@@ -26,12 +29,18 @@ typedef enum KilnGemmPacking {
     KILN_GEMM_AGAIN
 } KilnGemmPacking;
 
+/* Of one thread. How much of a is packed at a time does not change results. */
+typedef struct KilnGemmScratch {
+    float *floats;  /* KILN_GEMM_SCRATCH, aligned to 64 bytes */
+    int64_t packed; /* floats of a that stay in the second-level cache, at most KILN_GEMM_PACKED */
+} KilnGemmScratch;
+
 typedef struct KilnGemmLoops {
     int rows, columns; /* of the tile that stays in registers */
-    /* Runs on the calling thread alone, with its own scratch, aligned to 64 bytes; `done` (may be
-     * NULL) as for kiln_gemm_then. */
-    void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c, float *scratch,
-                    KilnGemmPacking packing, KilnGemmDone *done, void *context);
+    /* Runs on the calling thread alone; `done` (may be NULL) as for kiln_gemm_then. */
+    void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c,
+                    KilnGemmScratch scratch, KilnGemmPacking packing, KilnGemmDone *done,
+                    void *context);
 } KilnGemmLoops;
 
 KILN_DECLARE_LOOPS(KilnGemmLoops, gemm_loops);

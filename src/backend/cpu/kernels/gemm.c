@@ -10,6 +10,19 @@
 /* Multiplications below which a second thread costs more than it gains. */
 static const int64_t alone_below = INT64_C(1) << 18;
 
+/* A deep product with a small result, as of a narrow layer's weight gradient, is a sum of products
+ * of parts of the depth, since its rows and columns do not suffice for many threads. The shape
+ * alone decides, so that sums are the same for any number of threads. */
+enum {
+    DEEP_PART = 1024, /* least depth of a part */
+    DEEP_PARTS = KILN_GEMM_SUMS / KILN_GEMM_NARROW
+};
+
+bool kiln_gemm_is_deep(const KilnGemm *gemm)
+{
+    return gemm->m > 1 && gemm->m * gemm->n <= KILN_GEMM_NARROW && gemm->k >= 2 * DEEP_PART;
+}
+
 /* ---- Splitting between threads -------------------------------------------------- */
 
 /* A product cut into down × across parts. */
@@ -66,7 +79,7 @@ static bool choose_strips(Job *job, int threads)
     const int64_t across = (g->n + job->loops->columns - 1) / job->loops->columns;
 
     if (g->n <= KILN_GEMM_READ_ONCE || across < EACH * threads ||
-        rows > KILN_GEMM_PACKED / (g->k + 1))
+        rows > job->cpu->gemm_packed / (g->k + 1))
         return false;
     job->whole = true;
     job->most = TOGETHER;
@@ -93,9 +106,10 @@ static void part_done(void *context, const KilnGemmPart *part)
 }
 
 /* The scratch of the calling thread. */
-static float *scratch_of(const KilnCpuBackend *cpu)
+static KilnGemmScratch scratch_of(const KilnCpuBackend *cpu)
 {
-    return cpu->scratch + (int64_t)kiln_thread() * KILN_GEMM_SCRATCH;
+    return (KilnGemmScratch) { cpu->scratch + (int64_t)kiln_thread() * KILN_GEMM_SCRATCH,
+                               cpu->gemm_packed };
 }
 
 static void run_part(const Job *job, int64_t row, int64_t column, int64_t columns,
@@ -130,6 +144,63 @@ static void run_parts(void *context, KilnShares *shares)
     }
 }
 
+/* ---- Splitting the depth ---------------------------------------------------------------- */
+
+typedef struct Deep {
+    const Job *job;
+    int64_t parts;
+    float *sums; /* [parts][m, n] */
+} Deep;
+
+static void run_depths(void *context, KilnShares *shares)
+{
+    const Deep *deep = context;
+    const Job *job = deep->job;
+    KilnGemm gemm = *job->gemm;
+
+    gemm.beta = 0.0f;
+    gemm.ldc = gemm.n;
+    for (int64_t part; (part = kiln_next_item(shares)) >= 0;) {
+        const int64_t from = job->gemm->k * part / deep->parts;
+
+        gemm.k = job->gemm->k * (part + 1) / deep->parts - from;
+        job->loops->product(&gemm, job->a + (gemm.transpose_a ? from * gemm.lda : from),
+                            job->b + (gemm.transpose_b ? from : from * gemm.ldb),
+                            deep->sums + part * gemm.m * gemm.n, scratch_of(job->cpu),
+                            KILN_GEMM_PACK, NULL, NULL);
+    }
+}
+
+/* Adds the parts' sums, in order, in rows [begin, end) of c. */
+static void join_rows(void *context, int64_t begin, int64_t end)
+{
+    const Deep *deep = context;
+    const Job *job = deep->job;
+    const KilnGemm *g = job->gemm;
+
+    for (int64_t i = begin; i < end; i++) {
+        float *c = job->c + i * g->ldc;
+
+        for (int64_t j = 0; j < g->n; j++)
+            c[j] = g->beta == 0.0f ? 0.0f : g->beta * c[j];
+        for (int64_t part = 0; part < deep->parts; part++)
+            job->cpu->loops->add(c, c, deep->sums + (part * g->m + i) * g->n, g->n);
+    }
+    if (job->done != NULL)
+        job->done(job->context, &(KilnGemmPart) { begin, end - begin, 0, g->n });
+}
+
+static void run_deep(const Job *job, int threads)
+{
+    const KilnGemm *g = job->gemm;
+    Deep deep = { .job = job,
+                  .parts = kiln_min_i64(g->k / DEEP_PART, DEEP_PARTS),
+                  .sums = job->cpu->scratch + (int64_t)threads * KILN_GEMM_SCRATCH };
+
+    kiln_parallel_items(threads, deep.parts, run_depths, &deep);
+    kiln_parallel(threads, g->m, 16384 / (g->n * deep.parts) + 1, 1, join_rows, &deep);
+}
+
 /* ---- Products --------------------------------------------------------------------------- */
 
 /* Whether OpenBLAS computes a product: on processors for which the loops have no vectors of their
@@ -153,6 +224,10 @@ void kiln_gemm_by_loops(const KilnCall *call, const KilnGemm *gemm, const float 
                 .done = done,
                 .context = context };
 
+    if (kiln_gemm_is_deep(gemm)) {
+        run_deep(&job, call->backend->threads);
+        return;
+    }
     if (threads == 1) {
         job.rows = gemm->m;
         run_part(&job, 0, 0, gemm->n, KILN_GEMM_PACK);

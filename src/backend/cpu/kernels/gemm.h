@@ -30,7 +30,9 @@ void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, 
 /* The same, never by OpenBLAS: to compare the two. */
 void kiln_gemm_by_loops(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                         float *c, KilnGemmDone *done, void *context);
-/* Runs on the calling thread alone: for tiles within a parallel loop. */
+/* Whether a product is summed in parts of its depth. */
+bool kiln_gemm_is_deep(const KilnGemm *gemm);
+/* Runs on the calling thread alone, within a parallel loop; not for deep products. */
 void kiln_gemm_alone(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                      float *c);
 

@@ -227,7 +227,8 @@ static void run_products(Matmul *matmul)
     const KilnBmm *batch = &matmul->batch;
     const int threads = matmul->call->backend->threads;
 
-    if (!batch->add_up && batch->count >= threads && threads > 1) {
+    if (!batch->add_up && batch->count >= threads && threads > 1 &&
+        !kiln_gemm_is_deep(&matmul->gemm)) {
         kiln_parallel(threads, batch->count, 1, 1, run_part, matmul);
         return;
     }
