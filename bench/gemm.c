@@ -1,6 +1,6 @@
 /* Times products of f32 by kiln's own loops and by OpenBLAS, in turns: the shapes of real networks
- * and squares. Prints a table in GFLOP/s; the first column is the floor's rate, which a loop of
- * multiply-adds in registers reaches on each thread.
+ * and squares. Prints the rate of multiply-adds in registers, which no product can exceed, and a
+ * table in GFLOP/s.
  *
  *   make build/release/bench/gemm
  *   KILN_ISA=avx2 gemm [THREADS [TURNS]] */
@@ -10,6 +10,8 @@
 
 #include "backend/cpu/blas.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/level.h"
+#include "backend/cpu/parallel.h"
 #include "base/parse.h"
 #include "kiln/rng.h"
 #include "kiln/tools/clock.h"
@@ -79,6 +81,92 @@ static void by_blas(const Matrices *x)
 {
     kiln_blas_gemm(x->call.backend->threads, &x->gemm, KILN_F32, x->a, x->b, x->c, NULL, NULL);
 }
+
+/* ---- The floor ---------------------------------------------------------------------------- */
+
+enum { CHAINS = 12, ROUNDS = 1000000 }; /* independent multiply-adds; how often each is done */
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+__attribute__((target("avx512f"))) static float chains_of_16(void)
+{
+    __m512 sum[CHAINS], half = _mm512_set1_ps(0.5f);
+
+    for (int c = 0; c < CHAINS; c++)
+        sum[c] = _mm512_set1_ps((float)c);
+    for (int i = 0; i < ROUNDS; i++)
+        for (int c = 0; c < CHAINS; c++)
+            sum[c] = _mm512_fmadd_ps(sum[c], half, half);
+    for (int c = 1; c < CHAINS; c++)
+        sum[0] = _mm512_add_ps(sum[0], sum[c]);
+    return _mm512_cvtss_f32(sum[0]);
+}
+
+__attribute__((target("avx2,fma"))) static float chains_of_8(void)
+{
+    __m256 sum[CHAINS], half = _mm256_set1_ps(0.5f);
+
+    for (int c = 0; c < CHAINS; c++)
+        sum[c] = _mm256_set1_ps((float)c);
+    for (int i = 0; i < ROUNDS; i++)
+        for (int c = 0; c < CHAINS; c++)
+            sum[c] = _mm256_fmadd_ps(sum[c], half, half);
+    for (int c = 1; c < CHAINS; c++)
+        sum[0] = _mm256_add_ps(sum[0], sum[c]);
+    return _mm256_cvtss_f32(sum[0]);
+}
+#endif
+
+/* The loop of a level and its floats per vector; 0: there is none for it. */
+static int choose_chains(KilnCpuLevel level, float (**ret)(void))
+{
+#if defined(__x86_64__)
+    if (level >= KILN_CPU_AVX2) {
+        *ret = level >= KILN_CPU_AVX512 ? chains_of_16 : chains_of_8;
+        return level >= KILN_CPU_AVX512 ? 16 : 8;
+    }
+#endif
+    (void)level;
+    (void)ret;
+    return 0;
+}
+
+typedef struct Chains {
+    float (*run)(void);
+    volatile float result; /* keeps the loop */
+} Chains;
+
+static void run_chains(void *context, int64_t begin, int64_t end)
+{
+    Chains *chains = context;
+
+    for (int64_t i = begin; i < end; i++)
+        chains->result = chains->run();
+}
+
+/* GFLOP/s of all threads, the best of `turns`; 0: not known for this level. */
+static double floor_rate(int threads, int turns)
+{
+    KilnCpuLevel level = KILN_CPU_BASE;
+    Chains chains = { .run = NULL };
+    double best = 0;
+    bool capped;
+
+    if (kiln_cpu_level_choose(&level, &capped, NULL) < 0)
+        return 0;
+    const int floats = choose_chains(level, &chains.run);
+    for (int i = 0; i < turns && floats > 0; i++) {
+        const double begin = kiln_clock();
+
+        kiln_parallel(threads, threads, 1, 1, run_chains, &chains);
+        best = fmax(best, 2e-9 * floats * CHAINS * ROUNDS * threads / (kiln_clock() - begin));
+    }
+    return best;
+}
+
+/* ---- Products ---------------------------------------------------------------------------------
+ */
 
 static double seconds_of(void (*run)(const Matrices *x), const Matrices *x, int times)
 {
@@ -162,9 +250,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "gemm: %s\n", err.text);
         return 1;
     }
-    printf("%s; %s; %d threads\n\n| product | m x n x k | loops GFLOP/s | OpenBLAS GFLOP/s | "
+    printf("%s; %s; %d threads; multiply-adds in registers: %.0f GFLOP/s\n\n| product | m x n x k "
+           "| loops GFLOP/s | OpenBLAS GFLOP/s | "
            "OpenBLAS's time / loops' |\n|---|---|---|---|---|\n",
-           backend->machine, kiln_blas_version(), threads);
+           backend->machine, kiln_blas_version(), threads, floor_rate(threads, turns));
     for (size_t i = 0; i < KILN_COUNT(shapes); i++)
         row(backend, &shapes[i], turns);
     kiln_backend_free(backend);
