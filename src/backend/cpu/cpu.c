@@ -197,12 +197,9 @@ static void set_level(KilnCpuBackend *cpu, KilnCpuLevel level)
 static int64_t second_level_cache(void)
 {
     const KilnCaches caches = kiln_caches_read("");
-    const KilnProcessors processors = kiln_processors_here();
-    const int logical = processors.allowed > processors.cores ? processors.allowed
-                                                              : processors.cores;
-    const int sharing = logical > 0 ? caches.shared[1] * processors.cores / logical : 1;
+    const int cores = caches.shared[1] / 2; /* a core has up to two hardware threads */
 
-    return sharing > 1 ? caches.bytes[1] / sharing : caches.bytes[1];
+    return cores > 1 ? caches.bytes[1] / cores : caches.bytes[1];
 }
 
 /* Of the left factor, beside packed panels of the right one and an eighth for all else. */

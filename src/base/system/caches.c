@@ -1,6 +1,8 @@
 /* The processor's model and the sizes of its caches, from the kernel's files. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/parse.h"
 #include "base/system/cgroup.h"
@@ -20,32 +22,42 @@ static int64_t size_of(const char *text)
     return bytes;
 }
 
-/* One file of the i-th cache of the first processor. */
-static bool read_cache(const char *root, int i, const char *file, KilnText *text)
-{
-    char path[96];
+enum { LINE = 256 };
 
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, file);
-    return kiln_kernel_file(root, path, text);
+/* One file of the i-th cache of the first processor. Allocates nothing, since a backend is made
+ * from this and an unknown cache is no error. */
+static bool read_cache(const char *root, int i, const char *file, char line[LINE])
+{
+    char path[4096];
+    const int n = snprintf(path, sizeof(path), "%s/sys/devices/system/cpu/cpu0/cache/index%d/%s",
+                           root, i, file);
+    const int fd = n < (int)sizeof(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0)
+        return false;
+    const ssize_t length = read(fd, line, LINE - 1);
+
+    close(fd);
+    line[length > 0 ? length : 0] = '\0';
+    return length > 0;
 }
 
 KilnCaches kiln_caches_read(const char *root)
 {
     KilnCaches ret = { .bytes = { 0 } };
-    KilnText text = { 0 };
+    char line[LINE];
 
-    for (int i = 0; i < MOST_CACHES && read_cache(root, i, "level", &text); i++) {
-        const int64_t level = kiln_kernel_number(text.data);
+    for (int i = 0; i < MOST_CACHES && read_cache(root, i, "level", line); i++) {
+        const int64_t level = kiln_kernel_number(line);
 
-        if (level < 1 || level > KILN_CACHE_LEVELS || !read_cache(root, i, "type", &text) ||
-            strncmp(text.data, "Instruction", strlen("Instruction")) == 0 ||
-            !read_cache(root, i, "size", &text))
+        if (level < 1 || level > KILN_CACHE_LEVELS || !read_cache(root, i, "type", line) ||
+            strncmp(line, "Instruction", strlen("Instruction")) == 0 ||
+            !read_cache(root, i, "size", line))
             continue;
-        ret.bytes[level - 1] = size_of(text.data);
-        if (read_cache(root, i, "shared_cpu_list", &text))
-            ret.shared[level - 1] = kiln_processor_list_count(text.data);
+        ret.bytes[level - 1] = size_of(line);
+        if (read_cache(root, i, "shared_cpu_list", line))
+            ret.shared[level - 1] = kiln_processor_list_count(line);
     }
-    kiln_text_release(&text);
     return ret;
 }
 
