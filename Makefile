@@ -111,9 +111,11 @@ SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(B)/%.o)
 PLUGINS := $(patsubst %.c,$(B)/%.so,$(wildcard examples/plugin/*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
+GRAPHS_SRC := $(sort $(wildcard tests/fuzz/graphs/*.c tests/fuzz/graphs/rows/*.c))
+FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 
 .PHONY: all demo check check-arm64 check-peers verify-resume power-cut faults bench bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
-	plugins fuzz fuzzers deps deps-check help clean FORCE
+	plugins fuzz fuzzers fuzz-graphs deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
 
@@ -234,7 +236,7 @@ $(B)/examples/plugin/%.so: examples/plugin/%.c $(B)/.flags
 	$(call say,LINK)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -DKILN_BUILD_PLUGIN -shared -o $@ $<
 
-units: $(UNITS)
+units: $(UNITS) $(FUZZ_GRAPHS)
 # Tests build the plugins of tests/plugins as a user would; this only compiles them, to find those that a changed header breaks.
 plugins: $(PLUGINS)
 	@for p in $(sort $(wildcard tests/plugins/*.c)); do \
@@ -245,6 +247,11 @@ $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/tree.o $(B)/libkiln.a
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 fuzzers: $(FUZZERS)
+
+$(FUZZ_GRAPHS): $(GRAPHS_SRC:%.c=$(B)/%.o) $(B)/libkiln.a
+	$(call say,LINK)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(GRAPHS_SRC:%.c=$(B)/%.o) -Wl,--whole-archive $(B)/libkiln.a \
+		-Wl,--no-whole-archive $(LDLIBS)
 
 # ---- Using ----------------------------------------------------------------------
 
@@ -288,6 +295,10 @@ faults: all $(B)/tests/unit/train/checkpoint/test_save_nomem
 fuzz:
 	@$(MAKE) --no-print-directory VARIANT=fuzz WERROR=$(WERROR) fuzzers
 	@sh tests/fuzz/run.sh "$(or $(SECONDS),60)" "$(FUZZ)"
+	@$(if $(FUZZ),,$(MAKE) --no-print-directory fuzz-graphs)
+# Random graphs against the reference backend, SECONDS at each processor level.
+fuzz-graphs: all $(FUZZ_GRAPHS)
+	@sh tests/fuzz/graphs/run.sh $(B) "$(or $(SECONDS),60)"
 
 bench: all $(B)/bench/kernels_resnet $(B)/bench/mlp $(B)/bench/gpt $(B)/bench/lstm $(B)/bench/plan
 	@python3 bench/run.py $(BENCH)
@@ -340,7 +351,7 @@ install: all
 
 # ---- Keeping clean ----------------------------------------------------------------
 
-SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c)
+SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c) $(GRAPHS_SRC)
 HEADERS := $(sort $(shell find src tests/support tests/nets tests/fuzz -name '*.h'))
 
 format:
@@ -368,7 +379,8 @@ help:
 	@echo 'make [all | units | plugins] [VARIANT=debug|release|asan|tsan|cov|clang|fuzz] [WERROR=1]   build'
 	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
-	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes'
+	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes, then for wrong numbers:'
+	@echo 'make fuzz-graphs [SECONDS=60] [KILN_ISA=avx2]              random graphs against the reference backend'
 	@echo 'make format | check-format | lint | check-layers | check-pointers | check-headers | clean'
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(SUPPORT_OBJ:.o=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(PLUGINS:.so=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(SUPPORT_OBJ:.o=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(GRAPHS_SRC:%.c=$(B)/%.d) $(PLUGINS:.so=.d)

@@ -51,6 +51,7 @@ if [ $release -eq 0 ]; then
             test_graph_passes test_map test_nn_sequence test_optim
         unset KILN_ISA
     done
+    step "fuzz graphs at each level" sh tests/fuzz/graphs/run.sh build/release 5
     programs build/release ""
 else
     not_run "unit and program tests" "the release build failed"
@@ -63,6 +64,7 @@ LSAN_OPTIONS=suppressions=$PWD/tools/lsan.txt:print_suppressions=0
 export ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS
 if step "build asan+ubsan" $make VARIANT=asan all units plugins; then
     units build/asan "asan "
+    step "asan fuzz graphs" sh tests/fuzz/graphs/run.sh build/asan 5
     export KILN_TEST_SHORT=1
     programs build/asan "asan "
 else
