@@ -1,5 +1,7 @@
 /* Matrix products of bf16: packs both factors into tiles, then computes blocks of 32 by 32, each
- * over its whole depth. */
+ * over its whole depth. A deep product with a small result, as of a narrow layer's weight gradient,
+ * is a sum of products of parts of the depth: the shape alone decides, so results do not depend on
+ * the number of threads. */
 #include "backend/cpu/bf16/product.h"
 
 #include "backend/cpu/parallel.h"
@@ -11,6 +13,9 @@ enum {
     EACH = 4,                            /* at least this many shares per thread */
     GROUP_BYTES = 1024 * 1024,           /* of the right factor: fits the second-level cache */
     GROUP = 16,                          /* most blocks of columns */
+    NARROW = 4096,                       /* elements of a small result */
+    DEEP_PART = 2048,                    /* least depth of a part */
+    DEEP_PARTS = 16,                     /* most parts */
     STRIP = GROUP * KILN_TILE_BLOCK + 16 /* floats per row, padded against cache conflicts */
 };
 
@@ -40,7 +45,7 @@ static size_t packed_bytes(const KilnTileMatrix *m)
     return (size_t)kiln_tiles_packed(m->rows, m->depth) * sizeof(uint16_t);
 }
 
-size_t kiln_bf16_product_workspace(const KilnBf16Product *p)
+static size_t whole_workspace(const KilnBf16Product *p)
 {
     return packed_bytes(&p->right) + (is_packed(&p->left) ? 0 : packed_bytes(&p->left));
 }
@@ -101,6 +106,16 @@ static void one_block(const Work *work, int64_t i, int64_t j, float *sums)
         1, false);
 }
 
+/* Part of the result is summed. */
+static void finish(const KilnBf16Product *p, float *sums, int64_t stride, const KilnGemmPart *part)
+{
+    if (p->done != NULL)
+        p->done(p->context, sums, stride, part);
+    else
+        kiln_tiles_store(&p->result, sums, stride, part->row, part->column, part->rows,
+                         part->columns);
+}
+
 /* Blocks j0 to j1 of row i of blocks are finished. */
 static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, float *sums)
 {
@@ -109,10 +124,7 @@ static void finish_strip(const Work *work, int64_t i, int64_t j0, int64_t j1, fl
     const int64_t rows = kiln_min_i64(p->left.rows - row, KILN_TILE_BLOCK);
     const int64_t columns = kiln_min_i64(p->right.rows, j1 * KILN_TILE_BLOCK) - column;
 
-    if (p->done != NULL)
-        p->done(p->context, sums, STRIP, &(KilnGemmPart) { row, rows, column, columns });
-    else
-        kiln_tiles_store(&p->result, sums, STRIP, row, column, rows, columns);
+    finish(p, sums, STRIP, &(KilnGemmPart) { row, rows, column, columns });
 }
 
 /* Computes blocks j0 to j1 of row i of blocks. */
@@ -139,7 +151,7 @@ static void multiply(void *context, KilnShares *shares)
     work->product->tiles->end();
 }
 
-void kiln_bf16_product(const KilnBf16Product *product, void *workspace)
+static void run_whole(const KilnBf16Product *product, void *workspace)
 {
     Work work = {
         .product = product,
@@ -161,4 +173,114 @@ void kiln_bf16_product(const KilnBf16Product *product, void *workspace)
         kiln_parallel_items(threads, blocks(2 * work.row_blocks, PACKED), pack_left, &work);
     kiln_parallel_items(threads, work.bands * blocks(work.column_blocks, work.group), multiply,
                         &work);
+}
+
+/* ---- The depth in parts ------------------------------------------------------------- */
+
+/* 1: as a whole. */
+static int64_t depth_parts(const KilnBf16Product *p)
+{
+    if (p->left.rows * p->right.rows > NARROW || p->left.depth < 2 * DEEP_PART ||
+        p->left.spread != 0 || p->right.spread != 0)
+        return 1;
+    return kiln_min_i64(p->left.depth / DEEP_PART, DEEP_PARTS);
+}
+
+/* Floats from one row of a part's sums to the next: whole vectors. */
+static int64_t sums_stride(const KilnBf16Product *p)
+{
+    return blocks(p->right.rows, 16) * 16;
+}
+
+static KilnTileMatrix depth_range(const KilnTileMatrix *m, int64_t from, int64_t depth)
+{
+    KilnTileMatrix range = *m;
+
+    range.data = (const char *)m->data + (m->across ? from * m->stride : from) *
+                                             (int64_t)(m->f32 ? sizeof(float) : sizeof(uint16_t));
+    range.depth = depth;
+    return range;
+}
+
+/* Part number `part`, whose sums go to `sums`; parts begin at whole tiles. */
+static KilnBf16Product depth_part(const KilnBf16Product *p, int64_t part, float *sums)
+{
+    const int64_t steps = blocks(p->left.depth, KILN_TILE_DEPTH), parts = depth_parts(p);
+    const int64_t from = steps * part / parts * KILN_TILE_DEPTH;
+    const int64_t to = kiln_min_i64(steps * (part + 1) / parts * KILN_TILE_DEPTH, p->left.depth);
+
+    return (KilnBf16Product) {
+        .left = depth_range(&p->left, from, to - from),
+        .right = depth_range(&p->right, from, to - from),
+        .result = { .data = sums, .f32 = true, .stride = sums_stride(p) },
+        .tiles = p->tiles,
+        .threads = 1,
+    };
+}
+
+/* Bytes of the packed factors of the largest part. */
+static size_t part_workspace(const KilnBf16Product *p)
+{
+    const int64_t depth = blocks(blocks(p->left.depth, KILN_TILE_DEPTH), depth_parts(p)) *
+                          KILN_TILE_DEPTH;
+
+    return (size_t)(kiln_tiles_packed(p->left.rows, depth) +
+                    kiln_tiles_packed(p->right.rows, depth)) *
+           sizeof(uint16_t);
+}
+
+size_t kiln_bf16_product_workspace(const KilnBf16Product *p)
+{
+    const size_t sums = (size_t)(p->left.rows * sums_stride(p)) * sizeof(float);
+
+    return depth_parts(p) > 1 ? (size_t)depth_parts(p) * (part_workspace(p) + sums)
+                              : whole_workspace(p);
+}
+
+typedef struct Parts {
+    const KilnBf16Product *product;
+    int64_t count;
+    char *workspace;
+    float *sums; /* [count][rows][stride] */
+} Parts;
+
+static void run_depths(void *context, KilnShares *shares)
+{
+    const Parts *parts = context;
+    const KilnBf16Product *p = parts->product;
+    const int64_t size = p->left.rows * sums_stride(p);
+
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;) {
+        const KilnBf16Product part = depth_part(p, i, parts->sums + i * size);
+
+        run_whole(&part, parts->workspace + (size_t)i * part_workspace(p));
+    }
+}
+
+/* Adds the parts, in order, in some rows. */
+static void join_rows(void *context, int64_t begin, int64_t end)
+{
+    const Parts *parts = context;
+    const KilnBf16Product *p = parts->product;
+    const int64_t stride = sums_stride(p), size = p->left.rows * stride;
+    float *sums = parts->sums + begin * stride;
+
+    for (int64_t i = 1; i < parts->count; i++)
+        for (int64_t k = 0; k < (end - begin) * stride; k++)
+            sums[k] += sums[i * size + k];
+    finish(p, sums, stride, &(KilnGemmPart) { begin, end - begin, 0, p->right.rows });
+}
+
+void kiln_bf16_product(const KilnBf16Product *product, void *workspace)
+{
+    Parts parts = { product, depth_parts(product), workspace, NULL };
+
+    if (parts.count == 1) {
+        run_whole(product, workspace);
+        return;
+    }
+    parts.sums = (float *)(void *)(parts.workspace + (size_t)parts.count * part_workspace(product));
+    kiln_parallel_items(product->threads, parts.count, run_depths, &parts);
+    kiln_parallel(product->threads, product->left.rows,
+                  16384 / (sums_stride(product) * parts.count) + 1, 1, join_rows, &parts);
 }

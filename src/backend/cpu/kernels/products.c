@@ -69,7 +69,8 @@ static void *element(const KilnArg *arg, int64_t i)
     return (char *)arg->data + (size_t)i * kiln_dtype_size(arg->dtype);
 }
 
-static void run_bf16(const Matmul *matmul, int64_t i, bool add)
+/* On one thread if it is alone. */
+static void run_bf16(const Matmul *matmul, bool alone, int64_t i, bool add)
 {
     const KilnBmm *batch = &matmul->batch;
     const KilnCall *call = matmul->call;
@@ -88,13 +89,26 @@ static void run_bf16(const Matmul *matmul, int64_t i, bool add)
         product.result.f32 = true;
     }
     product.result.add = add;
-    kiln_bf16_product(&product, call->workspace);
+    if (alone)
+        product.threads = 1;
+    kiln_bf16_product(&product, (char *)call->workspace +
+                                    (size_t)kiln_thread() * kiln_bf16_product_workspace(&product));
 }
 
 /* Products that share a matrix of the result are summed in float and rounded once. */
 static bool needs_sums(const KilnCall *call, const KilnBmm *batch)
 {
     return batch->add_up && call->outputs[0].dtype == KILN_BF16;
+}
+
+/* Whether each product of a batch runs on one thread: there are several for each, or enough small
+ * ones. */
+static bool runs_alone(const KilnBmm *batch, int threads)
+{
+    enum { EACH = 4, SMALL = 1 << 20 };
+
+    return !batch->add_up && threads > 1 && batch->count >= threads &&
+           (batch->count >= EACH * threads || batch->m * batch->n <= SMALL / (batch->k + 1));
 }
 
 static void plain_inputs(KilnCall *call)
@@ -113,7 +127,10 @@ static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
         kiln_bmm_merge(&batch);
         const KilnGemm gemm = kiln_bmm_gemm(&batch);
         const KilnBf16Product product = bf16_of(call, &gemm);
+        const int threads = call->backend->threads;
         call->workspace_size = kiln_bf16_product_workspace(&product);
+        if (runs_alone(&batch, threads))
+            call->workspace_size *= (size_t)threads;
         if (needs_sums(call, &batch))
             call->workspace_size += (size_t)kiln_cpu_count(&call->outputs[0]) * sizeof(float);
     }
@@ -122,9 +139,9 @@ static KilnStatus matmul_prepare(KilnCall *call, KilnError *err)
 
 /* ---- The kernels ------------------------------------------------------------------ */
 
-static void run_part(void *context, int64_t begin, int64_t end)
+static void take_products(void *context, KilnShares *shares)
 {
-    for (int64_t i = begin; i < end; i++)
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
         run_product(context, true, i, false);
 }
 
@@ -227,9 +244,8 @@ static void run_products(Matmul *matmul)
     const KilnBmm *batch = &matmul->batch;
     const int threads = matmul->call->backend->threads;
 
-    if (!batch->add_up && batch->count >= threads && threads > 1 &&
-        !kiln_gemm_is_deep(&matmul->gemm)) {
-        kiln_parallel(threads, batch->count, 1, 1, run_part, matmul);
+    if (runs_alone(batch, threads) && !kiln_gemm_is_deep(&matmul->gemm)) {
+        kiln_parallel_items(threads, batch->count, take_products, matmul);
         return;
     }
     for (int64_t i = 0; i < batch->count; i++)
@@ -250,11 +266,21 @@ static void finish_sums(void *context, int64_t begin, int64_t end)
                                        end - begin);
 }
 
+static void take_products_bf16(void *context, KilnShares *shares)
+{
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
+        run_bf16(context, true, i, false);
+}
+
 static void run_products_bf16(Matmul *matmul)
 {
     const KilnBmm *batch = &matmul->batch;
     const KilnCall *call = matmul->call;
 
+    if (runs_alone(batch, call->backend->threads)) {
+        kiln_parallel_items(call->backend->threads, batch->count, take_products_bf16, matmul);
+        return;
+    }
     if (needs_sums(call, batch)) {
         const KilnBf16Product product = bf16_of(call, &matmul->gemm);
 
@@ -262,7 +288,7 @@ static void run_products_bf16(Matmul *matmul)
             (float *)(void *)((char *)call->workspace + kiln_bf16_product_workspace(&product));
     }
     for (int64_t i = 0; i < batch->count; i++)
-        run_bf16(matmul, i, batch->add_up && kiln_bmm_adds(batch, i));
+        run_bf16(matmul, false, i, batch->add_up && kiln_bmm_adds(batch, i));
     if (matmul->sums != NULL)
         kiln_parallel(call->backend->threads, kiln_cpu_count(&call->outputs[0]), 16384, 64,
                       finish_sums, matmul);
