@@ -22,20 +22,20 @@
 #if defined(__AVX512F__)
 enum { ROWS = 12 };
 #define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
-/* Hides from the compiler that the pointer equals another one. */
-#define APART(pointer) __asm__("" : "+r"(pointer))
+/* Keeps the compiler from reading the element again for each multiplication. */
+#define IN_REGISTER(vector) __asm__("" : "+v"(vector))
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { ROWS = 6 };
 #define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
-#define APART(pointer)
+#define IN_REGISTER(vector)
 #elif defined(__aarch64__)
 enum { ROWS = 12 };
 #define FMA(a, b, c) (Vector) vfmaq_f32(c, a, b)
-#define APART(pointer)
+#define IN_REGISTER(vector)
 #else
 enum { ROWS = 3 };
 #define FMA(a, b, c) ((a) * (b) + (c))
-#define APART(pointer)
+#define IN_REGISTER(vector)
 #endif
 
 enum {
@@ -121,14 +121,13 @@ static void put_whole(const Tile *t, const Vector *sums)
 }
 
 /* `rows` and `vectors` are constants where this is inlined, so that all sums stay in registers;
- * four rows share one address, since address registers are few. AVX-512 broadcasts an element while
- * multiplying: if each vector of b reads it through its own pointer, no separate broadcast
- * instruction is needed, which counts if another thread shares the core. */
+ * four rows share one address, since address registers are few. An element of a is read once for
+ * both vectors of b: AVX-512 can broadcast it while multiplying, but then reads limit the rate. */
 static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, int vectors,
                                                        bool packed, Vector *sums)
 {
     const ptrdiff_t row = packed ? 1 : t->row, step = packed ? ROWS : t->step;
-    const float *b = t->b, *a[ROWS / GROUP][2];
+    const float *b = t->b, *a[ROWS / GROUP];
     Vector sum[ROWS][2];
 
 #pragma GCC unroll 16
@@ -137,10 +136,8 @@ static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, 
         for (int v = 0; v < vectors; v++)
             sum[i][v] = (Vector) { 0 };
 #pragma GCC unroll 4
-    for (int i = 0; i < rows / GROUP; i++) {
-        a[i][0] = a[i][1] = t->a + i * GROUP * row;
-        APART(a[i][1]);
-    }
+    for (int i = 0; i < rows / GROUP; i++)
+        a[i] = t->a + i * GROUP * row;
     for (int64_t l = t->depth; l > 0; l--) {
         Vector right[2];
 
@@ -150,15 +147,17 @@ static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, 
         for (int v = 0; v < vectors; v++)
             right[v] = load(b + v * WIDTH);
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
+        for (int i = 0; i < rows; i++) {
+            Vector left = all(a[i / GROUP][i % GROUP * row]);
+
+            IN_REGISTER(left);
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = FMA(all(a[i / GROUP][v][i % GROUP * row]), right[v], sum[i][v]);
+                sum[i][v] = FMA(left, right[v], sum[i][v]);
+        }
 #pragma GCC unroll 4
         for (int i = 0; i < rows / GROUP; i++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                a[i][v] += step;
+            a[i] += step;
         b += COLUMNS;
     }
 #pragma GCC unroll 16
