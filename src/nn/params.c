@@ -300,6 +300,8 @@ KilnStatus kiln_params_draw(KilnParams *params, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
+    /* First written by the backend's threads: near those that update them. */
+    kiln_buffer_clear(params->values, 0, kiln_buffer_bytes(params->values));
     for (size_t i = 0; i < params->count && status >= 0; i++)
         status = draw(params->items[i], params->seed, err);
     return status;

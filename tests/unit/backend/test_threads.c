@@ -194,6 +194,19 @@ BUILD(build_matmul)
     return kiln_matmul(leaf[0], leaf[1], arg[0] != 0, arg[1] != 0);
 }
 
+BUILD(build_attention)
+{
+    return kiln_attention(
+        leaf[0], leaf[1], leaf[2],
+        (KilnAttention) { .causal = arg[0] != 0, .mask = arg[1] != 0 ? leaf[3] : NULL });
+}
+
+BUILD(build_rotary)
+{
+    UNUSED_ARG;
+    return kiln_rotary(leaf[0], (KilnRotary) { .first = 3 });
+}
+
 /* Shapes that are split in several ways. */
 static const Case split[] = {
     { "batch norm, one group of channels", build_batch_norm, "gggvv",
@@ -214,6 +227,15 @@ static const Case split[] = {
       .shape = { SHAPE(37, 33, 40), SHAPE(37, 40, 17) } },
     { "matmul, few larger products", build_matmul, "gg",
       .shape = { SHAPE(3, 133, 200), SHAPE(3, 200, 117) } },
+    { "attention, one head", build_attention, "ggg",
+      .shape = { SHAPE(1, 300, 1, 48), SHAPE(1, 300, 1, 48), SHAPE(1, 300, 1, 48) }, .arg = { 1 } },
+    { "attention, two heads of two", build_attention, "ggg",
+      .shape = { SHAPE(1, 200, 4, 32), SHAPE(1, 330, 2, 32), SHAPE(1, 330, 2, 32) } },
+    { "attention, mask that wants a gradient", build_attention, "gggg",
+      .shape = { SHAPE(1, 150, 1, 16), SHAPE(1, 170, 1, 16), SHAPE(1, 170, 1, 16),
+                 SHAPE(150, 170) },
+      .arg = { 0, 1 } },
+    { "rotary", build_rotary, "g", .shape = { SHAPE(2, 300, 3, 64) } },
 };
 
 static void check_cases(Run *run, const char *how)

@@ -155,7 +155,7 @@ static void weights_grad(const Head *head, int64_t rows, int64_t j0)
              rows, BLOCK, deep(head->loop->s.width), false);
 }
 
-static void grads(const Head *head, int64_t rows, int64_t j0)
+static void key_grads(const Head *head, int64_t rows, int64_t j0)
 {
     const int64_t width = head->width, at = j0 * width, steps = deep(rows);
     const Factor dy = { head->dy_across, steps }, q = { head->q_across, steps };
@@ -164,8 +164,12 @@ static void grads(const Head *head, int64_t rows, int64_t j0)
              steps, true);
     multiply(head, head->dk + at, width, pack_weights(head, head->dp, rows, true), q, BLOCK, width,
              steps, true);
-    multiply(head, head->y, width, pack_weights(head, head->dp, rows, false),
-             keys_from(head, head->k_across, j0), rows, width, key_steps(head, j0), true);
+}
+
+static void query_grads(const Head *head, int64_t rows, int64_t j0)
+{
+    multiply(head, head->y, head->width, pack_weights(head, head->dp, rows, false),
+             keys_from(head, head->k_across, j0), rows, head->width, key_steps(head, j0), true);
 }
 
 const KilnAttentionProducts kiln_attention_tiles = {
@@ -174,5 +178,6 @@ const KilnAttentionProducts kiln_attention_tiles = {
     .scores = scores,
     .weigh = weigh,
     .weights_grad = weights_grad,
-    .grads = grads,
+    .key_grads = key_grads,
+    .query_grads = query_grads,
 };

@@ -1,6 +1,7 @@
 /* Attention in blocks of queries and keys (FlashAttention, Dao et al. 2022): a block of scaled
- * products is computed, turned into probabilities and consumed while in the first-level cache. One
- * thread works on one head of keys and values, so threads share nothing. Products use vectors or,
+ * products is computed, turned into probabilities and consumed while in the first-level cache. A
+ * thread works on a head of keys and values or, if there are few, on a part of one, so threads
+ * share nothing. Products use vectors or,
  * in bf16, tiles. */
 #include "backend/cpu/isa/attention.h"
 
@@ -236,17 +237,30 @@ static void forward_queries(const Head *head, int64_t i0, int64_t rows)
     }
 }
 
-static void forward(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g)
+typedef void Queries(const Head *head, int64_t i0, int64_t rows);
+
+/* Runs the part's blocks of queries. */
+static void each_queries(Head *head, Queries *run)
 {
-    const KilnAttentionSizes *s = &loop->s;
-    const int64_t group = s->heads / s->kv_heads;
-    Head head = { .b = b };
+    const KilnAttentionSizes *s = &head->loop->s;
+    const KilnAttentionPart *part = head->part;
+    const int64_t each = kiln_attention_blocks(s->queries);
+
+    for (int64_t i = part->query; i < part->query_end; i++) {
+        const int64_t i0 = i % each * BLOCK;
+
+        head->h = part->g * (s->heads / s->kv_heads) + i / each;
+        run(head, i0, s->queries - i0 < BLOCK ? s->queries - i0 : BLOCK);
+    }
+}
+
+static void forward(const KilnAttentionLoop *loop, float *scratch, const KilnAttentionPart *part)
+{
+    Head head = { .part = part, .b = part->b };
 
     lay_out(&head, loop, false, scratch);
-    products_of(loop)->pack_head(&head, g, false);
-    for (head.h = g * group; head.h < (g + 1) * group; head.h++)
-        for (int64_t i0 = 0; i0 < s->queries; i0 += BLOCK)
-            forward_queries(&head, i0, s->queries - i0 < BLOCK ? s->queries - i0 : BLOCK);
+    products_of(loop)->pack_head(&head, part->g, false);
+    each_queries(&head, forward_queries);
 }
 
 /* ---- Backward -------------------------------------------------------------------- */
@@ -290,10 +304,13 @@ static void backward_block(const Head *head, int64_t i0, int64_t rows, int64_t j
     products->weights_grad(head, rows, j0);
     for (int64_t r = 0; r < rows; r++) {
         backward_row(head, i0 + r, r, j0);
-        if (head->loop->dscores != NULL)
+        if (head->loop->dscores != NULL && head->part->query_grads)
             memcpy(scores_grad(head, i0 + r) + j0, head->dp + r * BLOCK, (size_t)n * sizeof(float));
     }
-    products->grads(head, rows, j0);
+    if (head->part->key_grads)
+        products->key_grads(head, rows, j0);
+    if (head->part->query_grads)
+        products->query_grads(head, rows, j0);
 }
 
 /* sum(P·dP) of a row is dy·y; a fully masked row has P = 0. */
@@ -311,36 +328,49 @@ static void backward_queries(const Head *head, int64_t i0, int64_t rows)
 {
     const KilnAttentionLoop *loop = head->loop;
     const KilnAttentionSizes *s = &loop->s;
+    const int64_t first = head->part->key * BLOCK, end = head->part->key_end * BLOCK;
 
+    if (!head->part->query_grads && !in_reach(loop, i0, rows, first))
+        return;
     products_of(loop)->pack_queries(head, i0, rows, true);
     for (int64_t r = 0; r < rows; r++)
         prepare_row(head, i0 + r, r);
     memset(head->y, 0, (size_t)(BLOCK * head->width) * sizeof(float));
-    if (loop->dscores != NULL) /* fully masked blocks stay 0 */
+    if (loop->dscores != NULL && head->part->query_grads) /* fully masked blocks stay 0 */
         memset(scores_grad(head, i0), 0, (size_t)(rows * s->keys) * sizeof(float));
-    for (int64_t j0 = 0; in_reach(loop, i0, rows, j0); j0 += BLOCK)
+    for (int64_t j0 = first; j0 < end && in_reach(loop, i0, rows, j0); j0 += BLOCK)
         backward_block(head, i0, rows, j0);
-    store_rows(loop->dq, kiln_attention_at(s->q, head->b, head->h, i0), s->q.row, head->y, head,
-               rows, loop->scale);
+    if (head->part->query_grads)
+        store_rows(loop->dq, kiln_attention_at(s->q, head->b, head->h, i0), s->q.row, head->y, head,
+                   rows, loop->scale);
 }
 
-static void backward(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g)
+/* Stores the part's rows of dk or dv. */
+static void store_keys(const Head *head, KilnAttentionRows to, KilnAttentionView view,
+                       const float *from, float factor)
 {
-    const KilnAttentionSizes *s = &loop->s;
-    const int64_t group = s->heads / s->kv_heads;
-    Head head = { .b = b };
+    const KilnAttentionPart *part = head->part;
+    const int64_t first = part->key * BLOCK, all = head->loop->s.keys;
+    const int64_t end = part->key_end * BLOCK < all ? part->key_end * BLOCK : all;
+
+    store_rows(to, kiln_attention_at(view, part->b, part->g, first), view.row,
+               from + first * head->width, head, end - first, factor);
+}
+
+static void backward(const KilnAttentionLoop *loop, float *scratch, const KilnAttentionPart *part)
+{
+    Head head = { .part = part, .b = part->b };
 
     lay_out(&head, loop, true, scratch);
     const size_t bytes = (size_t)(head.keys * head.width) * sizeof(float);
-    products_of(loop)->pack_head(&head, g, true);
+    products_of(loop)->pack_head(&head, part->g, true);
     memset(head.dk, 0, bytes);
     memset(head.dv, 0, bytes);
-    for (head.h = g * group; head.h < (g + 1) * group; head.h++)
-        for (int64_t i0 = 0; i0 < s->queries; i0 += BLOCK)
-            backward_queries(&head, i0, s->queries - i0 < BLOCK ? s->queries - i0 : BLOCK);
-    store_rows(loop->dk, kiln_attention_at(s->k, b, g, 0), s->k.row, head.dk, &head, s->keys,
-               loop->scale);
-    store_rows(loop->dv, kiln_attention_at(s->v, b, g, 0), s->v.row, head.dv, &head, s->keys, 1.0f);
+    each_queries(&head, backward_queries);
+    if (!part->key_grads)
+        return;
+    store_keys(&head, loop->dk, loop->s.k, head.dk, loop->scale);
+    store_keys(&head, loop->dv, loop->s.v, head.dv, 1.0f);
 }
 
 const KilnAttentionLoops KILN_LOOPS(attention_loops) = {

@@ -34,13 +34,28 @@ typedef struct KilnAttentionLoop {
     const struct KilnTileOps *tiles;
 } KilnAttentionLoop;
 
+/* Work on a head of keys and values. A block is KILN_ATTENTION_BLOCK rows; blocks of queries are
+ * those of all query heads, in order. Every sum is made in the same order in any part. */
+typedef struct KilnAttentionPart {
+    int64_t b, g;                /* batch element, head of keys and values */
+    int64_t query, query_end;    /* blocks */
+    int64_t key, key_end;        /* blocks; backward */
+    bool query_grads, key_grads; /* backward: what is computed; of all keys, or of all queries */
+} KilnAttentionPart;
+
 typedef struct KilnAttentionLoops {
-    /* Floats of scratch per head. */
+    /* Floats of scratch per part. */
     int64_t (*scratch)(const KilnAttentionLoop *loop, bool backward);
-    /* All query heads of key and value head g, in batch element b. */
-    void (*forward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
-    void (*backward)(const KilnAttentionLoop *loop, float *scratch, int64_t b, int64_t g);
+    void (*forward)(const KilnAttentionLoop *loop, float *scratch, const KilnAttentionPart *part);
+    void (*backward)(const KilnAttentionLoop *loop, float *scratch, const KilnAttentionPart *part);
 } KilnAttentionLoops;
+
+enum { KILN_ATTENTION_BLOCK = 64 /* queries, and keys */ };
+
+static inline int64_t kiln_attention_blocks(int64_t rows)
+{
+    return (rows + KILN_ATTENTION_BLOCK - 1) / KILN_ATTENTION_BLOCK;
+}
 
 KILN_DECLARE_LOOPS(KilnAttentionLoops, attention_loops);
 

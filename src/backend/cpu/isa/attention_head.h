@@ -5,12 +5,11 @@
 
 #include "backend/cpu/isa/attention.h"
 
-enum { KILN_ATTENTION_BLOCK = 64 /* queries, and keys */ };
-
 /* Sums are rows of `width` floats. The products pack factors their own way into the scratch that
  * the loop allocates: width times keys or queries values each. */
 typedef struct KilnAttentionHead {
     const KilnAttentionLoop *loop;
+    const KilnAttentionPart *part;
     int64_t b, h;        /* batch element, head of q */
     int64_t width, keys; /* multiples of 32 and of a block */
     float *p, *dp;       /* [block, block]: scores, then weights; and their gradients */
@@ -34,8 +33,10 @@ typedef struct KilnAttentionProducts {
     void (*weigh)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
     /* dp = dy · vᵀ */
     void (*weights_grad)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
-    /* dv += pᵀ · dy, dk += dpᵀ · q, dq += dp · k */
-    void (*grads)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
+    /* dv += pᵀ · dy, dk += dpᵀ · q */
+    void (*key_grads)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
+    /* dq += dp · k */
+    void (*query_grads)(const KilnAttentionHead *head, int64_t rows, int64_t j0);
 } KilnAttentionProducts;
 
 /* In bf16, by loop->tiles, between its begin and end. */

@@ -126,13 +126,18 @@ static void vectors_weights_grad(const KilnAttentionHead *head, int64_t rows, in
     block_of_products(head, head->dp, head->dy, head->v, rows, j0);
 }
 
-static void vectors_grads(const KilnAttentionHead *head, int64_t rows, int64_t j0)
+static void vectors_key_grads(const KilnAttentionHead *head, int64_t rows, int64_t j0)
 {
     const int64_t keys = KILN_ATTENTION_BLOCK, at = j0 * head->width;
 
     add_product(head, head->dv + at, keys, head->p, true, rows, head->dy);
     add_product(head, head->dk + at, keys, head->dp, true, rows, head->q);
-    add_product(head, head->y, rows, head->dp, false, keys, (const float *)head->k_across + at);
+}
+
+static void vectors_query_grads(const KilnAttentionHead *head, int64_t rows, int64_t j0)
+{
+    add_product(head, head->y, rows, head->dp, false, KILN_ATTENTION_BLOCK,
+                (const float *)head->k_across + j0 * head->width);
 }
 
 static const KilnAttentionProducts kiln_attention_vectors = {
@@ -141,7 +146,8 @@ static const KilnAttentionProducts kiln_attention_vectors = {
     .scores = vectors_scores,
     .weigh = vectors_weigh,
     .weights_grad = vectors_weights_grad,
-    .grads = vectors_grads,
+    .key_grads = vectors_key_grads,
+    .query_grads = vectors_query_grads,
 };
 
 #endif

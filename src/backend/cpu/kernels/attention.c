@@ -1,8 +1,10 @@
-/* Attention: threads split the heads. The loop over a head is in isa/attention.c. */
+/* Attention: threads split the heads or, if there are few, their queries and keys; sums are the
+ * same either way. The loop over a head is in isa/attention.c. */
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/attention.h"
+#include "base/min.h"
 
 static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)
 {
@@ -56,41 +58,95 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
 
 /* ---- Splitting heads ------------------------------------------------------------ */
 
+/* How many parts a head of keys and values has in a pass: 1, or some if there are few heads. */
+typedef struct Split {
+    int64_t heads, query_blocks, key_blocks;
+    int64_t queries, keys; /* parts */
+    bool passes;           /* backward: gradients of queries, then those of keys */
+} Split;
+
+/* Parts pack keys and values anew, and two passes compute the scores twice, so splitting pays only
+ * where whole heads would leave most threads without work. */
+static Split split_of(const KilnCall *call, const KilnAttentionSizes *s, bool backward)
+{
+    const int64_t heads = s->batch * s->kv_heads, threads = call->backend->threads;
+    const int64_t rounds = (heads + threads - 1) / threads;
+    Split split = { .heads = heads,
+                    .query_blocks = s->heads / s->kv_heads * kiln_attention_blocks(s->queries),
+                    .key_blocks = kiln_attention_blocks(s->keys),
+                    .queries = 1,
+                    .keys = 1 };
+
+    if (3 * heads <= threads * rounds && heads > 0) {
+        const int64_t wanted = (2 * threads + heads - 1) / heads;
+
+        split.queries = kiln_min_i64(wanted, split.query_blocks);
+        split.keys = kiln_min_i64(wanted, split.key_blocks);
+        split.passes = backward;
+    }
+    return split;
+}
+
+typedef enum Pass { FORWARD, BACKWARD, QUERY_GRADS, KEY_GRADS } Pass;
+
 typedef struct Work {
     KilnCpuBackend *cpu;
     KilnAttentionLoop loop;
+    Split split;
+    Pass pass;
     float *workspace;
     int64_t scratch; /* floats of one thread */
-    bool backward;
 } Work;
 
-static int64_t heads_of(const KilnAttentionSizes *s)
+static KilnAttentionPart part_of(const Work *work, int64_t item)
 {
-    return s->batch * s->kv_heads;
+    const Split *split = &work->split;
+    const int64_t parts = work->pass == KEY_GRADS ? split->keys : split->queries;
+    const int64_t head = item / parts, i = item % parts;
+    KilnAttentionPart part = {
+        .b = head / work->loop.s.kv_heads,
+        .g = head % work->loop.s.kv_heads,
+        .query_end = split->query_blocks,
+        .key_end = split->key_blocks,
+        .query_grads = work->pass != KEY_GRADS,
+        .key_grads = work->pass != QUERY_GRADS,
+    };
+
+    if (work->pass == KEY_GRADS) {
+        part.key = split->key_blocks * i / parts;
+        part.key_end = split->key_blocks * (i + 1) / parts;
+    } else {
+        part.query = split->query_blocks * i / parts;
+        part.query_end = split->query_blocks * (i + 1) / parts;
+    }
+    return part;
 }
 
-/* Runs heads of keys and values, with all queries that attend to them. */
-static void run_heads(void *context, KilnShares *shares)
+static void run_parts(void *context, KilnShares *shares)
 {
     const Work *work = context;
-    const KilnAttentionSizes *s = &work->loop.s;
     const KilnAttentionLoops *loops = work->cpu->loops->attention;
     float *scratch = work->workspace + kiln_thread() * work->scratch;
 
     if (work->loop.tiles != NULL)
         work->loop.tiles->begin();
-    for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
-        (work->backward ? loops->backward : loops->forward)(&work->loop, scratch, i / s->kv_heads,
-                                                            i % s->kv_heads);
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;) {
+        const KilnAttentionPart part = part_of(work, i);
+
+        (work->pass == FORWARD ? loops->forward : loops->backward)(&work->loop, scratch, &part);
+    }
     if (work->loop.tiles != NULL)
         work->loop.tiles->end();
 }
 
-static int threads_of(const KilnCall *call, const KilnAttentionSizes *s)
+static void run_pass(KilnCall *call, Work *work, Pass pass)
 {
-    const int64_t heads = heads_of(s);
+    const Split *split = &work->split;
 
-    return heads < call->backend->threads ? (int)heads : call->backend->threads;
+    work->pass = pass;
+    kiln_parallel_items(call->backend->threads,
+                        split->heads * (pass == KEY_GRADS ? split->keys : split->queries),
+                        run_parts, work);
 }
 
 static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backward)
@@ -99,23 +155,31 @@ static void work_run(KilnCall *call, const KilnAttentionLoop *loop, bool backwar
     Work work = {
         .cpu = cpu,
         .loop = *loop,
+        .split = split_of(call, &loop->s, backward),
         .workspace = call->workspace,
         .scratch = cpu->loops->attention->scratch(loop, backward),
-        .backward = backward,
     };
 
-    kiln_parallel_items(call->backend->threads, heads_of(&loop->s), run_heads, &work);
+    if (work.split.passes) {
+        run_pass(call, &work, QUERY_GRADS);
+        run_pass(call, &work, KEY_GRADS);
+    } else {
+        run_pass(call, &work, backward ? BACKWARD : FORWARD);
+    }
 }
 
 static KilnStatus prepare(KilnCall *call, int first, bool packed)
 {
     const KilnAttentionLoop loop = loop_of(call, first, packed);
-    const int64_t floats = kiln_cpu(call)->loops->attention->scratch(&loop, first > 0) *
-                           threads_of(call, &loop.s);
+    const Split split = split_of(call, &loop.s, first > 0);
+    const int64_t most = split.queries > split.keys ? split.queries : split.keys;
+    const int64_t used = kiln_min_i64(split.heads * most, call->backend->threads);
 
     for (int i = 0; i < call->n_inputs; i++)
         call->inputs[i].layout = KILN_PLAIN;
-    call->workspace_size = (size_t)floats * sizeof(float);
+    call->workspace_size =
+        (size_t)(kiln_cpu(call)->loops->attention->scratch(&loop, first > 0) * used) *
+        sizeof(float);
     return KILN_OK;
 }
 
