@@ -62,7 +62,8 @@ static void add_to_dest(KilnGraph *graph, KilnTensor *variable)
 {
     const KilnDType dtype = variable->stored_bf16 ? KILN_BF16 : variable->dtype;
 
-    if (variable->grad == NULL)
+    /* An embedding's sparse gradient adds to its destination itself. */
+    if (variable->grad == NULL || kiln_location_equal(&variable->grad->at, &variable->grad_dest))
         return;
     KilnTensor *held = kiln_graph_variable_at(graph, dtype, variable->shape, variable->grad_dest,
                                               false, (KilnLocation) { 0 });

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "graph/graph.h"
+#include "graph/ops/sequence/embedding.h"
 
 KilnDType kiln_node_float(const KilnNode *node)
 {
@@ -93,4 +94,18 @@ void kiln_shape_store(KilnShape *attr, const KilnShape *shape)
     attr->rank = shape->rank;
     for (int i = 0; i < KILN_MAX_RANK; i++)
         attr->dim[i] = i < shape->rank ? shape->dim[i] : 0;
+}
+
+KilnStatus kiln_check_sparse_rows(const KilnNode *node, int i, int64_t rows, KilnError *err)
+{
+    const KilnTensor *sparse_rows = node->inputs[i];
+    char text[KILN_SHAPE_TEXT];
+
+    if (sparse_rows == NULL)
+        return KILN_OK;
+    if (sparse_rows->shape.rank != 1 || sparse_rows->shape.dim[0] != kiln_sparse_rows_words(rows))
+        return kiln_error_set(
+            err, KILN_E_SHAPE, "the list of sparse rows must be [%" PRId64 "], got %s",
+            kiln_sparse_rows_words(rows), kiln_shape_text(&sparse_rows->shape, text, sizeof(text)));
+    return kiln_check_dtype(node, i, "the list of sparse rows", KILN_I32, err);
 }

@@ -39,4 +39,9 @@ KilnDType kiln_node_float(const KilnNode *node);
 /* Copies a shape into zeroed attributes; unused axes stay zero. */
 void kiln_shape_store(KilnShape *attr, const KilnShape *shape);
 
+/* Input i, unless absent, is a list of the sparse rows of a tensor [rows, ...], as
+ * ops/sequence/embedding.h describes. */
+KILN_NODISCARD KilnStatus kiln_check_sparse_rows(const KilnNode *node, int i, int64_t rows,
+                                                 KilnError *err);
+
 #endif

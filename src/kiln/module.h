@@ -142,6 +142,13 @@ KILN_API extern const KilnField kiln_param_group_fields[4];
                               "named groups of parameters with their own learning rate or weight " \
                               "decay; a parameter is in the first group that matches")
 
+/* The row of an option `sparse` (bool), for optimizers that can update single rows (KilnFlat in
+ * kiln/ops/updates.h) and pass it on as KilnOptimizerCommon.sparse. */
+#define KILN_OPTIMIZER_SPARSE_FIELD(T)                                                             \
+    KILN_FIELD_BOOL(T, sparse, "false",                                                            \
+                    "update only the rows of embeddings that a step used, as PyTorch's "           \
+                    "SparseAdam; needs no weight decay on them")
+
 /* These options, for the trainer; borrowed. */
 typedef struct KilnOptimizerCommon {
     double lr, weight_decay;
@@ -150,6 +157,7 @@ typedef struct KilnOptimizerCommon {
     size_t groups_count;
     /* Only for some optimizers: momentum, or the first of betas; 0: none. */
     double momentum;
+    bool sparse; /* only for some optimizers: `update` is also recorded for rows of embeddings */
 } KilnOptimizerCommon;
 #define KILN_OPTIMIZER_COMMON(opts, momentum_)                                                     \
     ((KilnOptimizerCommon) { .momentum = (momentum_),                                              \

@@ -30,11 +30,9 @@ KilnStatus kiln_nn_embedding_init(KilnEmbedding *layer, const KilnScope *scope, 
 
 static KilnTensor *sparse_rows_of(const KilnEmbedding *layer, KilnGraph *graph)
 {
-    const int64_t rows = kiln_param_shape(layer->weight)->dim[0];
-
-    return kiln_graph_variable_at(graph, KILN_I32, KILN_SHAPE(1 + rows),
-                                  kiln_param_sparse_rows_location(layer->weight), false,
-                                  (KilnLocation) { 0 });
+    return kiln_graph_variable_at(
+        graph, KILN_I32, KILN_SHAPE(kiln_param_sparse_rows_words(layer->weight)),
+        kiln_param_sparse_rows_location(layer->weight), false, (KilnLocation) { 0 });
 }
 
 KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)

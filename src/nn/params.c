@@ -232,7 +232,12 @@ void kiln_param_add_sparse_rows(KilnParam *param, int64_t rows)
     const int64_t align = ALIGNMENT / (int64_t)sizeof(int32_t);
 
     param->sparse_rows = params->n_sparse_rows;
-    params->n_sparse_rows += (1 + rows + align - 1) / align * align;
+    params->n_sparse_rows += (kiln_sparse_rows_words(rows) + align - 1) / align * align;
+}
+
+int64_t kiln_param_sparse_rows_words(const KilnParam *param)
+{
+    return kiln_sparse_rows_words(param->shape.dim[0]);
 }
 
 KilnStatus kiln_params_allocate(KilnParams *params, KilnBackend *backend, KilnError *err)

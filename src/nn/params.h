@@ -52,6 +52,8 @@ KilnLocation kiln_param_gradient_location(const KilnParam *param);
 KilnLocation kiln_param_sparse_rows_location(const KilnParam *param);
 /* Reserves a list of sparse rows for a parameter [rows, ...], before the store is allocated. */
 void kiln_param_add_sparse_rows(KilnParam *param, int64_t rows);
+/* The size of the list of a parameter that has one. */
+int64_t kiln_param_sparse_rows_words(const KilnParam *param);
 /* To be called when something else than a step wrote the gradient: no row of it is known to be 0.
  */
 void kiln_param_gradient_written(KilnParam *param);

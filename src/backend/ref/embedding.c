@@ -1,4 +1,4 @@
-/* Reference of embeddings. Their gradients always write every row. */
+/* Reference of embeddings. Their gradients write every row, and list those of the step. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
@@ -43,14 +43,41 @@ static void index_select_run(KilnCall *call)
     }
 }
 
+/* ---- Gradients ----------------------------------------------------------------------- */
+
+/* Output 0, zeroed, or `sum` as it is if the gradient is added to it. */
+static KilnArg *start_gradient(KilnCall *call, KilnArg *sum)
+{
+    KilnArg *dx = sum->absent ? &call->outputs[0] : sum;
+
+    for (int64_t i = 0; sum->absent && i < kiln_ref_count(dx); i++)
+        kiln_ref_set(dx, i, 0.0);
+    return dx;
+}
+
+/* Lists the looked-up rows, if the gradient is in its destination. */
+static void list_rows(const KilnCall *call, const KilnArg *sparse_rows, const KilnArg *sum,
+                      int64_t rows, int64_t padding)
+{
+    const int32_t *index = call->inputs[1].data;
+    int32_t *list = sparse_rows->data;
+
+    if (sparse_rows->absent || (!sum->absent && list[0] == KILN_SPARSE_ROWS_ALL))
+        return;
+    if (sum->absent)
+        list[0] = call->outputs[0].has_dest ? 0 : KILN_SPARSE_ROWS_ALL;
+    for (int64_t i = 0; i < kiln_ref_count(&call->inputs[1]) && list[0] >= 0; i++)
+        if (index[i] >= 0 && index[i] < rows && index[i] != padding)
+            kiln_sparse_rows_add(list, rows, index[i]);
+}
+
 static void index_select_grad_run(KilnCall *call)
 {
     const KilnSelectAttrs *attrs = call->attrs;
     const Select s = select_of(call);
-    KilnArg *dx = &call->outputs[0];
+    KilnArg *dx = start_gradient(call, &call->inputs[3]);
 
-    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
-        kiln_ref_set(dx, i, 0.0);
+    list_rows(call, &call->inputs[2], &call->inputs[3], s.rows, attrs->padding);
     for (int64_t i = 0; i < s.outer * s.n * s.inner; i++) {
         const int64_t row = s.index[i / s.inner % s.n];
         const int64_t to = (i / s.inner / s.n * s.rows + row) * s.inner + i % s.inner;
@@ -148,29 +175,23 @@ static void embedding_bag_run(KilnCall *call)
     }
 }
 
-/* Adds the terms of bag b = index[first..end) to output 0. */
-typedef void AddBag(KilnCall *call, int64_t b, int64_t first, int64_t end);
+/* Adds the terms of bag b = index[first..end) to dx. */
+typedef void AddBag(KilnCall *call, KilnArg *dx, int64_t b, int64_t first, int64_t end);
 
-/* Sums output 0 over all bags. */
-static void add_bags(KilnCall *call, AddBag *add)
+static void add_bags(KilnCall *call, KilnArg *dx, AddBag *add)
 {
-    KilnArg *dx = &call->outputs[0];
-
-    for (int64_t i = 0; i < kiln_ref_count(dx); i++)
-        kiln_ref_set(dx, i, 0.0);
     for (int64_t b = 0; b < kiln_ref_rows(&call->inputs[0]); b++) {
         int64_t first, end;
 
         if (bag_range(&call->inputs[1], &call->inputs[2], b, &first, &end))
-            add(call, b, first, end);
+            add(call, dx, b, first, end);
     }
 }
 
-static void bag_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
+static void bag_grad(KilnCall *call, KilnArg *dx, int64_t b, int64_t first, int64_t end)
 {
     const KilnBagAttrs *attrs = call->attrs;
     const int32_t *index = call->inputs[1].data, *winners = call->inputs[3].data;
-    KilnArg *dx = &call->outputs[0];
     const int64_t width = kiln_ref_columns(dx), size = bag_size(attrs, index, first, end);
     const double scale = attrs->mode == KILN_BAG_MEAN ? 1.0 / (double)size : 1.0;
 
@@ -194,15 +215,18 @@ static void bag_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
 
 static void embedding_bag_grad_run(KilnCall *call)
 {
-    add_bags(call, bag_grad);
+    const KilnBagAttrs *attrs = call->attrs;
+    KilnArg *sum = &call->inputs[6];
+
+    add_bags(call, start_gradient(call, sum), bag_grad);
+    list_rows(call, &call->inputs[4], sum, attrs->rows, attrs->padding);
 }
 
-static void factors_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
+static void factors_grad(KilnCall *call, KilnArg *dx, int64_t b, int64_t first, int64_t end)
 {
     const KilnBagAttrs *attrs = call->attrs;
     const int32_t *index = call->inputs[1].data;
     const int64_t width = kiln_ref_columns(&call->inputs[0]);
-    KilnArg *dx = &call->outputs[0];
 
     for (int64_t i = first; i < end && bag_size(attrs, index, first, end) > 0; i++) {
         double sum = kiln_ref_get(dx, i);
@@ -216,7 +240,9 @@ static void factors_grad(KilnCall *call, int64_t b, int64_t first, int64_t end)
 
 static void embedding_bag_factors_grad_run(KilnCall *call)
 {
-    add_bags(call, factors_grad);
+    KilnArg none = { .absent = true };
+
+    add_bags(call, start_gradient(call, &none), factors_grad);
 }
 
 static const KilnKernel kernels[] = {

@@ -114,6 +114,30 @@ static KilnStatus flat_prepare(KilnCall *call, KilnError *err)
 typedef void Segment(KilnCall *call, int64_t begin, int64_t end, double lr, double decay,
                      Update *update);
 
+/* Whether the update is of rows of an embedding, in place of segments. */
+static bool has_rows(const KilnCall *call)
+{
+    const KilnArg *rows = &call->inputs[KILN_FLAT_ROWS];
+
+    return !rows->absent && rows->dtype == KILN_I32;
+}
+
+static void each_row(KilnCall *call, Segment *run_segment, double lr, Update *update)
+{
+    const KilnArg *rates = &call->inputs[KILN_FLAT_RATES], *param = &call->inputs[KILN_FLAT_PARAM];
+    const int32_t *list = call->inputs[KILN_FLAT_ROWS].data;
+    const int64_t rows = param->shape.dim[0], width = kiln_ref_count(param) / rows;
+    const bool all = list[0] == KILN_SPARSE_ROWS_ALL;
+    const double share = rates->absent ? 1.0 : kiln_ref_get(rates, 0);
+    const double decay = rates->absent ? 0.0 : kiln_ref_get(rates, 1);
+
+    for (int64_t i = 0; share != 0.0 && i < (all ? rows : list[0]); i++) {
+        const int64_t row = all ? i : list[1 + i];
+
+        run_segment(call, row * width, (row + 1) * width, lr * share, decay, update);
+    }
+}
+
 static void each_segment(KilnCall *call, Segment *run_segment, Update *update)
 {
     const KilnArg *ends = &call->inputs[KILN_FLAT_SEGMENT_ENDS],
@@ -121,6 +145,10 @@ static void each_segment(KilnCall *call, Segment *run_segment, Update *update)
     double lr = kiln_ref_get(&call->inputs[KILN_FLAT_HYPER], 0);
     int64_t begin = 0;
 
+    if (has_rows(call)) {
+        each_row(call, run_segment, lr, update);
+        return;
+    }
     measure_parts(call);
     if (ends->absent) {
         run_segment(call, 0, kiln_ref_count(&call->inputs[KILN_FLAT_PARAM]), lr, 0.0, update);
@@ -191,7 +219,10 @@ static double adagrad(Element *e)
 {
     const KilnAdagrad *attrs = e->call->attrs;
     double g = e->g + e->decay * e->p;
-    double past = hyper(e, 1) != 0.0 ? attrs->initial_accumulator_value : get_slot(e, 0);
+    const double start = attrs->initial_accumulator_value;
+    double past = hyper(e, 1) != 0.0 ? start : get_slot(e, 0);
+    if (has_rows(e->call) && past < start)
+        past = start;
     double sum = set_slot(e, 0, past + g * g);
 
     return e->p - e->lr * g / (sqrt(sum) + attrs->eps);

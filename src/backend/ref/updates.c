@@ -29,6 +29,8 @@ static void lerp_update_run(KilnCall *call)
     }
 }
 
+/* A list of sparse rows needs no attention here: the other rows are 0. */
+
 static void clamp_update_run(KilnCall *call)
 {
     const KilnLimitAttrs *attrs = call->attrs;

@@ -40,7 +40,9 @@ typedef struct KilnFlat {
     KilnTensor *slots[KILN_MAX_SLOTS]; /* [n] each: the optimizer's state, initially zero */
     KilnTensor *hyper;                 /* see each update; [0] is the learning rate */
     KilnTensor *scale;                 /* scalar factor of the gradients; NULL: 1 */
-    KilnTensor *segment_ends;          /* i64 [k]: end of each segment, increasing, the last is n */
+    /* i64 [k]: end of each segment, increasing, the last is n. Or i32: the rows to update, below.
+     */
+    KilnTensor *segment_ends;
     /* [k, 2]: factor of the learning rate, and weight decay. A segment with factor 0 is not
      * updated. Both NULL: one segment with 1 and 0. */
     KilnTensor *rates;
@@ -49,6 +51,12 @@ typedef struct KilnFlat {
      * not updated do not count; the norm of a part made of those alone is unchanged. NULL: none. */
     KilnTensor *part_ends, *norms;
 } KilnFlat;
+
+/* Rows of an embedding. SGD without momentum, Adagrad and Adam also update the rows alone that a
+ * step used (torch.optim.SparseAdam), in time that does not depend on the others. Then param, grad
+ * and slots are [V, ...], rates is [1, 2] or NULL, norms is NULL, and segment_ends is i32 [1 + 2V]:
+ * the number of rows, or -1 for all of them, and their numbers, each once; what follows is not
+ * read. The trainer records such updates for optimizers with the option `sparse`. */
 
 typedef struct KilnSgd {
     double momentum, dampening;
@@ -87,7 +95,8 @@ typedef struct KilnAdagrad {
 } KilnAdagrad;
 
 /* torch.optim.Adagrad (Duchi et al. 2011). hyper [2]: learning rate, decayed by
- * 1/(1 + (t-1)*lr_decay) already; 1 on the first step, else 0. slots: sum. */
+ * 1/(1 + (t-1)*lr_decay) already; 1 on the first step, else 0. slots: sum. Rows that are updated
+ * alone start at initial_accumulator_value when they are first used. */
 KILN_API void kiln_adagrad_update(const KilnFlat *flat, KilnAdagrad adagrad);
 
 typedef struct KilnLamb {

@@ -5,6 +5,8 @@
  *     s += g^2                                     starts at initial_accumulator_value
  *     p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
  *
+ * With `sparse` embeddings get the same values, at the cost of the used rows.
+ *
  * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
  * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
@@ -12,6 +14,7 @@
 typedef struct Opts {
     KILN_OPTIMIZER_OPTIONS;
     double lr_decay, initial_accumulator_value, eps;
+    bool sparse;
 } Opts;
 
 static const KilnField fields[] = {
@@ -21,6 +24,7 @@ static const KilnField fields[] = {
                    "divides the learning rate of step t by 1 + (t-1) times this"),
     KILN_FIELD_F64(Opts, initial_accumulator_value, "0.0", 0.0, 1e6, "initial sum of squares"),
     KILN_FIELD_F64(Opts, eps, "1e-10", 0.0, 1.0, "added to the denominator"),
+    KILN_OPTIMIZER_SPARSE_FIELD(Opts),
     KILN_FIELD_END,
 };
 
@@ -29,6 +33,7 @@ static void common(const KilnInstance *self, KilnOptimizerCommon *ret)
     const Opts *opts = kiln_opts(self);
 
     *ret = KILN_OPTIMIZER_COMMON(opts, 0.0);
+    ret->sparse = opts->sparse;
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

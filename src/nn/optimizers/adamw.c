@@ -8,6 +8,9 @@
  *
  * The operation is adam_update with `decoupled`; nn/adam_family.c computes 1 - beta^t.
  *
+ * With `sparse`, m, v and p of an embedding's row change only in steps that use the row (lazy Adam,
+ * torch.optim.SparseAdam, which adds eps before the correction of v); t counts all steps.
+ *
  * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
  * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
 #include "kiln.h"
@@ -17,7 +20,7 @@ typedef struct Opts {
     double eps;
     double *betas;
     size_t betas_count;
-    bool amsgrad;
+    bool amsgrad, sparse;
 } Opts;
 
 static const KilnField fields[] = {
@@ -29,6 +32,7 @@ static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, eps, "1e-8", 0.0, 1.0, "added to the denominator"),
     KILN_FIELD_BOOL(Opts, amsgrad, "false",
                     "divide by the largest average of the square so far (Reddi et al. 2018)"),
+    KILN_OPTIMIZER_SPARSE_FIELD(Opts),
     KILN_FIELD_END,
 };
 
@@ -44,6 +48,7 @@ static void common(const KilnInstance *self, KilnOptimizerCommon *ret)
     const Opts *opts = kiln_opts(self);
 
     *ret = KILN_OPTIMIZER_COMMON(opts, opts->betas[0]);
+    ret->sparse = opts->sparse;
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

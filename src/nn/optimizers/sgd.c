@@ -4,7 +4,8 @@
  *     b  = momentum * b + (1 - dampening) * g      on the first step: b = g
  *     p -= lr * b                                  nesterov: lr * (g + momentum * b)
  *
- * Without momentum there is no b: p -= lr * g.
+ * Without momentum there is no b: p -= lr * g. With `sparse` embeddings get the same values, at the
+ * cost of the used rows.
  *
  * Operation: graph/ops/training/optimizers.c. Kernel: backend/cpu/kernels/optimizers.c; its vector
  * loop: backend/cpu/isa/optimizers.c. Reference: backend/ref/optimizers.c. */
@@ -13,7 +14,7 @@
 typedef struct Opts {
     KILN_OPTIMIZER_OPTIONS;
     double momentum, dampening;
-    bool nesterov;
+    bool nesterov, sparse;
 } Opts;
 
 static const KilnField fields[] = {
@@ -24,6 +25,7 @@ static const KilnField fields[] = {
                    "fraction of the gradient to leave out of the momentum"),
     KILN_FIELD_BOOL(Opts, nesterov, "false",
                     "look ahead along the momentum; needs momentum > 0 and no dampening"),
+    KILN_OPTIMIZER_SPARSE_FIELD(Opts),
     KILN_FIELD_END,
 };
 
@@ -31,6 +33,12 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 {
     const Opts *opts = options;
 
+    *ret_option = "sparse";
+    if (opts->sparse && opts->momentum > 0.0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "true needs momentum=0, got %g: momentum moves rows that a step does "
+                              "not use; use optimizer=adam for averages of the used rows",
+                              opts->momentum);
     if (!opts->nesterov || (opts->momentum > 0.0 && opts->dampening <= 0.0))
         return KILN_OK;
     *ret_option = "nesterov";
@@ -46,6 +54,7 @@ static void common(const KilnInstance *self, KilnOptimizerCommon *ret)
     const Opts *opts = kiln_opts(self);
 
     *ret = KILN_OPTIMIZER_COMMON(opts, opts->momentum);
+    ret->sparse = opts->sparse;
 }
 
 static size_t slots(const KilnInstance *self, const char *names[KILN_MAX_SLOTS])

@@ -79,23 +79,38 @@ static bool is_updated(const KilnGraph *graph, const KilnTensor *variable)
     return false;
 }
 
+/* Stores the norm of the i-th trained parameter. */
+static void store_norm(KilnTrainer *trainer, size_t i, KilnTensor *norm)
+{
+    const KilnDType dtype = trainer->batch_stats.norms_dtype;
+    const KilnLocation at = { .buffer = trainer->batch_stats.norms,
+                              .offset = i * kiln_dtype_size(dtype) };
+
+    kiln_store(
+        kiln_graph_variable_at(trainer->graph, dtype, KILN_SCALAR, at, false, (KilnLocation) { 0 }),
+        norm);
+}
+
+void kiln_batch_stats_store(KilnTrainer *trainer, const KilnParam *param, KilnTensor *norm)
+{
+    size_t number = 0;
+
+    for (size_t i = 0; kiln_params_at(trainer->params, i) != param; i++)
+        number += kiln_param_trained(kiln_params_at(trainer->params, i));
+    store_norm(trainer, number, norm);
+}
+
 void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat)
 {
     const KilnBatchStats *batch_stats = &trainer->batch_stats;
-    const KilnDType dtype = batch_stats->norms_dtype;
     int64_t begin = 0;
 
     if (flat->norms == NULL || is_updated(trainer->graph, flat->norms))
         return;
-    for (size_t i = 0; i < batch_stats->n_norms; begin = batch_stats->norm_ends[i++]) {
-        const KilnLocation at = { .buffer = batch_stats->norms,
-                                  .offset = i * kiln_dtype_size(dtype) };
-        KilnTensor *norm = kiln_graph_variable_at(trainer->graph, dtype, KILN_SCALAR, at, false,
-                                                  (KilnLocation) { 0 });
-
-        kiln_store(norm, kiln_l2_norm(
-                             kiln_narrow(flat->grad, 0, begin, batch_stats->norm_ends[i] - begin)));
-    }
+    for (size_t i = 0; i < batch_stats->n_norms; begin = batch_stats->norm_ends[i++])
+        store_norm(
+            trainer, i,
+            kiln_l2_norm(kiln_narrow(flat->grad, 0, begin, batch_stats->norm_ends[i] - begin)));
 }
 
 const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret_n)

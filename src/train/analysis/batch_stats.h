@@ -22,5 +22,7 @@ void kiln_batch_stats_release(KilnBatchStats *batch_stats);
  * the update, record the norms if it did not measure them itself. */
 void kiln_batch_stats_prepare(KilnTrainer *trainer, KilnFlat *flat);
 void kiln_batch_stats_record(KilnTrainer *trainer, const KilnFlat *flat);
+/* Record the norm of one parameter's gradient. */
+void kiln_batch_stats_store(KilnTrainer *trainer, const KilnParam *param, KilnTensor *norm);
 
 #endif

@@ -20,6 +20,8 @@
 #define KILN_CHECKPOINT_WEIGHTS "weights."
 /* The same for gradients of an unfinished group of accumulated batches. */
 #define KILN_CHECKPOINT_GRADIENTS "gradients."
+/* And for the lists of their rows, where an optimizer updates those alone. */
+#define KILN_CHECKPOINT_SPARSE_ROWS "sparse_rows."
 /* Format 1 had of the position only epoch, step, batch and epoch_done. Format 2 lacked the checksum
  * of state.json, the folder's name and saved_by. Both can still be read. */
 enum { KILN_CHECKPOINT_FORMAT = 3 };

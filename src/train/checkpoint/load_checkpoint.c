@@ -11,6 +11,7 @@
 #include "train/checkpoint/component_state.h"
 #include "train/checkpoint/read_tensor.h"
 #include "train/optim/averaged_weights.h"
+#include "train/optim/sparse_updates.h"
 
 /* ---- Weights ---------------------------------------------------------------------------- */
 
@@ -128,6 +129,55 @@ static KilnStatus load_slot(KilnTrainer *trainer, const KilnOptimizerState *opti
     return status;
 }
 
+/* Kernels trust the list. */
+static bool are_rows(const int32_t *list, int64_t rows)
+{
+    bool fits = list[0] >= -1 && list[0] <= rows;
+
+    for (int32_t i = 0; fits && i < list[0]; i++)
+        fits = list[1 + i] >= 0 && list[1 + i] < rows;
+    return fits;
+}
+
+static KilnStatus read_sparse_rows(const KilnParam *param, const KilnSafetensors *file,
+                                   const KilnStEntry *entry, KilnError *err)
+{
+    const size_t bytes = (size_t)kiln_param_sparse_rows_words(param) * sizeof(int32_t);
+    const KilnLocation to = kiln_param_sparse_rows_location(param);
+    int32_t *list = malloc(bytes);
+    KilnStatus status = list != NULL ? kiln_safetensors_read(file, entry, KILN_I32, list, err)
+                                     : kiln_error_nomem(err, bytes);
+
+    if (status >= 0 && !are_rows(list, kiln_param_shape(param)->dim[0]))
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: is no list of rows of %s; use another checkpoint", entry->name,
+                                kiln_param_name(param));
+    if (status >= 0)
+        kiln_buffer_upload(to.buffer, to.offset, list, bytes);
+    free(list);
+    return status;
+}
+
+/* The rows of an embedding's gradient, if an optimizer updates those alone. */
+static KilnStatus load_sparse_rows(const KilnTrainer *trainer, const KilnParam *param,
+                                   const KilnSafetensors *file, const char *path, KilnError *err)
+{
+    char name[512];
+
+    if (!kiln_sparse_updates_any(trainer, param))
+        return KILN_OK;
+    snprintf(name, sizeof(name), KILN_CHECKPOINT_SPARSE_ROWS "%s", kiln_param_name(param));
+    const KilnStEntry *entry = kiln_safetensors_find(file, name);
+    if (entry == NULL ||
+        !kiln_shape_equal(&entry->shape, &KILN_SHAPE(kiln_param_sparse_rows_words(param))))
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: has no %s of the right shape: it was saved between the batches "
+                              "of a step with sparse=false; resume with that, or use another "
+                              "checkpoint",
+                              path, name);
+    return read_sparse_rows(param, file, entry, err);
+}
+
 static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *file,
                                  const char *path, KilnError *err)
 {
@@ -149,6 +199,8 @@ static KilnStatus load_gradients(KilnTrainer *trainer, const KilnSafetensors *fi
         status = kiln_read_tensor(file, entry, kiln_param_dtype(param),
                                   kiln_param_gradient_location(param), err);
         kiln_param_gradient_written(param);
+        if (status >= 0)
+            status = load_sparse_rows(trainer, param, file, path, err);
     }
     return status;
 }

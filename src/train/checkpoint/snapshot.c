@@ -10,6 +10,7 @@
 #include "tensor/bf16.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/optim/averaged_weights.h"
+#include "train/optim/sparse_updates.h"
 
 enum {
     ALIGN = 64,
@@ -92,6 +93,15 @@ static KilnStatus add_slots(KilnSnapshot *snapshot, const KilnTrainer *trainer,
     return status;
 }
 
+/* "sparse_rows.<name>", the rows of an embedding's accumulated gradient. */
+static KilnStatus add_sparse_rows(KilnSnapshot *snapshot, const KilnParam *param, KilnError *err)
+{
+    return add(snapshot, snapshot->trainer, &snapshot->n_trainer,
+               kiln_arena_printf(&snapshot->names, KILN_CHECKPOINT_SPARSE_ROWS "%s", param->name),
+               KILN_I32, &KILN_SHAPE(kiln_param_sparse_rows_words(param)),
+               kiln_param_sparse_rows_location(param), err);
+}
+
 /* "gradients.<name>" accumulated by an unfinished group of batches. */
 static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
@@ -106,6 +116,8 @@ static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *train
                                                       KILN_CHECKPOINT_GRADIENTS "%s",
                                                       kiln_param_name(param)),
                                     param, kiln_param_gradient_location(param), err);
+        if (status >= 0 && kiln_sparse_updates_any(trainer, param))
+            status = add_sparse_rows(snapshot, param, err);
     }
     return status;
 }
@@ -114,7 +126,7 @@ static KilnStatus add_gradients(KilnSnapshot *snapshot, const KilnTrainer *train
 static KilnStatus reserve_views(KilnSnapshot *snapshot, const KilnTrainer *trainer, KilnError *err)
 {
     const size_t n_params = kiln_params_count(trainer->params);
-    const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 3) + snapshot->n_tensors +
+    const size_t n = n_params * (trainer->n_optimizers * KILN_MAX_SLOTS + 4) + snapshot->n_tensors +
                      trainer->metrics->collection.n * KILN_METRIC_STATE_ARRAYS + 1;
 
     snapshot->n_model = snapshot->n_trainer = 0;
@@ -307,9 +319,11 @@ KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer, K
 {
     size_t n_weights = 0;
     KilnStatus status = list_tensors(snapshot, trainer, false, &n_weights, err);
-    /* Accumulated gradients, which are no larger than the parameters. */
+    /* Accumulated gradients, which are no larger than the parameters, and their lists of rows. */
     const bool groups = trainer->schedule.accumulate > 1 || trainer->schedule.n_changes > 0;
-    const size_t gradients = groups ? size_of(snapshot->model, snapshot->n_model) : 0;
+    const size_t gradients = groups ? size_of(snapshot->model, snapshot->n_model) +
+                                          kiln_buffer_bytes(trainer->params->sparse_rows)
+                                    : 0;
 
     return status >= 0
                ? reserve_bytes(snapshot,

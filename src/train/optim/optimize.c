@@ -6,13 +6,15 @@
 #include <stdio.h>
 
 #include "base/call.h"
+#include "graph/sparse_rows.h"
 #include "train/optim/lr_schedules.h"
+#include "train/optim/sparse_updates.h"
 #include "train/trainer.h"
 
 /* ---- Clipping ------------------------------------------------------------------------ */
 
-bool kiln_optimize_next_range(const KilnTrainer *trainer, size_t *next, int64_t *ret_begin,
-                              int64_t *ret_count)
+bool kiln_optimize_next_range(const KilnTrainer *trainer, const KilnOptimizerState *optimizer,
+                              size_t *next, int64_t *ret_begin, int64_t *ret_count)
 {
     const KilnParams *params = trainer->params;
     int64_t begin = -1, end = -1;
@@ -22,9 +24,11 @@ bool kiln_optimize_next_range(const KilnTrainer *trainer, size_t *next, int64_t 
 
         if (!param->trained)
             continue;
-        if (param->frozen && begin >= 0)
+        const bool left_out = param->frozen ||
+                              (optimizer != NULL && kiln_sparse_updates_has(optimizer, param));
+        if (left_out && begin >= 0)
             break;
-        if (param->frozen)
+        if (left_out)
             continue;
         begin = begin < 0 ? param->offset : begin;
         end = param->offset + param->count;
@@ -35,12 +39,13 @@ bool kiln_optimize_next_range(const KilnTrainer *trainer, size_t *next, int64_t 
 }
 
 /* The same range as one leaf; NULL when there are no more. */
-static KilnTensor *next_gradients(KilnTrainer *trainer, size_t *next)
+static KilnTensor *next_gradients(KilnTrainer *trainer, const KilnOptimizerState *optimizer,
+                                  size_t *next)
 {
     KilnParams *params = trainer->params;
     int64_t begin, count;
 
-    if (!kiln_optimize_next_range(trainer, next, &begin, &count))
+    if (!kiln_optimize_next_range(trainer, optimizer, next, &begin, &count))
         return NULL;
     const KilnLocation at = { .buffer = params->gradients,
                               .offset = (size_t)begin * kiln_dtype_size(params->dtype) };
@@ -48,22 +53,63 @@ static KilnTensor *next_gradients(KilnTrainer *trainer, size_t *next)
                                   (KilnLocation) { 0 });
 }
 
-/* The norm of all gradients that this step computes. */
-static KilnTensor *record_norm(KilnTrainer *trainer)
+/* The next parameter from *next (0 at first) on that the optimizer updates by rows and this step
+ * computes a gradient of; NULL when there are no more. */
+static const KilnParam *next_embedding(const KilnTrainer *trainer,
+                                       const KilnOptimizerState *optimizer, size_t *next)
 {
-    KilnTensor *part, *sum = NULL, *norm = NULL;
+    const KilnParams *params = trainer->params;
+
+    while (*next < params->count) {
+        const KilnParam *param = params->items[(*next)++];
+
+        if (!param->frozen && kiln_sparse_updates_has(optimizer, param))
+            return param;
+    }
+    return NULL;
+}
+
+/* The norm of parts of the gradient, from that of some and the norm of one more. */
+typedef struct Norm {
+    KilnTensor *first, *squares; /* squares: of all, once there are two */
+} Norm;
+
+static void add_norm(Norm *norm, KilnTensor *own)
+{
+    if (norm->first == NULL)
+        norm->first = own;
+    else
+        norm->squares = kiln_add(norm->squares != NULL ? norm->squares : kiln_square(norm->first),
+                                 kiln_square(own));
+}
+
+/* The norm of all gradients that this step computes. */
+static KilnTensor *record_norm(KilnTrainer *trainer, const KilnOptimizerState *optimizer)
+{
+    const KilnParam *param;
+    KilnTensor *part;
+    Norm norm = { 0 };
     size_t next = 0;
 
-    while ((part = next_gradients(trainer, &next)) != NULL) {
-        KilnTensor *own = kiln_l2_norm(part);
+    while ((part = next_gradients(trainer, optimizer, &next)) != NULL)
+        add_norm(&norm, kiln_l2_norm(part));
+    for (next = 0; (param = next_embedding(trainer, optimizer, &next)) != NULL;)
+        add_norm(&norm, kiln_l2_norm_sparse(kiln_sparse_gradient(trainer, param),
+                                            kiln_sparse_rows(trainer, param)));
+    return norm.squares != NULL ? kiln_sqrt(norm.squares) : norm.first;
+}
 
-        if (norm == NULL) {
-            norm = own;
-            continue;
-        }
-        sum = kiln_add(sum != NULL ? sum : kiln_square(norm), kiln_square(own));
-    }
-    return sum != NULL ? kiln_sqrt(sum) : norm;
+static void record_clamping(KilnTrainer *trainer, const KilnOptimizerState *optimizer, double limit)
+{
+    const KilnParam *param;
+    KilnTensor *part;
+    size_t next = 0;
+
+    while ((part = next_gradients(trainer, optimizer, &next)) != NULL)
+        kiln_clamp_update(part, limit);
+    for (next = 0; (param = next_embedding(trainer, optimizer, &next)) != NULL;)
+        kiln_clamp_update_sparse(kiln_sparse_gradient(trainer, param),
+                                 kiln_sparse_rows(trainer, param), limit);
 }
 
 static void log_norm(KilnTrainer *trainer, const char *optimizer, KilnTensor *norm)
@@ -80,13 +126,13 @@ static KilnTensor *record_clipping(KilnTrainer *trainer, const KilnOptimizerStat
                                    KilnClipping clipping)
 {
     const bool clips = clipping.limit > 0.0, tracks = trainer->options.trainer->track_grad_norm;
-    KilnTensor *norm = (clips && clipping.by_norm) || tracks ? record_norm(trainer) : NULL, *part;
-    size_t next = 0;
+    KilnTensor *norm = (clips && clipping.by_norm) || tracks ? record_norm(trainer, optimizer)
+                                                             : NULL;
 
     if (tracks)
         log_norm(trainer, optimizer->use.name, norm);
-    while (clips && !clipping.by_norm && (part = next_gradients(trainer, &next)) != NULL)
-        kiln_clamp_update(part, clipping.limit);
+    if (clips && !clipping.by_norm)
+        record_clamping(trainer, optimizer, clipping.limit);
     return clips && clipping.by_norm ? kiln_clip_factor(norm, clipping.limit) : NULL;
 }
 
@@ -118,7 +164,8 @@ static KilnFlat flat_leaves(KilnTrainer *trainer, KilnOptimizerState *optimizer,
         .grad = gradients,
         .hyper = kiln_graph_input(graph, KILN_F32, KILN_SHAPE((int64_t)n_hyper), optimizer->hyper),
         .segment_ends = kiln_graph_input(graph, KILN_I64, KILN_SHAPE(n), segments->ends),
-        .rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(n, 2), segments->rates),
+        .rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(n, 2),
+                                  kiln_sparse_updates_flat_rates(trainer, optimizer)),
     };
 
     for (size_t i = 0; i < optimizer->n_slots; i++)
@@ -130,13 +177,28 @@ static KilnFlat flat_leaves(KilnTrainer *trainer, KilnOptimizerState *optimizer,
     return flat;
 }
 
-static void record_update(const KilnOptimizerState *optimizer, KilnFlat *flat)
+static void record_update(const KilnOptimizerState *optimizer, const KilnFlat *flat)
 {
     const KilnInstance *self = optimizer->use.optimizer;
 
     kiln_call_enter(self, "update");
     kiln_instance_component(self)->ops.optimizer->update(self, flat);
     kiln_call_leave();
+}
+
+/* The embeddings that are updated by rows. */
+static void record_row_updates(KilnTrainer *trainer, const KilnOptimizerState *optimizer,
+                               const KilnFlat *flat)
+{
+    const KilnParam *param;
+
+    for (size_t next = 0; (param = next_embedding(trainer, optimizer, &next)) != NULL;) {
+        const KilnFlat own = kiln_sparse_updates_flat(trainer, optimizer, param, flat);
+
+        record_update(optimizer, &own);
+        if (flat->norms != NULL)
+            kiln_batch_stats_store(trainer, param, kiln_l2_norm_sparse(own.grad, own.segment_ends));
+    }
 }
 
 void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnClipping clipping)
@@ -150,5 +212,6 @@ void kiln_optimize_record(KilnTrainer *trainer, const KilnRecording *at, KilnCli
     kiln_batch_stats_prepare(trainer, &flat);
     record_update(optimizer, &flat);
     kiln_batch_stats_record(trainer, &flat);
+    record_row_updates(trainer, optimizer, &flat);
     KILN_RECORD(trainer, record_update, at);
 }

@@ -9,6 +9,7 @@
 #include "base/call.h"
 #include "train/optim/lr_scales.h"
 #include "train/optim/lr_schedules.h"
+#include "train/optim/sparse_updates.h"
 #include "train/trainer.h"
 
 static const KilnOptimizerOps *ops_of(const KilnOptimizerState *optimizer)
@@ -82,7 +83,10 @@ static KilnStatus set_up_one(KilnTrainer *trainer, const KilnOptimizerUse *use, 
     kiln_call_leave();
     const bool vary = kiln_lr_scales_vary(trainer);
     KilnStatus status = kiln_segments_new(trainer->params, use->params, &optimizer->common,
-                                          ops->per_parameter || vary, &optimizer->segments, err);
+                                          ops->per_parameter || vary || optimizer->common.sparse,
+                                          &optimizer->segments, err);
+    if (status >= 0)
+        status = kiln_sparse_updates_set_up(trainer, optimizer, err);
     if (status < 0) {
         (void)kiln_error_prefix(err, "%s.", kiln_instance_path(use->optimizer));
         return status;
@@ -140,6 +144,7 @@ void kiln_optimizers_release(KilnTrainer *trainer)
             kiln_buffer_free(trainer->optimizers[i].slots[s]);
         kiln_segments_release(&trainer->optimizers[i].segments);
         free(trainer->optimizers[i].scales);
+        free(trainer->optimizers[i].flat_rates);
     }
     trainer->n_optimizers = 0;
 }

@@ -19,6 +19,7 @@ typedef struct KilnOptimizerState {
     KilnSegments segments;
     float *scales;        /* rates of the segments before callbacks scale them (lr_scales.c);
                            * NULL: none does */
+    float *flat_rates;    /* of the flat update (sparse_updates.c); NULL: those of the segments */
     int64_t updates;      /* made since the start */
     double rate;          /* of the last one */
     bool monitors_higher; /* larger values of its scheduler's metric are better */

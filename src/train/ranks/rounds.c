@@ -220,7 +220,7 @@ KilnStatus kiln_ranks_reduce(KilnTrainer *trainer, KilnError *err)
     size_t next = 0;
     KilnStatus status = KILN_OK;
 
-    while (status >= 0 && kiln_optimize_next_range(trainer, &next, &begin, &count)) {
+    while (status >= 0 && kiln_optimize_next_range(trainer, NULL, &next, &begin, &count)) {
         if (adds_nothing(trainer))
             kiln_buffer_clear(params->gradients, (size_t)begin * size, (size_t)count * size);
         status = move_range(trainer, params->gradients, begin, count, params->dtype, kiln_ranks_sum,

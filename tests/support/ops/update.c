@@ -130,6 +130,37 @@ static KilnFlat flat_of(KilnTensor *const *leaf, const int64_t *arg, const float
 #define FLAT_NORMS1(n) .shape = { SHAPE(n), SHAPE(n), SCALAR, SHAPE(n), SHAPE(3) }
 #define FLAT_NORMS2(n) .shape = { SHAPE(n), SHAPE(n), SCALAR, SHAPE(n), SHAPE(n), SHAPE(3) }
 
+/* Some rows of an embedding, or all (with FLAG in arg[2]). */
+static KilnFlat rows_of(KilnTensor *const *leaf, const int64_t *arg, const float *hyper, int64_t n)
+{
+    static const int32_t some[1 + 2 * 4096] = { 2, 2, 0 }, one[1 + 2 * 2] = { 1 };
+    static const int32_t all[1 + 2 * 4096] = { -1 };
+    static const float rates[] = { 0.5f, 0.1f };
+    const int64_t rows = kiln_tensor_dim(leaf[0], 0);
+    KilnGraph *graph = leaf[0]->graph;
+    KilnFlat flat = flat_of(leaf, arg, hyper, n);
+
+    flat.segment_ends = kiln_graph_input(graph, KILN_I32, KILN_SHAPE(1 + 2 * rows),
+                                         (arg[2] & FLAG) != 0 ? all
+                                         : rows < 3           ? one
+                                                              : some);
+    flat.rates = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(1, 2), rates);
+    return flat;
+}
+
+#define FLAT_ROWS(...)                                                                             \
+    .shape = { SHAPE(__VA_ARGS__), SHAPE(__VA_ARGS__), SCALAR,                                     \
+               SHAPE(__VA_ARGS__), SHAPE(__VA_ARGS__), SHAPE(__VA_ARGS__) }
+
+BUILD(build_sgd_rows)
+{
+    static const float hyper[] = { 0.1f, 0.0f };
+    KilnFlat flat = rows_of(leaf, arg, hyper, 2);
+
+    kiln_sgd_update(&flat, (KilnSgd) { 0 });
+    return NULL;
+}
+
 BUILD(build_sgd)
 {
     static const float hyper[2][2] = { { 0.1f, 0.0f }, { 0.1f, 1.0f } };
@@ -152,6 +183,8 @@ static const Case cases_sgd_update[] = {
     { "sgd_update, segments, norms", build_sgd, "vfpvv", FLAT_NORMS1(100003),
       .arg = { 1, 2, FIRST | NORMS } },
     { "sgd_update, dampening", build_sgd, "vfpv", FLAT(101), .arg = { 1, 1, OTHER } },
+    { "sgd_update, rows", build_sgd_rows, "vfp", FLAT_ROWS(11, 7) },
+    { "sgd_update, all rows", build_sgd_rows, "vfp", FLAT_ROWS(401, 70), .arg = { 0, 0, FLAG } },
     { "sgd_update, nesterov", build_sgd, "vfpv", FLAT(101), .arg = { 1, 0, FLAG } },
 };
 SAMPLES(sgd_update)
@@ -173,11 +206,24 @@ BUILD(build_adam)
     return NULL;
 }
 
+BUILD(build_adam_rows)
+{
+    const KilnAdam adam = { .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .amsgrad = arg[0] == 3 };
+    KilnFlat flat = rows_of(leaf, arg, adam_hyper, 3);
+
+    kiln_adam_update(&flat, adam);
+    return NULL;
+}
+
 static const Case cases_adam_update[] = {
     { "adam_update", build_adam, "vfpvv", FLAT(40009), .arg = { 2 } },
     { "adam_update, segments", build_adam, "vfpvv", FLAT(101), .arg = { 2, 1 } },
     { "adam_update, norms", build_adam, "vfpvvv", FLAT_NORMS2(100003), .arg = { 2, 2, NORMS } },
     { "adam_update, decoupled", build_adam, "vfpvv", FLAT(100003), .arg = { 2, 2, FLAG } },
+    { "adam_update, rows", build_adam_rows, "vfpvv", FLAT_ROWS(11, 7), .arg = { 2 } },
+    { "adam_update, rows, amsgrad", build_adam_rows, "vfpvvv", FLAT_ROWS(5, 3, 4), .arg = { 3 } },
+    { "adam_update, all rows", build_adam_rows, "vfpvv", FLAT_ROWS(401, 70),
+      .arg = { 2, 0, FLAG } },
     { "adam_update, amsgrad", build_adam, "vfpvvv", FLAT(101), .arg = { 3, 1 } },
 };
 SAMPLES(adam_update)
@@ -217,8 +263,19 @@ BUILD(build_adagrad)
     return NULL;
 }
 
+BUILD(build_adagrad_rows)
+{
+    static const float hyper[] = { 0.01f, 0.0f };
+    const KilnAdagrad adagrad = { .initial_accumulator_value = 0.4, .eps = 1e-10 };
+    KilnFlat flat = rows_of(leaf, arg, hyper, 2);
+
+    kiln_adagrad_update(&flat, adagrad);
+    return NULL;
+}
+
 static const Case cases_adagrad_update[] = {
     { "adagrad_update", build_adagrad, "vfpv", FLAT(101), .arg = { 1, 1 } },
+    { "adagrad_update, rows", build_adagrad_rows, "vfpv", FLAT_ROWS(11, 7), .arg = { 1 } },
     { "adagrad_update, first", build_adagrad, "vfpv", FLAT(100003), .arg = { 1, 2, FIRST } },
 };
 SAMPLES(adagrad_update)

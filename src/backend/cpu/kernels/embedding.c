@@ -78,6 +78,7 @@ typedef struct Rows {
     const int32_t *index;
     int64_t n;
     int32_t *sparse_rows; /* NULL: the gradient's old content is unknown */
+    bool adds;            /* to the gradient's old content */
     void (*add)(const struct Rows *rows, int64_t owner);
 } Rows;
 
@@ -91,48 +92,65 @@ static void clear_row(const Rows *r, int64_t row)
     memset(r->gradient + row * r->width, 0, (size_t)r->width * sizeof(float));
 }
 
-/* Clears the rows that may be nonzero, then adds this step's terms. */
+static void clear_rows(const Rows *r, int64_t owner)
+{
+    if (r->sparse_rows == NULL || r->sparse_rows[0] == KILN_SPARSE_ROWS_ALL) {
+        for (int64_t row = owner; row < r->rows; row += r->owners)
+            clear_row(r, row);
+        return;
+    }
+    for (int32_t i = 0; i < r->sparse_rows[0]; i++)
+        if (is_mine(r, r->sparse_rows[1 + i], owner))
+            clear_row(r, r->sparse_rows[1 + i]);
+}
+
+/* Clears the rows that may be nonzero, unless they count, then adds this step's terms. */
 static void rows_part(void *context, int64_t begin, int64_t end)
 {
     const Rows *r = context;
 
     for (int64_t owner = begin; owner < end; owner++) {
-        if (r->sparse_rows == NULL || r->sparse_rows[0] == KILN_SPARSE_ROWS_ALL) {
-            for (int64_t row = owner; row < r->rows; row += r->owners)
-                clear_row(r, row);
-        } else {
-            for (int32_t i = 0; i < r->sparse_rows[0]; i++)
-                if (is_mine(r, r->sparse_rows[1 + i], owner))
-                    clear_row(r, r->sparse_rows[1 + i]);
-        }
+        if (!r->adds)
+            clear_rows(r, owner);
         r->add(r, owner);
     }
 }
 
-/* Stores this step's rows for the next; if they do not fit, clearing all rows is as cheap. */
-static void remember(const Rows *r)
+/* Stores this step's rows: for the next gradient, and for the optimizer. */
+static void store_rows(const Rows *r)
 {
-    if (r->n > r->rows) {
-        r->sparse_rows[0] = KILN_SPARSE_ROWS_ALL;
+    int32_t *list = r->sparse_rows;
+
+    if (r->adds && list[0] == KILN_SPARSE_ROWS_ALL)
         return;
-    }
-    r->sparse_rows[0] = (int32_t)r->n;
-    memcpy(r->sparse_rows + 1, r->index, (size_t)r->n * sizeof(*r->index));
+    if (!r->adds)
+        list[0] = 0;
+    for (int64_t i = 0; i < r->n; i++)
+        if (r->index[i] >= 0 && r->index[i] < r->rows && r->index[i] != r->padding)
+            kiln_sparse_rows_add(list, r->rows, r->index[i]);
+}
+
+/* Output 0, or `sum` if the gradient is added to it. */
+static float *gradient_of(const KilnCall *call, const KilnArg *sum)
+{
+    return sum->absent ? call->outputs[0].data : sum->data;
 }
 
 /* The list describes the gradient's destination. Elsewhere all rows are written, and the
  * destination's content is then unknown. */
-static void run_rows(Rows *r, const KilnArg *sparse_rows)
+static void run_rows(Rows *r, const KilnArg *sparse_rows, const KilnArg *sum)
 {
     const int64_t work = (r->n + 1) * r->width / 8192 + 1;
     const int64_t threads = r->call->backend->threads;
-    const bool has_dest = r->call->outputs[0].has_dest;
 
+    r->adds = !sum->absent;
     r->owners = work < threads ? work : threads;
-    r->sparse_rows = !sparse_rows->absent && has_dest ? sparse_rows->data : NULL;
+    r->sparse_rows = !sparse_rows->absent && (r->adds || r->call->outputs[0].has_dest)
+                         ? sparse_rows->data
+                         : NULL;
     kiln_parallel((int)threads, r->owners, 1, 1, rows_part, r);
     if (r->sparse_rows != NULL)
-        remember(r);
+        store_rows(r);
     else if (!sparse_rows->absent)
         *(int32_t *)sparse_rows->data = KILN_SPARSE_ROWS_ALL;
 }
@@ -162,7 +180,7 @@ static void index_select_grad_run(KilnCall *call)
     for (int64_t o = 0; o < s.outer; o++) {
         Rows r = {
             .call = &part,
-            .gradient = (float *)call->outputs[0].data + o * s.rows * s.inner,
+            .gradient = gradient_of(call, &call->inputs[3]) + o * s.rows * s.inner,
             .rows = s.rows,
             .width = s.inner,
             .padding = attrs->padding,
@@ -172,7 +190,7 @@ static void index_select_grad_run(KilnCall *call)
         };
 
         part.inputs[0].data = (float *)call->inputs[0].data + o * s.n * s.inner;
-        run_rows(&r, s.outer == 1 ? &call->inputs[2] : &nobody);
+        run_rows(&r, s.outer == 1 ? &call->inputs[2] : &nobody, &call->inputs[3]);
     }
 }
 
@@ -322,16 +340,16 @@ static void embedding_bag_grad_run(KilnCall *call)
     const KilnBagAttrs *attrs = call->attrs;
     Rows r = {
         .call = call,
-        .gradient = call->outputs[0].data,
+        .gradient = gradient_of(call, &call->inputs[6]),
         .rows = attrs->rows,
-        .width = kiln_cpu_columns(&call->outputs[0]),
+        .width = kiln_cpu_columns(&call->inputs[0]),
         .padding = attrs->padding,
         .index = call->inputs[1].data,
         .n = kiln_cpu_count(&call->inputs[1]),
         .add = attrs->mode == KILN_BAG_MAX ? bag_add_max : bag_add,
     };
 
-    run_rows(&r, &call->inputs[4]);
+    run_rows(&r, &call->inputs[4], &call->inputs[6]);
 }
 
 /* Factors [begin, end), in any bags. */

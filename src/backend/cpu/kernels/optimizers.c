@@ -51,6 +51,14 @@ static int64_t segment_at(const KilnCall *call, int64_t at)
     return low;
 }
 
+/* Whether the update is of rows of an embedding, in place of segments. */
+static bool has_rows(const KilnCall *call)
+{
+    const KilnArg *rows = &call->inputs[KILN_FLAT_ROWS];
+
+    return !rows->absent && rows->dtype == KILN_I32;
+}
+
 static double hyper_of(const KilnCall *call, int i)
 {
     return (double)kiln_variable_at(call, KILN_FLAT_HYPER, 0)[i];
@@ -262,6 +270,46 @@ static void measured_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+/* ---- Rows of an embedding -------------------------------------------------------- */
+
+typedef struct RowUpdate {
+    FlatUpdate flat;
+    Rates rates;
+    int64_t width;
+    const int32_t *rows; /* NULL: all, one after the other */
+} RowUpdate;
+
+static void rows_part(void *context, int64_t begin, int64_t end)
+{
+    const RowUpdate *u = context;
+
+    if (u->rows == NULL) {
+        update_segment(&u->flat, begin * u->width, end * u->width, &u->rates);
+        return;
+    }
+    for (int64_t i = begin; i < end; i++)
+        update_segment(&u->flat, u->rows[i] * u->width, (u->rows[i] + 1) * u->width, &u->rates);
+}
+
+static void run_row_update(const KilnCall *call, Update *update, int64_t grain)
+{
+    const int32_t *list = call->inputs[KILN_FLAT_ROWS].data;
+    const KilnArg *param = &call->inputs[KILN_FLAT_PARAM];
+    const int64_t rows = param->shape.dim[0];
+    const bool all = list[0] == KILN_SPARSE_ROWS_ALL;
+    RowUpdate u = {
+        .flat = { .call = call, .update = update },
+        .width = kiln_cpu_count(param) / rows,
+        .rows = all ? NULL : list + 1,
+    };
+
+    if (rates_of(call, 0, &u.rates))
+        kiln_parallel(call->backend->threads, all ? rows : list[0], grain / u.width + 1, 1,
+                      rows_part, &u);
+}
+
+/* ---- Any update in one pass ------------------------------------------------------- */
+
 static void run_flat_update(const KilnCall *call, Update *update)
 {
     /* Below this, a thread costs more than it gains. */
@@ -269,7 +317,9 @@ static void run_flat_update(const KilnCall *call, Update *update)
     FlatUpdate flat = { .call = call, .update = update };
 
     const int64_t n = kiln_cpu_count(&call->inputs[KILN_FLAT_PARAM]);
-    if (measures_norms(call)) {
+    if (has_rows(call)) {
+        run_row_update(call, update, grain);
+    } else if (measures_norms(call)) {
         Pieces pieces = pieces_of(call, F32_PIECE);
 
         pieces.update = update;
@@ -345,6 +395,13 @@ static void rmsprop_update_run(KilnCall *call)
     run_flat_update(call, rmsprop);
 }
 
+/* The sums of rows that were never used before are 0; afterwards they are not below the start. */
+static void start_sums(float *sums, int64_t n, float start)
+{
+    for (int64_t i = 0; i < n; i++)
+        sums[i] = sums[i] < start ? start : sums[i];
+}
+
 static float adagrad(const KilnCall *call, const KilnOptimizerBuffers *buffers, const Rates *rates)
 {
     const KilnAdagrad *attrs = call->attrs;
@@ -356,6 +413,8 @@ static float adagrad(const KilnCall *call, const KilnOptimizerBuffers *buffers, 
         .first = hyper_of(call, 1) != 0.0,
     };
 
+    if (has_rows(call))
+        start_sums(buffers->slots[0], buffers->n, loop.start);
     return loops_of(call)->adagrad(buffers, &loop);
 }
 

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+enum { ROWS_PIECE = 256 };
+
 static const KilnOptimizerLoops *loops_of(const KilnCall *call)
 {
     return kiln_cpu(call)->loops->optimizers;
@@ -49,6 +51,19 @@ static void lerp_update_run(KilnCall *call)
     kiln_cpu_each(call, kiln_cpu_count(&call->inputs[0]), lerp_update_part);
 }
 
+/* The listed rows of input 0, its only ones that may be nonzero; NULL: any may be. */
+static const int32_t *sparse_rows(const KilnCall *call)
+{
+    const int32_t *list = call->inputs[1].absent ? NULL : call->inputs[1].data;
+
+    return list != NULL && list[0] != KILN_SPARSE_ROWS_ALL ? list : NULL;
+}
+
+static int64_t row_width(const KilnCall *call)
+{
+    return kiln_cpu_count(&call->inputs[0]) / call->inputs[0].shape.dim[0];
+}
+
 static void clamp_update_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
@@ -61,9 +76,24 @@ static void clamp_update_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+static void clamp_rows_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const int32_t *rows = sparse_rows(call) + 1;
+    const int64_t width = row_width(call);
+
+    for (int64_t i = begin; i < end; i++)
+        clamp_update_part(call, rows[i] * width, (rows[i] + 1) * width);
+}
+
 static void clamp_update_run(KilnCall *call)
 {
-    kiln_cpu_each(call, kiln_cpu_count(&call->inputs[0]), clamp_update_part);
+    const int32_t *list = sparse_rows(call);
+
+    if (list != NULL)
+        kiln_parallel(call->backend->threads, list[0], ROWS_PIECE, 1, clamp_rows_part, call);
+    else
+        kiln_cpu_each(call, kiln_cpu_count(&call->inputs[0]), clamp_update_part);
 }
 
 static void increment_run(KilnCall *call)
@@ -75,17 +105,33 @@ static void increment_run(KilnCall *call)
 
 /* ---- Clipping by norm ------------------------------------------------------------------ */
 
-static int64_t pieces_of(int64_t n)
+/* Elements, or with a list of sparse rows its entries, are summed in pieces. */
+static int64_t pieces_of(int64_t n, int64_t piece)
 {
-    return (n + KILN_UPDATE_PIECE - 1) / KILN_UPDATE_PIECE;
+    return (n + piece - 1) / piece;
 }
 
 static KilnStatus l2_norm_prepare(KilnCall *call, KilnError *err)
 {
+    const KilnArg *x = &call->inputs[0];
+    const int64_t rows = call->inputs[1].absent ? 0 : x->shape.dim[0];
+    const int64_t most = pieces_of(kiln_cpu_count(x), KILN_UPDATE_PIECE) +
+                         pieces_of(rows, ROWS_PIECE);
+
     (void)err;
     call->inputs[0].layout = KILN_PLAIN;
-    call->workspace_size = (size_t)pieces_of(kiln_cpu_count(&call->inputs[0])) * sizeof(double);
+    call->workspace_size = (size_t)most * sizeof(double);
     return KILN_OK;
+}
+
+static double square_sum(const KilnCall *call, int64_t begin, int64_t end)
+{
+    KilnUpdateTiles tiles;
+    double sum = 0.0;
+
+    for (KILN_EACH_UPDATE_SPAN(s, call, begin, end))
+        sum += loops_of(call)->square_sum(kiln_variable_f32(call, 0, s, &tiles), s.n);
+    return sum;
 }
 
 static void l2_norm_part(void *context, int64_t begin, int64_t end)
@@ -93,25 +139,40 @@ static void l2_norm_part(void *context, int64_t begin, int64_t end)
     KilnCall *call = context;
     const int64_t n = kiln_cpu_count(&call->inputs[0]);
     double *sums = call->workspace;
-    KilnUpdateTiles tiles;
 
     for (int64_t piece = begin; piece < end; piece++) {
         const int64_t from = piece * KILN_UPDATE_PIECE,
                       to = n - from < KILN_UPDATE_PIECE ? n : from + KILN_UPDATE_PIECE;
 
+        sums[piece] = square_sum(call, from, to);
+    }
+}
+
+static void l2_norm_rows_part(void *context, int64_t begin, int64_t end)
+{
+    KilnCall *call = context;
+    const int32_t *list = sparse_rows(call);
+    const int64_t width = row_width(call);
+    double *sums = call->workspace;
+
+    for (int64_t piece = begin; piece < end; piece++) {
         sums[piece] = 0.0;
-        for (KILN_EACH_UPDATE_SPAN(s, call, from, to))
-            sums[piece] += loops_of(call)->square_sum(kiln_variable_f32(call, 0, s, &tiles), s.n);
+        for (int64_t i = piece * ROWS_PIECE; i < (piece + 1) * ROWS_PIECE && i < list[0]; i++)
+            sums[piece] += square_sum(call, list[1 + i] * width, (list[1 + i] + 1) * width);
     }
 }
 
 static void l2_norm_run(KilnCall *call)
 {
-    const int64_t pieces = pieces_of(kiln_cpu_count(&call->inputs[0]));
+    const int32_t *list = sparse_rows(call);
+    const int64_t pieces = list != NULL
+                               ? pieces_of(list[0], ROWS_PIECE)
+                               : pieces_of(kiln_cpu_count(&call->inputs[0]), KILN_UPDATE_PIECE);
     const double *sums = call->workspace;
     double total = 0.0;
 
-    kiln_parallel(call->backend->threads, pieces, 1, 1, l2_norm_part, call);
+    kiln_parallel(call->backend->threads, pieces, 1, 1,
+                  list != NULL ? l2_norm_rows_part : l2_norm_part, call);
     for (int64_t piece = 0; piece < pieces; piece++)
         total += sums[piece];
     *(float *)call->outputs[0].data = (float)sqrt(total);

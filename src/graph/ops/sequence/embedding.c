@@ -9,19 +9,61 @@
 #include "graph/graph.h"
 #include "graph/sparse_rows.h"
 
-/* `sparse_rows` describes the destination of this variable's gradient. */
-static KilnStatus check_sparse_rows(const KilnNode *node, int i, int64_t rows, KilnError *err)
-{
-    const KilnTensor *sparse_rows = node->inputs[i];
-    char text[KILN_SHAPE_TEXT];
+/* ---- Gradients in place ---------------------------------------------------------- */
 
-    if (sparse_rows == NULL)
-        return KILN_OK;
-    if (sparse_rows->shape.rank != 1 || sparse_rows->shape.dim[0] != 1 + rows)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "the list of touched rows must be [%" PRId64 "], got %s", 1 + rows,
-                              kiln_shape_text(&sparse_rows->shape, text, sizeof(text)));
-    return kiln_check_dtype(node, i, "the list of touched rows", KILN_I32, err);
+/* Whether lookups with a list of sparse rows are the weight's only uses in the forward pass. */
+static bool only_looked_up(const KilnTensor *weight)
+{
+    const KilnGraph *graph = weight->graph;
+
+    for (size_t n = 0; n < graph->n_forward; n++) {
+        const KilnNode *node = graph->nodes[n];
+        const int list = node->op == &kiln_op_index_select    ? 2
+                         : node->op == &kiln_op_embedding_bag ? 3
+                                                              : -1;
+
+        for (int i = 0; i < node->n_inputs; i++)
+            if (node->inputs[i] == weight && (i > 0 || list < 0 || node->inputs[list] == NULL))
+                return false;
+    }
+    return true;
+}
+
+/* The destination of the weight's gradient, if this gradient is to be added there: to that of
+ * another lookup in this step, or of an earlier step. NULL: it is written as any other. */
+static KilnTensor *sum_in_place(const KilnTensor *weight, const KilnTensor *sparse_rows)
+{
+    const KilnLocation *at = &weight->grad_dest;
+
+    if (sparse_rows == NULL || weight->stored_bf16 || kiln_location_address(at) == 0 ||
+        (weight->grad == NULL && !weight->graph->accumulates) || !only_looked_up(weight))
+        return NULL;
+    return kiln_graph_variable_at(weight->graph, weight->dtype, weight->shape, *at, false,
+                                  (KilnLocation) { 0 });
+}
+
+/* Records a gradient. One that is added in place takes the place of the weight's gradient so far.
+ */
+static KilnTensor *record_gradient(const KilnOp *op, KilnTensor **inputs, KilnTensor *weight,
+                                   const void *attrs)
+{
+    KilnTensor *sum = inputs[op->n_inputs - 1], *before = weight->grad;
+    KilnTensor *gradient = kiln_graph_record(weight->graph, op, inputs, op->n_inputs, attrs);
+
+    if (sum == NULL)
+        return gradient;
+    weight->grad = NULL;
+    return before != NULL ? before : sum;
+}
+
+/* Sets the gradient's output, which one that is added in place lacks. */
+static KilnStatus infer_gradient(KilnNode *node, const KilnShape *shape, KilnError *err)
+{
+    const int sum = node->op->n_inputs - 1;
+
+    kiln_infer_output(node, 0, kiln_node_float(node), shape);
+    node->n_outputs = node->inputs[sum] == NULL;
+    return kiln_check_shape(node, sum, "the sum", shape, err);
 }
 
 /* ---- index_select -------------------------------------------------------------- */
@@ -57,7 +99,7 @@ static KilnStatus infer_index_select(KilnNode *node, KilnError *err)
 
     if (selected_shape(attrs, &node->inputs[1]->shape, &shape, err) < 0 ||
         kiln_check_dtype(node, 1, "the index", KILN_I32, err) < 0 ||
-        check_sparse_rows(node, 2, x->shape.dim[attrs->axis], err) < 0)
+        kiln_check_sparse_rows(node, 2, x->shape.dim[attrs->axis], err) < 0)
         return err->status;
     if (attrs->padding < -1 || attrs->padding >= x->shape.dim[attrs->axis])
         return kiln_error_set(err, KILN_E_RANGE,
@@ -70,9 +112,11 @@ static KilnStatus infer_index_select(KilnNode *node, KilnError *err)
 
 static void gradient_index_select(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
-    KilnTensor *inputs[] = { dy[0], node->inputs[1], node->inputs[2] };
+    KilnTensor *x = node->inputs[0];
+    KilnTensor *inputs[] = { dy[0], node->inputs[1], node->inputs[2],
+                             sum_in_place(x, node->inputs[2]) };
 
-    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_index_select_grad, inputs, 3, node->attrs);
+    dx[0] = record_gradient(&kiln_op_index_select_grad, inputs, x, node->attrs);
 }
 
 static KilnStatus infer_index_select_grad(KilnNode *node, KilnError *err)
@@ -83,10 +127,9 @@ static KilnStatus infer_index_select_grad(KilnNode *node, KilnError *err)
     if (selected_shape(attrs, &node->inputs[1]->shape, &shape, err) < 0 ||
         kiln_check_shape(node, 0, "dy", &shape, err) < 0 ||
         kiln_check_dtype(node, 1, "the index", KILN_I32, err) < 0 ||
-        check_sparse_rows(node, 2, attrs->shape.dim[attrs->axis], err) < 0)
+        kiln_check_sparse_rows(node, 2, attrs->shape.dim[attrs->axis], err) < 0)
         return err->status;
-    kiln_infer_output(node, 0, kiln_node_float(node), &attrs->shape);
-    return KILN_OK;
+    return infer_gradient(node, &attrs->shape, err);
 }
 
 const KilnOp kiln_op_index_select = {
@@ -103,10 +146,10 @@ const KilnOp kiln_op_index_select = {
 
 const KilnOp kiln_op_index_select_grad = {
     .name = "index_select_grad",
-    .n_inputs = 3,
+    .n_inputs = 4,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnSelectAttrs),
-    .updates = 1u << 2,
+    .updates = 1u << 2 | 1u << 3,
     .infer = infer_index_select_grad,
 };
 
@@ -175,7 +218,7 @@ static KilnStatus infer_embedding_bag(KilnNode *node, KilnError *err)
 
     if (kiln_check_rank(node, 0, "the weight", 2, "[V, D]", err) < 0 ||
         check_bags(node, 1, 2, &bags, err) < 0 ||
-        check_sparse_rows(node, 3, weight->dim[0], err) < 0 ||
+        kiln_check_sparse_rows(node, 3, weight->dim[0], err) < 0 ||
         kiln_check_shape(node, 4, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
     if (node->inputs[4] != NULL && attrs->mode != KILN_BAG_SUM)
@@ -195,10 +238,12 @@ static void gradient_embedding_bag(KilnNode *node, KilnTensor *const *dy, KilnTe
 {
     KilnTensor *winners = node->n_outputs > 1 ? node->outputs[1] : NULL;
     KilnTensor *const *in = node->inputs;
-    KilnTensor *inputs[] = { dy[0], in[1], in[2], winners, in[3], in[4] };
+    KilnTensor *inputs[] = {
+        dy[0], in[1], in[2], winners, in[3], in[4], sum_in_place(in[0], in[3])
+    };
     KilnTensor *others[] = { dy[0], in[1], in[2], in[0] };
 
-    dx[0] = kiln_graph_record(dy[0]->graph, &kiln_op_embedding_bag_grad, inputs, 6, node->attrs);
+    dx[0] = record_gradient(&kiln_op_embedding_bag_grad, inputs, in[0], node->attrs);
     if (in[4] != NULL && in[4]->wants_grad)
         dx[4] = kiln_graph_record(dy[0]->graph, &kiln_op_embedding_bag_factors_grad, others, 4,
                                   node->attrs);
@@ -211,14 +256,12 @@ static KilnStatus infer_embedding_bag_grad(KilnNode *node, KilnError *err)
 
     if (kiln_check_rank(node, 0, "dy", 2, "[B, D]", err) < 0 ||
         check_bags(node, 1, 2, &bags, err) < 0 ||
-        check_sparse_rows(node, 4, attrs->rows, err) < 0 ||
+        kiln_check_sparse_rows(node, 4, attrs->rows, err) < 0 ||
         kiln_check_shape(node, 5, "the factors", &node->inputs[1]->shape, err) < 0)
         return err->status;
     if (attrs->mode == KILN_BAG_MAX && node->inputs[3] == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "the maximum needs the winning rows");
-    kiln_infer_output(node, 0, kiln_node_float(node),
-                      &KILN_SHAPE(attrs->rows, node->inputs[0]->shape.dim[1]));
-    return KILN_OK;
+    return infer_gradient(node, &KILN_SHAPE(attrs->rows, node->inputs[0]->shape.dim[1]), err);
 }
 
 static KilnStatus infer_embedding_bag_factors_grad(KilnNode *node, KilnError *err)
@@ -244,10 +287,10 @@ const KilnOp kiln_op_embedding_bag = {
 
 const KilnOp kiln_op_embedding_bag_grad = {
     .name = "embedding_bag_grad",
-    .n_inputs = 6,
+    .n_inputs = 7,
     .n_outputs = 1,
     .attrs_size = sizeof(KilnBagAttrs),
-    .updates = 1u << 4,
+    .updates = 1u << 4 | 1u << 6,
     .infer = infer_embedding_bag_grad,
 };
 

@@ -41,20 +41,45 @@ static KilnStatus check_parts(const KilnNode *node, KilnError *err)
     return kiln_check_shape(node, KILN_FLAT_NORMS, "norms", &parts->shape, err);
 }
 
-/* Checks that all optimizers share. `names` are those of the slots; the first `needed` slots are
- * required. */
-static KilnStatus check_flat(const KilnNode *node, int64_t hyper, const char *const *names,
-                             int n_names, int needed, KilnError *err)
+static bool has_rows(const KilnNode *node)
 {
-    if (kiln_check_rank(node, KILN_FLAT_PARAM, "param", 1, "[n]", err) < 0)
-        return err->status;
+    const KilnTensor *rows = node->inputs[KILN_FLAT_ROWS];
 
+    return rows != NULL && rows->dtype == KILN_I32;
+}
+
+/* Checks the update of an embedding's rows; `possible`: the optimizer has one. */
+static KilnStatus check_rows(const KilnNode *node, bool possible, KilnError *err)
+{
     const KilnShape *param = &node->inputs[KILN_FLAT_PARAM]->shape;
 
+    if (!possible)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "cannot update single rows; SGD without momentum, Adagrad and Adam "
+                              "can");
+    if (param->rank < 2)
+        return kiln_error_set(err, KILN_E_SHAPE, "param must be [V, ...] where rows are updated");
+    if (node->inputs[KILN_FLAT_NORMS] != NULL)
+        return kiln_error_set(err, KILN_E_RANGE, "norms need segments, not rows");
+    if (kiln_check_shape(node, KILN_FLAT_RATES, "rates", &KILN_SHAPE(1, 2), err) < 0)
+        return err->status;
+    return kiln_check_sparse_rows(node, KILN_FLAT_ROWS, param->dim[0], err);
+}
+
+/* Checks that all optimizers share. `names` are those of the slots; the first `needed` slots are
+ * required; `rows`: the optimizer can update single rows. */
+static KilnStatus check_flat(const KilnNode *node, int64_t hyper, const char *const *names,
+                             int n_names, int needed, bool rows, KilnError *err)
+{
+    const KilnShape *param = &node->inputs[KILN_FLAT_PARAM]->shape;
+
+    if ((has_rows(node) ? check_rows(node, rows, err)
+                        : kiln_check_rank(node, KILN_FLAT_PARAM, "param", 1, "[n]", err)) < 0)
+        return err->status;
     if (kiln_check_shape(node, KILN_FLAT_GRAD, "grad", param, err) < 0 ||
         kiln_check_shape(node, KILN_FLAT_HYPER, "hyper", &KILN_SHAPE(hyper), err) < 0 ||
         kiln_check_rank(node, KILN_FLAT_SCALE, "scale", 0, "a scalar", err) < 0 ||
-        check_segments(node, err) < 0 || check_parts(node, err) < 0)
+        (!has_rows(node) && check_segments(node, err) < 0) || check_parts(node, err) < 0)
         return err->status;
     for (int i = 0; i < n_names; i++) {
         if (i < needed && node->inputs[KILN_FLAT_SLOTS + i] == NULL)
@@ -73,7 +98,7 @@ static KilnStatus infer_sgd(KilnNode *node, KilnError *err)
     if (sgd->momentum != 0.0 && node->inputs[KILN_FLAT_SLOTS] == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "momentum %g needs a momentum_buffer",
                               sgd->momentum);
-    return check_flat(node, 2, names, 1, 0, err);
+    return check_flat(node, 2, names, 1, 0, node->inputs[KILN_FLAT_SLOTS] == NULL, err);
 }
 
 static KilnStatus infer_adam(KilnNode *node, KilnError *err)
@@ -81,7 +106,7 @@ static KilnStatus infer_adam(KilnNode *node, KilnError *err)
     static const char *const names[] = { "exp_avg", "exp_avg_sq", "max_exp_avg_sq" };
     const KilnAdam *adam = node->attrs;
 
-    return check_flat(node, 3, names, 3, adam->amsgrad ? 3 : 2, err);
+    return check_flat(node, 3, names, 3, adam->amsgrad ? 3 : 2, true, err);
 }
 
 static KilnStatus infer_rmsprop(KilnNode *node, KilnError *err)
@@ -94,35 +119,35 @@ static KilnStatus infer_rmsprop(KilnNode *node, KilnError *err)
                               rmsprop->momentum);
     if (rmsprop->centered && node->inputs[KILN_FLAT_SLOTS + 2] == NULL)
         return kiln_error_set(err, KILN_E_MISSING, "centered needs a grad_avg");
-    return check_flat(node, 1, names, 3, 1, err);
+    return check_flat(node, 1, names, 3, 1, false, err);
 }
 
 static KilnStatus infer_adagrad(KilnNode *node, KilnError *err)
 {
     static const char *const names[] = { "sum" };
 
-    return check_flat(node, 2, names, 1, 1, err);
+    return check_flat(node, 2, names, 1, 1, true, err);
 }
 
 static KilnStatus infer_lamb(KilnNode *node, KilnError *err)
 {
     static const char *const names[] = { "exp_avg", "exp_avg_sq" };
 
-    return check_flat(node, 3, names, 2, 2, err);
+    return check_flat(node, 3, names, 2, 2, false, err);
 }
 
 static KilnStatus infer_lion(KilnNode *node, KilnError *err)
 {
     static const char *const names[] = { "exp_avg" };
 
-    return check_flat(node, 1, names, 1, 1, err);
+    return check_flat(node, 1, names, 1, 1, false, err);
 }
 
 static KilnStatus infer_adan(KilnNode *node, KilnError *err)
 {
     static const char *const names[] = { "exp_avg", "exp_avg_sq", "exp_avg_diff", "pre_grad" };
 
-    return check_flat(node, 5, names, 4, 4, err);
+    return check_flat(node, 5, names, 4, 4, false, err);
 }
 
 /* The descriptor of an optimizer with `slots_` slots, all of them written. Parameters, gradients

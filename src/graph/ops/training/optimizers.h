@@ -15,7 +15,8 @@
 
 /* NAME_update  param*, grad, hyper, segment_ends? i64, rates?, scale?, part_ends? i64, norms*?,
  *              slots*? ->                                           KilnNAME
- * (* updated in place; ? optional; KilnFlat in kiln/ops.h describes each) */
+ * (* updated in place; ? optional; KilnFlat in kiln/ops.h describes each. segment_ends may instead
+ * be i32, a list of rows as in ops/sequence/embedding.h.) */
 
 /* Inputs of an optimizer operation, in order; slot i is KILN_FLAT_SLOTS + i. */
 enum {
@@ -28,7 +29,8 @@ enum {
     KILN_FLAT_PART_ENDS,
     KILN_FLAT_NORMS,
     KILN_FLAT_SLOTS,
-    KILN_FLAT_INPUTS = KILN_FLAT_SLOTS + KILN_MAX_SLOTS
+    KILN_FLAT_INPUTS = KILN_FLAT_SLOTS + KILN_MAX_SLOTS,
+    KILN_FLAT_ROWS = KILN_FLAT_SEGMENT_ENDS, /* i32 */
 };
 
 #endif

@@ -4,12 +4,26 @@
  * backend/cpu/kernels/updates.c. */
 #include "graph/op_check.h"
 #include "graph/graph.h"
+#include "graph/sparse_rows.h"
 
 /* ---- Averages, counters, limits ------------------------------------------------- */
 
 static KilnStatus infer_variable(KilnNode *node, KilnError *err)
 {
     return kiln_check_float(node, 0, "the variable", err);
+}
+
+/* Input 1, a list of the sparse rows of input 0, if there is one. */
+static KilnStatus check_rows(const KilnNode *node, KilnError *err)
+{
+    const KilnShape *x = &node->inputs[0]->shape;
+
+    return kiln_check_sparse_rows(node, 1, x->rank > 0 ? x->dim[0] : 0, err);
+}
+
+static KilnStatus infer_clamp_update(KilnNode *node, KilnError *err)
+{
+    return infer_variable(node, err) < 0 ? err->status : check_rows(node, err);
 }
 
 static KilnStatus infer_ema_update(KilnNode *node, KilnError *err)
@@ -55,10 +69,10 @@ const KilnOp kiln_op_lerp_update = {
 
 const KilnOp kiln_op_clamp_update = {
     .name = "clamp_update",
-    .n_inputs = 1,
+    .n_inputs = 2,
     .attrs_size = sizeof(KilnLimitAttrs),
     .updates = 1u << 0,
-    .infer = infer_variable,
+    .infer = infer_clamp_update,
     .bf16_inputs = 1u << 0,
 };
 
@@ -85,9 +99,15 @@ void kiln_lerp_update(KilnTensor *variable, KilnTensor *value, KilnTensor *weigh
 
 void kiln_clamp_update(KilnTensor *variable, double limit)
 {
+    kiln_clamp_update_sparse(variable, NULL, limit);
+}
+
+void kiln_clamp_update_sparse(KilnTensor *gradient, KilnTensor *sparse_rows, double limit)
+{
     KilnLimitAttrs attrs = { .limit = limit };
 
-    kiln_graph_record(variable->graph, &kiln_op_clamp_update, &variable, 1, &attrs);
+    kiln_graph_record(gradient->graph, &kiln_op_clamp_update,
+                      (KilnTensor *[]) { gradient, sparse_rows }, 2, &attrs);
 }
 
 void kiln_increment(KilnTensor *variable)
@@ -99,7 +119,7 @@ void kiln_increment(KilnTensor *variable)
 
 static KilnStatus infer_l2_norm(KilnNode *node, KilnError *err)
 {
-    if (kiln_check_float(node, 0, "the tensor", err) < 0)
+    if (kiln_check_float(node, 0, "the tensor", err) < 0 || check_rows(node, err) < 0)
         return err->status;
     kiln_infer_output(node, 0, kiln_node_float(node), &KILN_SCALAR);
     return KILN_OK;
@@ -115,7 +135,7 @@ static KilnStatus infer_clip_factor(KilnNode *node, KilnError *err)
 
 const KilnOp kiln_op_l2_norm = {
     .name = "l2_norm",
-    .n_inputs = 1,
+    .n_inputs = 2,
     .n_outputs = 1,
     .infer = infer_l2_norm,
     .bf16_inputs = 1u << 0,
@@ -131,7 +151,13 @@ const KilnOp kiln_op_clip_factor = {
 
 KilnTensor *kiln_l2_norm(KilnTensor *x)
 {
-    return kiln_graph_record(x->graph, &kiln_op_l2_norm, &x, 1, NULL);
+    return kiln_l2_norm_sparse(x, NULL);
+}
+
+KilnTensor *kiln_l2_norm_sparse(KilnTensor *gradient, KilnTensor *sparse_rows)
+{
+    return kiln_graph_record(gradient->graph, &kiln_op_l2_norm,
+                             (KilnTensor *[]) { gradient, sparse_rows }, 2, NULL);
 }
 
 KilnTensor *kiln_clip_factor(KilnTensor *norm, double max_norm)

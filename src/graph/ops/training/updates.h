@@ -14,11 +14,12 @@
 /* ema_update          variable*, value ->                 KilnScaleAttrs (momentum); plus
  *                     `correction` (unbiased variance) as factor on value
  * lerp_update         variable*, value, weight ->
- * clamp_update        variable* ->                        KilnLimitAttrs
+ * clamp_update        variable*, rows? ->                 KilnLimitAttrs
  * increment           variable* i64 ->
- * l2_norm             x -> scalar
+ * l2_norm             x, rows? -> scalar
  * clip_factor         norm -> scalar                      KilnLimitAttrs
- * (* updated in place) */
+ * (* updated in place; ? optional. rows: i32 [1 + 2V], a list as in ops/sequence/embedding.h: the
+ * only rows of x or variable [V, ...] that may be nonzero.) */
 
 typedef struct KilnLimitAttrs {
     double limit;
