@@ -70,6 +70,11 @@ typedef struct KilnPlanCache {
     size_t kept;    /* plans held now */
     size_t made;    /* so far, with those dropped since */
     double seconds; /* of planning so far */
+    /* For plan_note.h: the plan key of the last step that was planned, and why it differed. */
+    unsigned char *last_key;
+    size_t last_n;
+    char note[320];
+    bool note_taken;
 } KilnPlanCache;
 
 void kiln_plan_key_add(KilnPlanKey *plan_key, const void *bytes, size_t n);

@@ -42,6 +42,7 @@ void kiln_graph_free(KilnGraph *graph)
     kiln_custom_ops_free(graph);
     kiln_arena_release(&graph->arena);
     free(graph->plan_key.bytes);
+    free(graph->plan_cache.last_key);
     free(graph->poison);
     free(graph->nodes);
     free(graph->tensors);
@@ -266,6 +267,21 @@ KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
     leaf->at.host = (void *)data; /* never written: only variables are updated */
     key_add_leaf(graph, leaf);
     return dtype == KILN_F32 && graph->float_type == KILN_F64 ? kiln_cast(leaf, KILN_F64) : leaf;
+}
+
+KilnTensor *kiln_graph_scalar(KilnGraph *graph, double value)
+{
+    const bool f64 = graph->float_type == KILN_F64;
+    const float single = (float)value;
+    void *copy = kiln_arena_alloc(&graph->arena, sizeof(value));
+
+    if (copy == NULL)
+        return kiln_graph_poison_nomem(graph, sizeof(value));
+    if (f64)
+        memcpy(copy, &value, sizeof(value));
+    else
+        memcpy(copy, &single, sizeof(single));
+    return kiln_graph_input(graph, graph->float_type, KILN_SCALAR, copy);
 }
 
 KilnTensor *kiln_graph_variable(KilnGraph *graph, KilnDType dtype, KilnShape shape, void *data,

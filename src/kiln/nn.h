@@ -458,4 +458,21 @@ KILN_API KilnTensor *kiln_nn_transformer(const KilnTransformer *stack, KilnTenso
                                          KilnTensor *memory, KilnAttentionMasks masks,
                                          KilnAttentionMasks memory_masks, KilnDropoutState *drop);
 
+/* A decoder whose memory has another width than its own, such as an image encoder's. `layers` lack
+ * multihead_attn; cross[i] is that of layers[i]. */
+typedef struct KilnCrossDecoder {
+    KilnTransformer stack;
+    KilnCrossAttention cross[KILN_TRANSFORMER_MAX];
+} KilnCrossDecoder;
+
+/* torch.nn.TransformerDecoder with MultiheadAttention(..., kdim=memory_width, vdim=memory_width) as
+ * each layer's multihead_attn. */
+KILN_API KILN_NODISCARD KilnStatus kiln_nn_cross_decoder_init(
+    KilnCrossDecoder *decoder, const KilnScope *scope, const char *name, KilnTransformerSpec spec,
+    int64_t memory_width, int64_t layers, bool norm, KilnError *err);
+/* x [B, T, width], memory [B, Tm, memory_width] -> [B, T, width]. */
+KILN_API KilnTensor *kiln_nn_cross_decoder(const KilnCrossDecoder *decoder, KilnTensor *x,
+                                           KilnTensor *memory, KilnAttentionMasks masks,
+                                           KilnAttentionMasks memory_masks, KilnDropoutState *drop);
+
 #endif

@@ -114,8 +114,23 @@ KILN_API void kiln_graph_layer(KilnGraph *graph, const char *path);
  * values as f64. */
 KILN_API KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape,
                                       const void *data);
-/* The same, over bytes that operations may update in place; only on backends that compute
- * in the host's memory (parameters are variables on all: kiln_param_tensor). With
+/* A float scalar that is data: `value` may change from step to step, and the plan stays the same.
+ * An attribute of an operation (the factor of kiln_scale) is a part of the plan: a step with
+ * another one is planned again, which costs far more than the step. So a number that varies, such
+ * as an annealed weight, temperature or exponent, is a scalar, and operations on tensors take it:
+ *
+ *     kiln_scale(x, v)             kiln_mul(x, s)
+ *     kiln_shift(x, v)             kiln_add(x, s)
+ *     kiln_pow(x, v)               kiln_power(x, s)
+ *     kiln_clamp(x, a, b)          kiln_minimum(kiln_maximum(x, s), t)
+ *     kiln_ema_update(y, x, v)     kiln_lerp_update(y, x, s)
+ *     kiln_dropout, rate v         x * kiln_bernoulli(p) / s, with p = s = 1 - v, p of x's shape
+ *     label smoothing v            kiln_cross_entropy_soft with targets made from kiln_one_hot
+ *
+ * The value is copied until the next kiln_graph_begin. It has no gradient. */
+KILN_API KilnTensor *kiln_graph_scalar(KilnGraph *graph, double value);
+/* As kiln_graph_input, over bytes that operations may update in place; only on backends that
+ * compute in the host's memory (parameters are variables on all: kiln_param_tensor). With
  * `wants_grad` kiln_graph_backward computes its gradient. When `grad` is not
  * NULL the gradient is written there (same dtype and shape). A variable of bf16
  * counts as f32 in operations (kiln_tensor_dtype says f32): what reads it widens

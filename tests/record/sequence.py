@@ -94,6 +94,10 @@ def record_layers(out):
         causal = nn.Transformer.generate_square_subsequent_mask(5)
         record(out, f"decoder_{name}", nn.TransformerDecoder(nn.TransformerDecoderLayer(12, 3, **options), 2),
                lambda m, x: [m(x, leaf(601, 2, 7, 12), tgt_mask=causal)], leaf(600, 2, 5, 12))
+    layer = nn.TransformerDecoderLayer(12, 3, **options)
+    layer.multihead_attn = nn.MultiheadAttention(12, 3, batch_first=True, kdim=8, vdim=8)
+    record(out, "decoder_memory_width", nn.TransformerDecoder(layer, 2),
+           lambda m, x: [m(x, leaf(601, 2, 7, 8), tgt_mask=causal)], leaf(600, 2, 5, 12))
 
 
 if __name__ == "__main__":

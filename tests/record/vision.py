@@ -81,4 +81,10 @@ x, w, bias = leaf(1, 3, 2, 4, 3), leaf(3, 2, 3, 2, 2), leaf(2)
 y = F.conv_transpose3d(first(x), w, bias, (2, 1, 3), (1, 0, 1), (1, 0, 2))
 run("conv_transpose3d", last(y), x=x, weight=w, bias=bias)
 
+corner = torch.rand(40, 2) * 4
+boxes, scores = torch.cat([corner, corner + 1 + torch.rand(40, 2)], 1), torch.randn(40)
+groups = torch.arange(40) * 7 % 5
+kept = torchvision.ops.batched_nms(boxes, scores, groups, 0.3)
+run("batched_nms", F.pad(kept, (0, 40 - len(kept)), value=-1).float(), boxes=boxes, scores=scores, groups=groups)
+
 write("vision")

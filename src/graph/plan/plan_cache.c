@@ -3,6 +3,7 @@
 
 #include "graph/op.h"
 #include "graph/plan/overlap.h"
+#include "graph/plan/plan_note.h"
 #include "kiln/tools/clock.h"
 
 /* Completes the plan key: the recorded structure, the requested outputs, the destinations, and
@@ -89,6 +90,7 @@ static KilnStatus make_plan(KilnGraph *graph, KilnTensor *const *outputs, size_t
     cache->bytes += (*ret)->bytes;
     cache->made++;
     cache->kept++;
+    kiln_plan_note(graph);
     return KILN_OK;
 }
 

@@ -84,5 +84,9 @@ KILN_API KilnTensor *kiln_box_iou(KilnTensor *a, KilnTensor *b);
  * scores stay in order. */
 KILN_API KilnPlaces kiln_nms(KilnTensor *boxes, KilnTensor *scores, double iou_threshold,
                              int64_t limit);
+/* The same where only boxes of one group, i32 [n], suppress each other: classes, images, or a
+ * number of both (torchvision.ops.batched_nms). */
+KILN_API KilnPlaces kiln_batched_nms(KilnTensor *boxes, KilnTensor *scores, KilnTensor *groups,
+                                     double iou_threshold, int64_t limit);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/call.h"
-#include "graph/graph.h"
+#include "graph/plan/plan_note.h"
 #include "kiln/tools/clock.h"
 #include "train/optim/optimize.h"
 #include "train/step/manual.h"
@@ -129,6 +129,10 @@ KilnStatus kiln_fit_run_step(KilnTrainer *trainer, KilnTensor *loss, KilnError *
 {
     KilnStatus status = kiln_step_run(&trainer->step, loss, err);
 
+    const char *note = kiln_plan_note_take(trainer->graph);
+
+    if (note != NULL)
+        kiln_output_print(&trainer->output, "warning: %s", note);
     trainer->state.params_invalid = status == KILN_E_NUMERIC;
     if (status == KILN_E_NUMERIC)
         return prefix_position(trainer, err);

@@ -9,7 +9,7 @@ import os
 import re
 import xml.etree.ElementTree as xml
 
-from kilntest import SHORT, SLOW_BF16, TINY, Case, main, read, read_json
+from kilntest import SHORT, SLOW_BF16, TINY, Case, build_plugin, main, read, read_json
 
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 # Networks and batches that need more than any machine has, though no tensor is too large.
@@ -137,6 +137,21 @@ class Plan(Case):
     def test_narrow_terminals(self):
         out, _ = self.run_kiln(*TINY, "--plan")
         self.assertLessEqual(max(len(line) for line in out.splitlines()), 100)
+
+
+class Replanning(Case):
+    def test_an_attribute_that_changes(self):
+        """One note for all steps that are planned again; none where the number is data, and the same losses."""
+        args = [*TINY, "--plugin", build_plugin("annealed", self.dir, "-DKILN_BUILD_PLUGIN"), "task.loss=annealed", "model=mlp",
+                "datamodule.train_count=1280", "trainer.max_epochs=1", "seed=1"]
+        out = "".join(self.run_kiln(*args, "kiln.run.dir=attribute"))
+        self.assertEqual(out.count("plans were made"), 1, out)
+        self.assertRegex(out, r"warning: 1[78] plans were made, since the attribute of scale .*changes from step to step "
+                              r"\(0\.\d+, then 0\.\d+\); make the number data.*kiln_graph_scalar")
+        out = "".join(self.run_kiln(*args, "task.loss.data=true", "kiln.run.dir=data"))
+        self.assertNotIn("plans were made", out)
+        weights = [read(self.path(run, "checkpoints/last/model.safetensors")) for run in ("attribute", "data")]
+        self.assertTrue(weights[0] == weights[1])
 
 
 class Graph(Case):

@@ -154,7 +154,16 @@ BUILD(build_nms)
     return arg[1] != 0 ? kept.count : kept.index;
 }
 
+BUILD(build_batched_nms)
+{
+    const KilnPlaces kept = kiln_batched_nms(boxes_of(leaf[0]), leaf[1], leaf[2], 0.3, arg[1]);
+
+    return kiln_to_float(kept.index);
+}
+
 static const Case cases_nms[] = {
+    { "batched_nms", build_batched_nms, "pfL", .shape = { SHAPE(97, 4), SHAPE(97), SHAPE(97) },
+      .arg = { 3, 97 } },
     { "nms", build_nms, "pf", .shape = { SHAPE(31, 4), SHAPE(31) }, .arg = { 31 } },
     { "nms, count", build_nms, "pf", .shape = { SHAPE(257, 4), SHAPE(257) }, .arg = { 5, 1 } },
     { "box_iou", build_box_iou, "gg", .shape = { SHAPE(5, 4), SHAPE(3, 4) },

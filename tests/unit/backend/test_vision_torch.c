@@ -29,6 +29,7 @@ RETURNS(roi_align, kiln_roi_align(x[0], x[1],
 RETURNS(roi_align_adaptive, kiln_roi_align(x[0], x[1], (KilnRoiAlign) { .size = { 3, 2 } }))
 RETURNS(box_iou, kiln_box_iou(x[0], x[1]))
 RETURNS(nms, kiln_to_float(kiln_nms(x[0], x[1], 0.3, 40).index))
+RETURNS(batched_nms, kiln_to_float(kiln_batched_nms(x[0], x[1], x[2], 0.3, 40).index))
 RETURNS(masked_select, kiln_masked_select(x[0], x[1], 24).values)
 RETURNS(nonzero, kiln_to_float(kiln_nonzero(x[0], 24).index))
 RETURNS(unique_values, kiln_to_float(kiln_unique(x[0]).values))
@@ -73,6 +74,7 @@ static const Group groups[] = {
     GROUP(roi_align_adaptive, F("x", 2, 6, 7, 3), F("boxes", 3, 5)),
     GROUP(box_iou, F("a", 9, 4), F("b", 4, 4)),
     GROUP(nms, F("boxes", 40, 4), F("scores", 40)),
+    GROUP(batched_nms, F("boxes", 40, 4), F("scores", 40), I("groups", 40)),
     GROUP(masked_select, F("x", 4, 6), U("mask", 4, 6)),
     GROUP(nonzero, U("mask", 4, 6)),
     GROUP(unique_values, I("x", 3, 7)),

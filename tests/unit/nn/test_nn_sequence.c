@@ -65,6 +65,7 @@ typedef union Layer {
     KilnRecurrentLayer recurrent;
     KilnMultiHeadAttention attention;
     KilnCrossAttention cross;
+    KilnCrossDecoder cross_decoder;
     KilnTransformer transformer;
 } Layer;
 
@@ -213,6 +214,18 @@ static void decoder_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[M
                                  (KilnAttentionMasks) { 0 }, NULL);
 }
 
+static KilnStatus cross_decoder_init(Layer *layer, const KilnScope *scope, KilnError *err)
+{
+    return kiln_nn_cross_decoder_init(&layer->cross_decoder, scope, "", pre, 8, 2, false, err);
+}
+
+static void cross_decoder_run(Layer *layer, Net *net, KilnTensor *x, KilnTensor *out[MOST_OUTPUTS])
+{
+    out[0] = kiln_nn_cross_decoder(
+        &layer->cross_decoder, x, leaf(net, 601, KILN_SHAPE(2, 7, 8), NULL),
+        (KilnAttentionMasks) { .causal = true }, (KilnAttentionMasks) { 0 }, NULL);
+}
+
 #define SHAPE(...)                                                                                 \
     {                                                                                              \
         .rank = 3, .dim = { __VA_ARGS__ }                                                          \
@@ -230,6 +243,7 @@ static const LayerCase cases[] = {
     { "decoder_post", SHAPE(2, 5, 12), decoder_post_init, decoder_run },
     { "encoder_pre", SHAPE(2, 5, 12), encoder_pre_init, encoder_run },
     { "decoder_pre", SHAPE(2, 5, 12), decoder_pre_init, decoder_run },
+    { "decoder_memory_width", SHAPE(2, 5, 12), cross_decoder_init, cross_decoder_run },
 };
 
 /* All values of a line after its keyword, within 1e-5 of the largest. */

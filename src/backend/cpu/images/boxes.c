@@ -5,6 +5,7 @@
 /* Boxes in the order of scores, one array for each side. */
 typedef struct Boxes {
     float *side[4], *area;
+    int32_t *group; /* all 0: one group */
     uint8_t *suppressed;
     int64_t n;
 } Boxes;
@@ -13,9 +14,16 @@ static Boxes sorted_boxes(const KilnCall *call)
 {
     const float *from = call->inputs[0].data;
     const int32_t *order = call->inputs[1].data;
+    const int32_t *groups = call->inputs[2].absent ? NULL : call->inputs[2].data;
     const int64_t n = kiln_cpu_count(&call->inputs[1]);
     float *at = call->workspace;
-    Boxes boxes = { .area = at + 4 * n, .suppressed = (uint8_t *)(at + 5 * n), .n = n };
+    int32_t *group = (int32_t *)(void *)(at + 5 * n);
+    Boxes boxes = {
+        .area = at + 4 * n,
+        .group = group,
+        .suppressed = (uint8_t *)(group + n),
+        .n = n,
+    };
 
     for (int i = 0; i < 4; i++) {
         boxes.side[i] = at + i * n;
@@ -25,6 +33,7 @@ static Boxes sorted_boxes(const KilnCall *call)
     for (int64_t k = 0; k < n; k++) {
         boxes.area[k] = (boxes.side[2][k] - boxes.side[0][k]) *
                         (boxes.side[3][k] - boxes.side[1][k]);
+        boxes.group[k] = groups != NULL ? groups[order[k]] : 0;
         boxes.suppressed[k] = 0;
     }
     return boxes;
@@ -40,7 +49,7 @@ static float smaller(float a, float b)
     return a < b ? a : b;
 }
 
-/* Suppresses boxes from k + 1 on that overlap box k. */
+/* Suppresses boxes of k's group, from k + 1 on, that overlap box k. */
 static void suppress(const Boxes *boxes, int64_t k, float threshold)
 {
     const float *x1 = boxes->side[0], *y1 = boxes->side[1], *x2 = boxes->side[2],
@@ -52,7 +61,7 @@ static void suppress(const Boxes *boxes, int64_t k, float threshold)
         const float both = larger(width, 0.0f) * larger(height, 0.0f);
         const float iou = both / (boxes->area[k] + boxes->area[i] - both);
 
-        boxes->suppressed[i] |= iou > threshold ? 1 : 0;
+        boxes->suppressed[i] |= iou > threshold && boxes->group[i] == boxes->group[k] ? 1 : 0;
     }
 }
 
@@ -80,9 +89,10 @@ static void nms_run(KilnCall *call)
 static KilnStatus nms_prepare(KilnCall *call, KilnError *err)
 {
     (void)err;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         call->inputs[i].layout = KILN_PLAIN;
-    call->workspace_size = (size_t)kiln_cpu_count(&call->inputs[1]) * (5 * sizeof(float) + 1);
+    call->workspace_size = (size_t)kiln_cpu_count(&call->inputs[1]) *
+                           (5 * sizeof(float) + sizeof(int32_t) + 1);
     return KILN_OK;
 }
 

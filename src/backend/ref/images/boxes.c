@@ -25,6 +25,12 @@ static double iou(const KilnArg *boxes, int64_t a, int64_t b)
     return both / (area(boxes, a) + area(boxes, b) - both);
 }
 
+static bool same_group(const KilnArg *groups, int64_t a, int64_t b)
+{
+    return groups->absent ||
+           ((const int32_t *)groups->data)[a] == ((const int32_t *)groups->data)[b];
+}
+
 /* Every box in the order of scores, unless it overlaps a better one that is kept. */
 static void nms_run(KilnCall *call)
 {
@@ -37,7 +43,8 @@ static void nms_run(KilnCall *call)
         bool best = true;
 
         for (int64_t k = 0; k < count && best; k++)
-            best = !(iou(&call->inputs[0], kept[k], order[i]) > attrs->threshold);
+            best = !(same_group(&call->inputs[2], kept[k], order[i]) &&
+                     iou(&call->inputs[0], kept[k], order[i]) > attrs->threshold);
         if (best)
             kept[count++] = order[i];
     }

@@ -70,6 +70,13 @@ static KilnStatus infer_nms(KilnNode *node, KilnError *err)
             "expected boxes [n, 4] (x1, y1, x2, y2) and scores [n], got %s and %s",
             kiln_shape_text(boxes, boxes_text, sizeof(boxes_text)),
             kiln_shape_text(order, order_text, sizeof(order_text)));
+    if (node->inputs[2] != NULL && !kiln_shape_equal(&node->inputs[2]->shape, order))
+        return kiln_error_set(
+            err, KILN_E_SHAPE, "expected groups [n], as the scores %s, got %s",
+            kiln_shape_text(order, order_text, sizeof(order_text)),
+            kiln_shape_text(&node->inputs[2]->shape, boxes_text, sizeof(boxes_text)));
+    if (kiln_check_dtype(node, 2, "the groups", KILN_I32, err) < 0)
+        return err->status;
     kiln_infer_output(node, 0, KILN_I32, &KILN_SHAPE(attrs->limit));
     kiln_infer_output(node, 1, KILN_I32, &KILN_SHAPE(1));
     return KILN_OK;
@@ -77,7 +84,7 @@ static KilnStatus infer_nms(KilnNode *node, KilnError *err)
 
 const KilnOp kiln_op_nms = {
     .name = "nms",
-    .n_inputs = 2,
+    .n_inputs = 3,
     .n_outputs = 2,
     .attrs_size = sizeof(KilnNmsAttrs),
     .infer = infer_nms,
@@ -85,9 +92,15 @@ const KilnOp kiln_op_nms = {
 
 KilnPlaces kiln_nms(KilnTensor *boxes, KilnTensor *scores, double iou_threshold, int64_t limit)
 {
+    return kiln_batched_nms(boxes, scores, NULL, iou_threshold, limit);
+}
+
+KilnPlaces kiln_batched_nms(KilnTensor *boxes, KilnTensor *scores, KilnTensor *groups,
+                            double iou_threshold, int64_t limit)
+{
     const KilnNmsAttrs attrs = { .threshold = iou_threshold, .limit = limit };
-    KilnTensor *inputs[] = { boxes, kiln_argsort(scores, 0, true) };
-    KilnTensor *index = kiln_graph_record(boxes->graph, &kiln_op_nms, inputs, 2, &attrs);
+    KilnTensor *inputs[] = { boxes, kiln_argsort(scores, 0, true), groups };
+    KilnTensor *index = kiln_graph_record(boxes->graph, &kiln_op_nms, inputs, 3, &attrs);
 
     return (KilnPlaces) { index, index->poisoned ? index : index->node->outputs[1] };
 }

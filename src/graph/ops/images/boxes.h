@@ -6,8 +6,8 @@
 
 #define KILN_OPS_BOXES(X) X(nms)
 
-/* nms                 boxes [n,4], i32 order [n] of falling scores -> i32 index [limit],
- *                     i32 count [1]                                   KilnNmsAttrs */
+/* nms                 boxes [n,4], i32 order [n] of falling scores, i32 groups [n] or NULL
+ *                     -> i32 index [limit], i32 count [1]             KilnNmsAttrs */
 typedef struct KilnNmsAttrs {
     double threshold;
     int64_t limit;
