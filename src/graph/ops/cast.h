@@ -13,6 +13,7 @@
  */
 typedef struct KilnCastAttrs {
     int32_t dtype;
+    int32_t image; /* 1: for a convolution, so the backend may store blocks of channels */
 } KilnCastAttrs;
 
 #endif

@@ -14,9 +14,12 @@ typedef struct Autocast {
     /* By id of the tensors that existed before the pass: */
     KilnTensor **stored;  /* the tensor that replaces it now; NULL: itself */
     KilnTensor **as_bf16; /* its cast to bf16, made at first use */
+    KilnTensor **as_f32;  /* the cast of its bf16 form to f32 that was made last, */
+    size_t *as_f32_at;    /* for this node */
     bool *rounded;        /* every reader would round it to bf16 anyway */
     bool *exact;          /* every reader computes in f32 */
     size_t n_tensors;
+    size_t node;      /* being converted: its index in the step */
     KilnNode **nodes; /* the rewritten step */
     size_t n_nodes, cap_nodes;
     KilnError *err;
@@ -92,10 +95,11 @@ static KilnStatus push(Autocast *p, KilnNode *node)
     return KILN_OK;
 }
 
-/* Casts the values of `from` into `to`. */
-static KilnStatus push_cast(Autocast *p, KilnTensor *from, KilnTensor *to, const char *layer)
+/* Casts the values of `from` into `to`; image: for a convolution. */
+static KilnStatus push_cast(Autocast *p, KilnTensor *from, KilnTensor *to, bool image,
+                            const char *layer)
 {
-    const KilnCastAttrs attrs = { .dtype = (int32_t)to->dtype };
+    const KilnCastAttrs attrs = { .dtype = (int32_t)to->dtype, .image = image };
     KilnNode *node = kiln_rewrite_node(p->step, &kiln_op_cast, &from, 1, &to, 1, &attrs, layer);
 
     return node != NULL ? push(p, node) : kiln_error_nomem(p->err, sizeof(*node));
@@ -110,11 +114,12 @@ static KilnTensor *twin(Autocast *p, const KilnTensor *tensor, KilnDType dtype)
     return made;
 }
 
-static KilnTensor *cast(Autocast *p, KilnTensor *from, KilnDType dtype, const char *layer)
+static KilnTensor *cast(Autocast *p, KilnTensor *from, KilnDType dtype, bool image,
+                        const char *layer)
 {
     KilnTensor *to = twin(p, from, dtype);
 
-    return to != NULL && push_cast(p, from, to, layer) >= 0 ? to : NULL;
+    return to != NULL && push_cast(p, from, to, image, layer) >= 0 ? to : NULL;
 }
 
 /* The bf16 form of a tensor, shared by all its readers. */
@@ -125,19 +130,43 @@ static KilnTensor *to_bf16(Autocast *p, KilnTensor *tensor, const char *layer)
     if (stored->dtype == KILN_BF16)
         return stored;
     if (p->as_bf16[tensor->id] == NULL)
-        p->as_bf16[tensor->id] = cast(p, stored, KILN_BF16, layer);
+        p->as_bf16[tensor->id] = cast(p, stored, KILN_BF16, false, layer);
     return p->as_bf16[tensor->id];
+}
+
+/* Whether the node is a convolution, or a gradient of one, that reads input i as an image. */
+static bool reads_image(const KilnNode *node, int i)
+{
+    return (i == 0 && (node->op == &kiln_op_conv2d || node->op == &kiln_op_conv2d_grad_input ||
+                       node->op == &kiln_op_conv_transpose2d)) ||
+           (i < 2 && node->op == &kiln_op_conv2d_grad_weight);
+}
+
+/* The f32 form of the tensor's bf16 form. Near readers, such as both gradients of a convolution,
+ * share it; far ones, such as a gradient and the operation itself, get their own, since f32 kept
+ * all the time takes the memory that bf16 saves. */
+static KilnTensor *back_to_f32(Autocast *p, KilnTensor *tensor, KilnTensor *bf16, bool image,
+                               const char *layer)
+{
+    enum { NEAR = 3 };
+    const int id = tensor->id;
+
+    if (p->as_f32[id] == NULL || p->node - p->as_f32_at[id] > NEAR) {
+        p->as_f32[id] = cast(p, bf16, KILN_F32, image, layer);
+        p->as_f32_at[id] = p->node;
+    }
+    return p->as_f32[id];
 }
 
 /* After an update, casts of the variable's old value are stale. */
 static void drop_casts(Autocast *p, const KilnNode *node)
 {
     for (size_t i = 0; i < p->n_tensors; i++)
-        for (int k = 0; k < node->n_inputs && p->as_bf16[i] != NULL; k++)
+        for (int k = 0; k < node->n_inputs && (p->as_bf16[i] != NULL || p->as_f32[i] != NULL); k++)
             if ((node->op->updates >> k & 1) != 0 && node->inputs[k] != NULL &&
                 p->step->tensors[i]->variable &&
                 kiln_overlaps(node->inputs[k], p->step->tensors[i]))
-                p->as_bf16[i] = NULL;
+                p->as_bf16[i] = p->as_f32[i] = NULL;
 }
 
 /* ---- Which values are bf16 ------------------------------------------------------ */
@@ -262,7 +291,7 @@ static KilnTensor *make_input(Autocast *p, const KilnNode *node, int i, const Ne
         return input;
     KilnTensor *made = type == KILN_BF16 ? to_bf16(p, input, node->layer) : now(p, input);
     if (made != NULL && made->dtype == KILN_BF16 && (f32_only || type == KILN_F32))
-        made = cast(p, made, KILN_F32, node->layer);
+        made = back_to_f32(p, input, made, reads_image(node, i), node->layer);
     return made;
 }
 
@@ -283,7 +312,8 @@ static KilnStatus make_outputs(Autocast *p, KilnNode *made, const Needs *needs)
         if (!bf16 || !(needs->f32_only || !kernel_gives(p, made, i)))
             continue;
         made->outputs[i] = output->dtype == KILN_F32 ? output : twin(p, output, KILN_F32);
-        if (made->outputs[i] == NULL || push_cast(p, made->outputs[i], kept, made->layer) < 0)
+        if (made->outputs[i] == NULL ||
+            push_cast(p, made->outputs[i], kept, false, made->layer) < 0)
             return p->err->status;
     }
     return KILN_OK;
@@ -348,13 +378,16 @@ KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
         return KILN_OK;
     p.stored = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.stored));
     p.as_bf16 = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.as_bf16));
+    p.as_f32 = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.as_f32));
+    p.as_f32_at = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.as_f32_at));
     p.rounded = kiln_arena_alloc(rewrite->arena, n + 1);
     p.exact = kiln_arena_alloc(rewrite->arena, n + 1);
-    if (p.stored == NULL || p.as_bf16 == NULL || p.rounded == NULL || p.exact == NULL)
+    if (p.stored == NULL || p.as_bf16 == NULL || p.as_f32 == NULL || p.as_f32_at == NULL ||
+        p.rounded == NULL || p.exact == NULL)
         return kiln_error_nomem(err, n * sizeof(*p.stored));
     find_rounded(&p);
-    for (size_t i = 0; i < rewrite->n_nodes; i++)
-        if (convert(&p, rewrite->nodes[i]) < 0)
+    for (p.node = 0; p.node < rewrite->n_nodes; p.node++)
+        if (convert(&p, rewrite->nodes[p.node]) < 0)
             return err->status;
     rewrite->nodes = p.nodes;
     rewrite->n_nodes = p.n_nodes;

@@ -8,6 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 enum { KILN_LANES = 16 };
 
 typedef float KilnFloats __attribute__((vector_size(64)));
@@ -22,6 +26,68 @@ KILN_INLINE KilnFloats kiln_floats(float value)
     return value - (KilnFloats) { 0 };
 }
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+
+/* gcc moves its own vectors of 64 bytes through memory where it converts them, so both halves are
+ * converted here. */
+KILN_INLINE __m256 kiln_floats_of_half(__m128i half)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+
+KILN_INLINE KilnFloats kiln_floats_of(KilnHalves half)
+{
+    const __m256i halves = (__m256i)half;
+    const __m256 low = kiln_floats_of_half(_mm256_castsi256_si128(halves));
+    const __m256 high = kiln_floats_of_half(_mm256_extracti128_si256(halves, 1));
+    KilnFloats floats;
+
+    memcpy(&floats, &low, sizeof(low));
+    memcpy((char *)&floats + sizeof(low), &high, sizeof(high));
+    return floats;
+}
+
+/* bf16 in the lower half of each word. */
+KILN_INLINE __m256i kiln_rounded_words(__m256 value)
+{
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+
+    return _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
+}
+
+KILN_INLINE KilnHalves kiln_halves_of(KilnFloats floats)
+{
+    __m256 low, high;
+
+    memcpy(&low, &floats, sizeof(low));
+    memcpy(&high, (const char *)&floats + sizeof(low), sizeof(high));
+    const __m256i packed = _mm256_packus_epi32(kiln_rounded_words(low), kiln_rounded_words(high));
+    return (KilnHalves)_mm256_permute4x64_epi64(packed, 0xD8);
+}
+
+#else
+
+KILN_INLINE KilnFloats kiln_floats_of(KilnHalves half)
+{
+    return (KilnFloats)(__builtin_convertvector(half, KilnWords) << 16);
+}
+
+KILN_INLINE KilnHalves kiln_halves_of(KilnFloats floats)
+{
+    const KilnWords bits = (KilnWords)floats;
+    const KilnWords nan = (KilnWords)((bits & 0x7FFFFFFFu) > 0x7F800000u);
+    const KilnWords rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
+    const KilnWords kept = bits >> 16 | 0x0040u;
+
+    return __builtin_convertvector((nan & kept) | (~nan & rounded), KilnHalves);
+}
+
+#endif
+
 /* Elements i ... i + lanes - 1 (at most KILN_LANES); the other lanes are zero. */
 KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, bool bf16)
 {
@@ -33,7 +99,7 @@ KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, b
         return floats;
     }
     memcpy(&half, (const uint16_t *)from + i, (size_t)lanes * sizeof(uint16_t));
-    return (KilnFloats)(__builtin_convertvector(half, KilnWords) << 16);
+    return kiln_floats_of(half);
 }
 
 /* Rounds to bf16 like kiln_bf16_of. */
@@ -43,11 +109,7 @@ KILN_INLINE void kiln_store_lanes(void *to, int64_t i, KilnFloats value, int lan
         memcpy((float *)to + i, &value, (size_t)lanes * sizeof(float));
         return;
     }
-    const KilnWords bits = (KilnWords)value;
-    const KilnWords nan = (KilnWords)((bits & 0x7FFFFFFFu) > 0x7F800000u);
-    const KilnWords rounded = (bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16;
-    const KilnWords kept = bits >> 16 | 0x0040u;
-    const KilnHalves half = __builtin_convertvector((nan & kept) | (~nan & rounded), KilnHalves);
+    const KilnHalves half = kiln_halves_of(value);
 
     memcpy((uint16_t *)to + i, &half, (size_t)lanes * sizeof(uint16_t));
 }

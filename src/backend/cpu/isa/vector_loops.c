@@ -15,6 +15,7 @@
 #include "backend/cpu/isa/pooling.h"
 #include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/isa/row_norm.h"
+#include "backend/cpu/isa/vector.h"
 #include "tensor/bf16.h"
 
 static void add(float *y, const float *a, const float *b, int64_t n)
@@ -40,8 +41,11 @@ static void fill(float *y, float value, int64_t n)
 
 static void to_bf16(uint16_t *y, const float *x, int64_t n)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
+    int64_t i = 0;
+
+    for (; i + KILN_LANES <= n; i += KILN_LANES)
+        kiln_store_lanes(y, i, kiln_load_lanes(x, i, KILN_LANES, false), KILN_LANES, true);
+    for (; i < n; i++)
         y[i] = kiln_bf16_of(x[i]);
 }
 
@@ -50,6 +54,63 @@ static void from_bf16(float *y, const uint16_t *x, int64_t n)
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] = kiln_bf16_to(x[i]);
+}
+
+/* Two neighbouring blocks of 8, or one of 16. */
+KILN_INLINE KilnFloats load_blocks(const float *x, int64_t next, int64_t block)
+{
+    KilnFloats floats = kiln_load_lanes(x, 0, KILN_LANES, false);
+
+    if (block < KILN_LANES)
+        memcpy((float *)&floats + block, x + next, (size_t)block * sizeof(float));
+    return floats;
+}
+
+/* `block` is a constant where this is inlined. */
+KILN_INLINE void block_rows_to_bf16(uint16_t *y, const float *x, int64_t begin, int64_t end,
+                                    int64_t rows, int64_t channels, int64_t block)
+{
+    for (int64_t r = begin; r < end; r++) {
+        const float *from = x + r * block;
+        uint16_t *to = y + r * channels;
+        int64_t c = 0;
+
+        for (; c + KILN_LANES <= channels; c += KILN_LANES)
+            kiln_store_lanes(to, c, load_blocks(from + c * rows, block * rows, block), KILN_LANES,
+                             true);
+        for (; c < channels; c += block)
+            to_bf16(to + c, from + c * rows, channels - c < block ? channels - c : block);
+    }
+}
+
+static void blocks_to_bf16(uint16_t *y, const float *x, int64_t begin, int64_t end, int64_t rows,
+                           int64_t channels, int64_t block)
+{
+    if (block == 8)
+        block_rows_to_bf16(y, x, begin, end, rows, channels, 8);
+    else
+        block_rows_to_bf16(y, x, begin, end, rows, channels, 16);
+}
+
+/* Eight elements; for AVX2 shorter code than half of KILN_LANES. */
+KILN_INLINE void eight_from_bf16(float *y, const uint16_t *x)
+{
+    typedef uint32_t Words __attribute__((vector_size(32)));
+    typedef uint16_t Halves __attribute__((vector_size(16)));
+    Halves half;
+
+    memcpy(&half, x, sizeof(half));
+    const Words words = __builtin_convertvector(half, Words) << 16;
+    memcpy(y, &words, sizeof(words));
+}
+
+static void blocks_from_bf16(float *y, const uint16_t *x, int64_t begin, int64_t end, int64_t rows,
+                             int64_t channels, int64_t block)
+{
+    for (int64_t c = 0; c < channels; c += block)
+        for (int64_t r = begin; r < end; r++)
+            for (int64_t i = 0; i < block; i += 8)
+                eight_from_bf16(y + c * rows + r * block + i, x + r * channels + c + i);
 }
 
 /* ---- Dropout ---------------------------------------------------------------- */
@@ -335,6 +396,8 @@ const KilnLoops KILN_LOOPS(loops) = {
     .fill = fill,
     .to_bf16 = to_bf16,
     .from_bf16 = from_bf16,
+    .blocks_to_bf16 = blocks_to_bf16,
+    .blocks_from_bf16 = blocks_from_bf16,
     .dropout = dropout,
     .dropout_grad = dropout_grad,
     .uniform = uniform,

@@ -29,6 +29,13 @@ typedef struct KilnLoops {
     /* To bf16, rounded like kiln_bf16_of, and back. */
     void (*to_bf16)(uint16_t *y, const float *x, int64_t n);
     void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
+    /* Rows [begin, end) of y [rows, channels] of bf16, from an image in blocks of channels: x
+     * [channels / block][rows][block], padded; block is 8 or 16. */
+    void (*blocks_to_bf16)(uint16_t *y, const float *x, int64_t begin, int64_t end, int64_t rows,
+                           int64_t channels, int64_t block);
+    /* The same from bf16 x to f32 blocks; channels is a multiple of block. */
+    void (*blocks_from_bf16)(float *y, const uint16_t *x, int64_t begin, int64_t end, int64_t rows,
+                             int64_t channels, int64_t block);
     /* Elements [begin, end) of whole arrays; begin is a multiple of 64. */
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);

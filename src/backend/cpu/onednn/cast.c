@@ -1,5 +1,6 @@
-/* Conversion between types. bf16 is in plain order; an f32 in a oneDNN layout is rounded and
- * reordered in one step. */
+/* Conversion between types. bf16 is in plain order; an f32 image in blocks of channels is rounded
+ * and reordered in one step, by the loops where they know the layout, since oneDNN has no fast code
+ * for that below AVX-512. */
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
@@ -85,6 +86,92 @@ static void convert(KilnCall *call, const KilnArg *from, const KilnArg *to)
     kiln_parallel(call->backend->threads, kiln_cpu_count(to), 16384, 64, convert_part, &pair);
 }
 
+/* ---- Images in blocks of channels --------------------------------------------------- */
+
+typedef struct Blocks {
+    const KilnLoops *loops;
+    const KilnArg *from, *to;
+    bool input;                            /* the input is in blocks, else the output */
+    int64_t rows, pixels, channels, block; /* rows, and their pixels, of an image */
+} Blocks;
+
+/* Converts rows of pixels. */
+static void convert_rows(void *context, int64_t begin, int64_t end)
+{
+    const Blocks *b = context;
+    const int64_t padded = (b->channels + b->block - 1) / b->block * b->block;
+    const int64_t width = b->pixels / b->rows;
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t image = i / b->rows * b->pixels, first = i % b->rows * width;
+        const int64_t plain = image * b->channels, blocked = image * padded;
+
+        if (b->input)
+            b->loops->blocks_to_bf16((uint16_t *)b->to->data + plain,
+                                     (const float *)b->from->data + blocked, first, first + width,
+                                     b->pixels, b->channels, b->block);
+        else
+            b->loops->blocks_from_bf16((float *)b->to->data + blocked,
+                                       (const uint16_t *)b->from->data + plain, first,
+                                       first + width, b->pixels, b->channels, b->block);
+    }
+}
+
+static void convert_blocks(KilnCall *call, bool input, int64_t block)
+{
+    const int64_t *dim = call->inputs[0].shape.dim;
+    Blocks blocks = { .loops = kiln_cpu(call)->loops,
+                      .from = &call->inputs[0],
+                      .to = &call->outputs[0],
+                      .input = input,
+                      .rows = dim[1],
+                      .pixels = dim[1] * dim[2],
+                      .channels = dim[3],
+                      .block = block };
+
+    kiln_parallel(call->backend->threads, dim[0] * dim[1], 16384 / (dim[2] * dim[3]) + 1, 1,
+                  convert_rows, &blocks);
+}
+
+/* Channels in a block of the input, if the loops round it; else 0. */
+static int64_t input_block(const KilnCall *call)
+{
+    const KilnArg *from = &call->inputs[0], *to = &call->outputs[0];
+
+    if (from->dtype != KILN_F32 || to->dtype != KILN_BF16 || to->layout != KILN_PLAIN ||
+        kiln_cpu_count(to) == 0)
+        return 0;
+    return kiln_layout_block(&kiln_cpu(call)->dnnl, from->layout, &from->shape);
+}
+
+static int64_t output_block(const KilnCall *call)
+{
+    const KilnArg *to = &call->outputs[0];
+
+    return kiln_layout_block(&kiln_cpu(call)->dnnl, to->layout, &to->shape);
+}
+
+/* Gives an f32 image for a convolution the layout that the convolution prefers, where whole blocks
+ * fit. */
+static KilnStatus choose_blocks(KilnCall *call, KilnError *err)
+{
+    const KilnCpuBackend *cpu = kiln_cpu(call);
+    const KilnArg *from = &call->inputs[0];
+    KilnArg *to = &call->outputs[0];
+    const int64_t block = cpu->blocked == KILN_MD_C16 ? 16 : cpu->blocked == KILN_MD_C8 ? 8 : 0;
+    KilnLayout layout = KILN_PLAIN;
+
+    if (((const KilnCastAttrs *)call->attrs)->image == 0 || from->dtype != KILN_BF16 ||
+        from->layout != KILN_PLAIN || to->fixed || block == 0 || to->shape.rank != 4 ||
+        to->shape.dim[3] % block != 0 || kiln_cpu_count(to) == 0)
+        return KILN_OK;
+    KilnStatus status = kiln_layout_image(&kiln_cpu(call)->dnnl, KILN_F32, &to->shape, cpu->blocked,
+                                          &layout, err);
+    if (status == KILN_OK)
+        kiln_output_layout(&cpu->dnnl, to, layout);
+    return status;
+}
+
 /* ---- Kernels -------------------------------------------------------------------- */
 
 static KilnStatus cast_prepare(KilnCall *call, KilnError *err)
@@ -96,6 +183,8 @@ static KilnStatus cast_prepare(KilnCall *call, KilnError *err)
     dnnl_primitive_desc_t pd = NULL;
 
     if (from->layout == KILN_PLAIN)
+        return choose_blocks(call, err);
+    if (input_block(call) > 0)
         return KILN_OK;
     if (to->dtype != KILN_F32 && to->dtype != KILN_BF16) {
         call->inputs[0].layout = KILN_PLAIN;
@@ -124,8 +213,12 @@ static KilnStatus cast_prepare(KilnCall *call, KilnError *err)
 
 static void cast_run(KilnCall *call)
 {
+    const int64_t input = input_block(call), output = output_block(call);
+
     if (call->priv != NULL)
         kiln_primitives_run(call);
+    else if (input > 0 || output > 0)
+        convert_blocks(call, input > 0, input > 0 ? input : output);
     else
         convert(call, &call->inputs[0], &call->outputs[0]);
 }
