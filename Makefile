@@ -59,7 +59,7 @@ endif
 
 # On a fresh machine pkg-config finds nothing yet; `make demo` and `make check` install the packages
 # first and then build in a second make.
-PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd
+PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd libutf8proc libpcre2-8
 # Features of a missing library are not built; using one is an error that names the library.
 # WITHOUT=cairo,protobuf-c omits them even if installed.
 comma := ,
@@ -80,7 +80,7 @@ LDLIBS += $(PKG_LIBS) $(if $(OPTIONAL),$(shell $(PKG_CONFIG) --libs $(OPTIONAL))
 
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
 	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c \
-	src/sweep/sweepers/*.c src/sweep/launchers/*.c src/train/strategies/*.c))
+	src/sweep/sweepers/*.c src/sweep/launchers/*.c src/train/strategies/*.c src/text/tokenizers/*.c))
 CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; the program selects one at run time.
@@ -94,7 +94,7 @@ ISA_FLAGS_avx2 := $(ISA_FLAGS) -mavx2 -mfma
 ISA_FLAGS_avx512 := $(ISA_FLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
 LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sweep/sweepers/% \
-	src/sweep/launchers/% src/train/strategies/% $(ISA_SRC), \
+	src/sweep/launchers/% src/train/strategies/% src/text/tokenizers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 # Completion scripts, installed where each shell finds them.

@@ -26,8 +26,10 @@
 #include "kiln/strategy.h"
 #include "kiln/sweep.h"
 #include "kiln/tensor.h"
+#include "kiln/tokenizer.h"
 #include "kiln/tools/clock.h"
 #include "kiln/tools/text.h"
+#include "kiln/tools/token_pipeline.h"
 #include "kiln/trainer.h"
 
 #endif

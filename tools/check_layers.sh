@@ -28,10 +28,11 @@ BEGIN {
     below("data", "tensor")
     below("events", "base")
     below("plot", "base")
+    below("text", "base")
     below("train", "registry nn data")
     below("runs", "config")
     below("sweep", "registry runs")
-    below("cli", "train sweep runs backend image data events plot")
+    below("cli", "train sweep runs backend image data events plot text")
     changed = 1
     while (changed) { # transitive
         changed = 0
@@ -54,6 +55,7 @@ function place(file,    parts) {
     if (file ~ /^src\/nn\/(optimizers|schedulers)\//) return "component"
     if (file ~ /^src\/sweep\/(sweepers|launchers)\//) return "component"
     if (file ~ /^src\/train\/strategies\//) return "component"
+    if (file ~ /^src\/text\/tokenizers\//) return "component"
     if (file == "src/kiln.h" || file == "src/kiln_embed.h" || file ~ /^src\/kiln\//) return "public"
     split(file, parts, "/")
     return parts[2]
@@ -72,6 +74,10 @@ FNR == 1 { here = place(FILENAME); count++ }
         violation("OpenBLAS is loaded when first used; src/backend/cpu/blas.c declares what it calls")
     if (header ~ /cairo/ && FILENAME !~ /^src\/plot\//)
         violation("only src/plot knows cairo")
+    if (header == "utf8proc.h" && FILENAME !~ /^src\/text\/unicode\//)
+        violation("only src/text/unicode knows utf8proc")
+    if (header == "pcre2.h" && FILENAME !~ /^src\/text\/unicode\//)
+        violation("only src/text/unicode knows PCRE2")
     if (header ~ /protobuf-c|\.pb-c\.h$/ && FILENAME !~ /^src\/events\//)
         violation("only src/events knows protobuf-c")
     if (!quoted)

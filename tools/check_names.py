@@ -13,7 +13,7 @@ import sys
 
 MAX_FILES = 28
 COMPONENTS = ("src/nn/optimizers", "src/nn/schedulers", "src/sweep/sweepers", "src/sweep/launchers",
-              "src/train/strategies")
+              "src/train/strategies", "src/text/tokenizers")
 OPERATIONS = ("src/nn", "src/graph", "src/backend")
 # Other files that do the same job for two things.
 SAME_JOB = {

@@ -5,7 +5,7 @@
 set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
-       libpng-dev libjansson-dev libxxhash-dev libdeflate-dev libmd-dev
+       libpng-dev libjansson-dev libxxhash-dev libdeflate-dev libmd-dev libutf8proc-dev libpcre2-dev
        libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema strace zsh fish bash-completion"
@@ -35,7 +35,8 @@ present() {
     libcairo2-dev) pkg-config --exists cairo ;;
     libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
     protobuf-c-compiler) command -v protoc-c >/dev/null ;;
-    libcyaml-dev | libjansson-dev | libxxhash-dev | libdeflate-dev | libmd-dev | libcmocka-dev)
+    libpcre2-dev) pkg-config --exists libpcre2-8 ;;
+    libcyaml-dev | libjansson-dev | libxxhash-dev | libdeflate-dev | libmd-dev | libutf8proc-dev | libcmocka-dev)
         name=${1%-dev}
         [ "$name" = libjansson ] || [ "$name" = libcmocka ] && name=${name#lib}
         pkg-config --exists "$name" ;;

@@ -28,10 +28,10 @@ static const KilnFlag flags[] = {
     { "--config-name", "-cn", "CONFIG", KILN_FLAG_ONE, AT(config_name), COMPOSES "show", "config",
       "the primary config (default: config)" },
     { "--config-dir", "-cd", "DIR", KILN_FLAG_MANY, AT(config_dirs),
-      COMPOSES PAST_RUN "show schema", "config",
+      COMPOSES PAST_RUN "show schema tokenizer", "config",
       "another folder to search for groups; can be repeated" },
     { "--plugin", NULL, "FILE.so", KILN_FLAG_MANY, AT(plugins),
-      COMPOSES PAST_RUN "list show schema init", "config",
+      COMPOSES PAST_RUN "list show schema init tokenizer", "config",
       "load components from a plugin; can be repeated" },
     { "--trust", NULL, NULL, KILN_FLAG_SWITCH, AT(trust), "train " PAST_RUN, "config",
       "trust a run folder from elsewhere: load the plugins that it names, and write where its "

@@ -35,6 +35,7 @@ typedef struct KilnBatchTransformOps KilnBatchTransformOps; /* loading.h */
 typedef struct KilnSweeperOps KilnSweeperOps;               /* sweep.h */
 typedef struct KilnLauncherOps KilnLauncherOps;             /* sweep.h */
 typedef struct KilnStrategyOps KilnStrategyOps;             /* strategy.h */
+typedef struct KilnTokenizerOps KilnTokenizerOps;           /* tokenizer.h */
 
 typedef struct KilnComponent {
     KilnKind kind;
@@ -71,6 +72,7 @@ typedef struct KilnComponent {
         const KilnSweeperOps *sweeper;
         const KilnLauncherOps *launcher;
         const KilnStrategyOps *strategy;
+        const KilnTokenizerOps *tokenizer;
     } ops;
 } KilnComponent;
 

@@ -22,7 +22,8 @@
     X(BATCH_TRANSFORM, "batch_transform")                                                          \
     X(SWEEPER, "sweeper")                                                                          \
     X(LAUNCHER, "launcher")                                                                        \
-    X(STRATEGY, "strategy")
+    X(STRATEGY, "strategy")                                                                        \
+    X(TOKENIZER, "tokenizer")
 
 typedef enum KilnKind {
 #define KILN_KIND_ENUM(name, text) KILN_KIND_##name,

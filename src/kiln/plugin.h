@@ -26,6 +26,7 @@
 #include "kiln/metric.h"
 #include "kiln/strategy.h"
 #include "kiln/sweep.h"
+#include "kiln/tokenizer.h"
 #include "kiln/trainer.h"
 
 /* Raised by any other change; plugins must then be compiled again. */
@@ -64,6 +65,7 @@ typedef struct KilnPluginInfo {
         [KILN_KIND_SWEEPER] = sizeof(KilnSweeperOps),                                              \
         [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
         [KILN_KIND_STRATEGY] = sizeof(KilnStrategyOps),                                            \
+        [KILN_KIND_TOKENIZER] = sizeof(KilnTokenizerOps),                                          \
     }
 
 /* Defines `name`, a function that describes `list`, a NULL-terminated array (no pointer to one) of

@@ -22,6 +22,7 @@ int kiln_command_ckpt(KilnArgs *args);
 int kiln_command_verify_resume(KilnArgs *args);
 int kiln_command_tune(KilnArgs *args);
 int kiln_command_replay(KilnArgs *args);
+int kiln_command_tokenizer(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
 int kiln_command_show(KilnArgs *args);
 int kiln_command_schema(KilnArgs *args);

@@ -287,6 +287,9 @@ class Docs(unittest.TestCase):
             before = "autoload -Uz compinit && compinit -u\n"  # "after compinit"
         if name == "schema":
             before = "kiln init project >/dev/null\ncd project\n" if number == 2 else "cd project\n"
+        if name == "tokenizer":
+            before = ("for i in 1 2 3; do echo to be or not to be; done >a.txt; cp a.txt b.txt\n"
+                      "kiln tokenizer train tokenizer.vocab_size=300 files=a.txt output=bpe.json >/dev/null\n")
         if line.startswith("kiln ckpt diff"):
             after = " || [ $? = 1 ]"  # they differ
         return Block(f"kiln {name} --help", number, shell.group(1) if shell else "sh",
