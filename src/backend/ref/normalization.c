@@ -54,7 +54,7 @@ static double gradient_at(const KilnCall *call, int64_t i, int64_t c, double h)
     double dy = kiln_ref_get(&call->inputs[0], i) + get_or(call, 7, i, 0.0);
     double again = h * kiln_ref_get(&call->inputs[2], c) + get_or(call, 5, c, 0.0);
 
-    return attrs->relu == 0 || get_or(call, 6, i, again) > 0.0 ? dy : 0.0;
+    return attrs->relu != 0 && get_or(call, 6, i, again) <= 0.0 ? 0.0 : dy;
 }
 
 /* With h = (x - mean) / sqrt(var + eps):

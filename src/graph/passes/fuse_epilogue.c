@@ -94,7 +94,8 @@ static bool can_join(const Chain *chain, const KilnNode *node, KilnMapStep *ret)
             return false;
         int reg = register_of(chain, input);
         reads_it |= reg == 0 || reg >= FIRST_STEP;
-        if (reg < 0 && !known_before(chain, input, node))
+        /* A variable in a register may be updated before this node reads it again. */
+        if (reg != 0 && reg < FIRST_STEP && !known_before(chain, input, node))
             return false;
     }
     return reads_it;

@@ -18,6 +18,8 @@ typedef struct Autocast {
     size_t *as_f32_at;    /* for this node */
     bool *rounded;        /* every reader would round it to bf16 anyway */
     bool *exact;          /* every reader computes in f32 */
+    bool *summed;         /* every reader adds it to a value with a destination, as terms of a
+                           * parameter's gradient are */
     size_t n_tensors;
     size_t node;      /* being converted: its index in the step */
     KilnNode **nodes; /* the rewritten step */
@@ -171,14 +173,24 @@ static void drop_casts(Autocast *p, const KilnNode *node)
 
 /* ---- Which values are bf16 ------------------------------------------------------ */
 
-/* Finds the tensors that every reader rounds to bf16, directly or through reshapes, and those that
- * every reader needs exact. */
+/* Whether the node stores its inputs, or their sum, in a destination: a parameter that n operations
+ * read has a gradient of n terms, which would lose small ones if each partial sum was rounded to
+ * bf16. */
+static bool sums_gradient(const Autocast *p, const KilnNode *node)
+{
+    return node->op == &kiln_op_store ||
+           (node->op == &kiln_op_add &&
+            (kiln_tensor_has_dest(node->outputs[0]) || p->summed[node->outputs[0]->id]));
+}
+
+/* Finds the tensors that every reader rounds to bf16, directly or through reshapes, those that
+ * every reader needs exact, and those that are terms of sums. */
 static void find_rounded(Autocast *p)
 {
     const KilnRewrite *step = p->step;
 
     for (size_t i = 0; i < p->n_tensors; i++)
-        p->rounded[i] = p->exact[i] = step->reads[i] > 0;
+        p->rounded[i] = p->exact[i] = p->summed[i] = step->reads[i] > 0;
     for (size_t i = step->n_nodes; i-- > 0;) {
         const KilnNode *node = step->nodes[i];
         const KilnKernel *kernel = kernel_of(p, node);
@@ -190,6 +202,7 @@ static void find_rounded(Autocast *p)
                 p->rounded[node->inputs[k]->id] &= rounds && k < node->op->n_inputs &&
                                                    op_takes(node, k);
                 p->exact[node->inputs[k]->id] &= node->op->autocast == KILN_AUTOCAST_F32;
+                p->summed[node->inputs[k]->id] &= sums_gradient(p, node);
             }
     }
 }
@@ -222,7 +235,8 @@ static KilnDType output_type(const Autocast *p, const KilnNode *node, int i)
     KilnTensor *output = node->outputs[i];
 
     if (p->storage || output->dtype != KILN_F32 || !op_gives(node, i) ||
-        kiln_rewrite_visible(p->step, output) || node->op->autocast == KILN_AUTOCAST_F32)
+        kiln_rewrite_visible(p->step, output) || node->op->autocast == KILN_AUTOCAST_F32 ||
+        p->summed[output->id])
         return output->dtype;
     if (node->op->autocast == KILN_AUTOCAST_BF16 || p->rounded[output->id])
         return KILN_BF16;
@@ -382,8 +396,9 @@ KilnStatus kiln_pass_precision(KilnRewrite *rewrite, KilnError *err)
     p.as_f32_at = kiln_arena_alloc(rewrite->arena, (n + 1) * sizeof(*p.as_f32_at));
     p.rounded = kiln_arena_alloc(rewrite->arena, n + 1);
     p.exact = kiln_arena_alloc(rewrite->arena, n + 1);
+    p.summed = kiln_arena_alloc(rewrite->arena, n + 1);
     if (p.stored == NULL || p.as_bf16 == NULL || p.as_f32 == NULL || p.as_f32_at == NULL ||
-        p.rounded == NULL || p.exact == NULL)
+        p.rounded == NULL || p.exact == NULL || p.summed == NULL)
         return kiln_error_nomem(err, n * sizeof(*p.stored));
     find_rounded(&p);
     for (p.node = 0; p.node < rewrite->n_nodes; p.node++)

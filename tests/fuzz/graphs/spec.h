@@ -81,6 +81,7 @@ struct Row {
     unsigned constant; /* bit i: input i gets kiln_detach, as it must not want a gradient */
     unsigned optional; /* bit i: input i may be left out */
     bool cancels; /* kernels subtract numbers that nearly agree, before anything can see them */
+    bool skips; /* does not multiply what it knows to be 0: infinities and NaN there may not show */
 };
 
 typedef struct Rows {

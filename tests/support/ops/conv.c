@@ -81,6 +81,8 @@ static const Case cases_conv2d[] = {
     { "conv2d, all of height and width apart", build_conv_apart, "ggg",
       .shape = { SHAPE(2, 11, 13, 3), SHAPE(4, 3, 2, 3), SHAPE(4) },
       .arg = { 2, 3, 0, 2, 3, 1, 1 } },
+    { "conv2d, taps in the padding alone", build_conv_apart, "gg",
+      .shape = { SHAPE(2, 1, 1, 3), SHAPE(4, 3, 2, 2) }, .arg = { 1, 2, 1, 1, 1, 1, 1 } },
     { "conv1d", build_conv1d, "ggg", .shape = { SHAPE(2, 11, 3), SHAPE(5, 3, 4), SHAPE(5) },
       .arg = { 2, 1, 2, 1 } },
     { "conv1d, defaults", build_conv1d, "gg", .shape = { SHAPE(1, 7, 1), SHAPE(1, 1, 7) } },

@@ -31,11 +31,23 @@ BUILD(build_lerp_copy)
     return NULL;
 }
 
+/* Weights above 1 go beyond the value. */
+BUILD(build_lerp_beyond)
+{
+    static const float weight = 1.5f;
+
+    UNUSED_ARG;
+    kiln_lerp_update(leaf[0], leaf[1],
+                     kiln_graph_input(leaf[0]->graph, KILN_F32, KILN_SCALAR, &weight));
+    return NULL;
+}
+
 static const Case cases_lerp_update[] = {
     { "lerp_update", build_lerp, "vfp", .shape = { SHAPE(40009), SHAPE(40009), SCALAR } },
     { "lerp_update, axes", build_lerp, "vfp", .shape = { SHAPE(3, 7), SHAPE(3, 7), SCALAR },
       .skips = true },
     { "lerp_update, copy", build_lerp_copy, "vf", .shape = { SHAPE(19), SHAPE(19) } },
+    { "lerp_update, beyond", build_lerp_beyond, "vf", .shape = { SHAPE(19), SHAPE(19) } },
 };
 SAMPLES(lerp_update)
 

@@ -152,11 +152,40 @@ static void test_update_between(void **unused)
     kiln_backend_free(backend);
 }
 
+/* A variable that was read before an update is read again after it. */
+static void test_read_again(void **unused)
+{
+    float x[4] = { 1, 2, 3, 4 }, unit[4] = { 1, 0, 0, 1 }, seen[4] = { 5, 6, 7, 8 };
+    KilnBackend *backend = NULL;
+    KilnGraph *graph = NULL;
+    KilnError err;
+    const KilnShape shape = KILN_SHAPE(2, 2);
+
+    (void)unused;
+    assert_int_equal(kiln_backend_cpu_new(1, &backend, &err), KILN_OK);
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_begin(graph);
+    KilnTensor *product = kiln_matmul(kiln_graph_input(graph, KILN_F32, shape, x),
+                                      kiln_graph_input(graph, KILN_F32, shape, unit), false, false);
+    KilnTensor *variable = kiln_graph_variable(graph, KILN_F32, shape, seen, false, NULL);
+    KilnTensor *sums[2] = { kiln_add(product, variable) };
+    kiln_clamp_update(variable, 0.5);
+    sums[1] = kiln_add(product, variable);
+    assert_int_equal(kiln_graph_run(graph, sums, 2, &err), KILN_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_true(((const float *)kiln_tensor_data(sums[0]))[i] == x[i] + (float)(5 + i));
+        assert_true(((const float *)kiln_tensor_data(sums[1]))[i] == x[i] + 0.5f);
+    }
+    kiln_graph_free(graph);
+    kiln_backend_free(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_joined),
         cmocka_unit_test(test_update_between),
+        cmocka_unit_test(test_read_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

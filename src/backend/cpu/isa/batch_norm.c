@@ -111,7 +111,7 @@ KILN_INLINE KilnFloats gradient_at(const KilnPanel *panel, const KilnNormGrad *g
                            ? kiln_load_lanes(grad->y, at, lanes, (bf16 & KILN_NORM_Y) != 0)
                            : *d * *scale + *bias;
 
-        dy = kiln_masked(dy, (KilnWords)(y > 0.0f));
+        dy = kiln_masked(dy, ~(KilnWords)(y <= 0.0f));
     }
     return dy;
 }

@@ -334,7 +334,7 @@ static double square_sum(const float *x, int64_t n)
 
 static void lerp(float *variable, const float *value, float weight, int64_t n)
 {
-    if (weight >= 1.0f) { /* an exact copy */
+    if (weight == 1.0f) { /* an exact copy */
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             variable[i] = value[i];

@@ -299,12 +299,44 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     return status;
 }
 
+/* Whether a tap meets a pixel of x, along one axis, for some pixel of dy. */
+static bool tap_meets(const KilnConvAttrs *attrs, int axis, int64_t k, int64_t size, int64_t pixels)
+{
+    for (int64_t i = 0; i < pixels; i++) {
+        const int64_t at = i * attrs->stride[axis] + k * attrs->dilation[axis] -
+                           attrs->padding[axis];
+
+        if (at >= 0 && at < size)
+            return true;
+    }
+    return false;
+}
+
+/* Taps that meet nothing but padding have the gradient 0. oneDNN's kernels for AMX leave theirs
+ * unwritten. */
+static void zero_idle_taps(const KilnCall *call)
+{
+    const int64_t *dy = call->inputs[0].shape.dim, *x = call->inputs[1].shape.dim;
+    const KilnArg *weight = &call->outputs[0];
+    const int64_t *dim = weight->shape.dim, taps = dim[2] * dim[3];
+
+    for (int64_t tap = 0; tap < taps; tap++) {
+        if (tap_meets(call->attrs, 0, tap / dim[3], x[1], dy[1]) &&
+            tap_meets(call->attrs, 1, tap % dim[3], x[2], dy[2]))
+            continue;
+        for (int64_t i = 0; i < dim[0] * dim[1]; i++)
+            ((float *)weight->data)[i * taps + tap] = 0.0f;
+    }
+}
+
 static void conv2d_grad_weight_run(KilnCall *call)
 {
-    if (call->priv != NULL)
-        kiln_primitives_run(call);
-    else
+    if (call->priv == NULL) {
         kiln_bf16_conv_weight_run(call);
+        return;
+    }
+    kiln_primitives_run(call);
+    zero_idle_taps(call);
 }
 
 /* The transpose is the gradient of its input. oneDNN adds no bias there, so it is added afterwards,

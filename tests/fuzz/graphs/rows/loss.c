@@ -103,18 +103,18 @@ DRAW(images)
 }
 
 static const Row table[] = {
-    { "cross_entropy", row_labels, build_cross_entropy, 0, 4, false },
-    { "nll", row_labels, build_nll, 0, 4, false },
-    { "focal", row_labels, build_focal, 0, 4, false },
-    { "mse", row_pair, build_mse, 0, 0, false },
-    { "l1", row_pair, build_l1, 0, 0, false },
-    { "huber", row_pair, build_huber, 0, 0, false },
-    { "smooth_l1", row_pair, build_smooth_l1, 0, 0, false },
-    { "cosine", row_pair, build_cosine, 0, 0, false },
-    { "bce", row_pair, build_bce, 0, 0, false },
-    { "kl_div", row_pair, build_kl_div, 0, 0, false },
-    { "sigmoid_focal", row_pair, build_sigmoid_focal, 0, 0, false },
-    { "cross_entropy_soft", row_pair, build_cross_entropy_soft, 0, 0, false },
-    { "dice", row_images, build_dice, 0, 0, false },
+    { "cross_entropy", row_labels, build_cross_entropy, 0, 4, false, true },
+    { "nll", row_labels, build_nll, 0, 4, false, true },
+    { "focal", row_labels, build_focal, 0, 4, false, true },
+    { "mse", row_pair, build_mse, 0, 0, false, false },
+    { "l1", row_pair, build_l1, 0, 0, false, false },
+    { "huber", row_pair, build_huber, 0, 0, false, false },
+    { "smooth_l1", row_pair, build_smooth_l1, 0, 0, false, false },
+    { "cosine", row_pair, build_cosine, 0, 0, false, false },
+    { "bce", row_pair, build_bce, 0, 0, true, false },
+    { "kl_div", row_pair, build_kl_div, 0, 0, true, false },
+    { "sigmoid_focal", row_pair, build_sigmoid_focal, 0, 0, true, false },
+    { "cross_entropy_soft", row_pair, build_cross_entropy_soft, 0, 0, false, false },
+    { "dice", row_images, build_dice, 0, 0, false, false },
 };
 ROWS(loss)

@@ -117,12 +117,12 @@ BUILD(spectral_norm)
 }
 
 static const Row table[] = {
-    { "layer_norm", row_last_axes, build_layer_norm, 0, 4, true },
-    { "rms_norm", row_last_axes, build_rms_norm, 0, 2, true },
-    { "group_norm", row_group_norm, build_group_norm, 0, 0, true },
-    { "batch_norm", row_batch_norm, build_batch_norm, 0, 0, true },
-    { "batch_norm_relu", row_batch_norm_relu, build_batch_norm_relu, 0, 32, true },
-    { "weight_norm", row_weight_norm, build_weight_norm, 0, 0, false },
-    { "spectral_norm", row_spectral_norm, build_spectral_norm, 0, 0, false },
+    { "layer_norm", row_last_axes, build_layer_norm, 0, 4, true, false },
+    { "rms_norm", row_last_axes, build_rms_norm, 0, 2, true, false },
+    { "group_norm", row_group_norm, build_group_norm, 0, 0, true, false },
+    { "batch_norm", row_batch_norm, build_batch_norm, 0, 0, true, false },
+    { "batch_norm_relu", row_batch_norm_relu, build_batch_norm_relu, 0, 32, true, false },
+    { "weight_norm", row_weight_norm, build_weight_norm, 0, 0, false, false },
+    { "spectral_norm", row_spectral_norm, build_spectral_norm, 0, 0, false, false },
 };
 ROWS(norm)

@@ -180,13 +180,13 @@ BUILD(conv3d)
 }
 
 static const Row table[] = {
-    { "matmul", row_matmul, build_matmul, 0, 0, false },
-    { "linear", row_linear, build_linear, 0, 4, false },
-    { "linear", row_linear, build_linear, 0, 4, false },
-    { "einsum", row_einsum, build_einsum, 0, 0, false },
-    { "conv2d", row_conv2d, build_conv2d, 0, 4, false },
-    { "conv2d", row_conv2d, build_conv2d, 0, 4, false },
-    { "conv_transpose2d", row_conv_transpose2d, build_conv_transpose2d, 0, 4, false },
-    { "conv3d", row_conv3d, build_conv3d, 0, 0, false },
+    { "matmul", row_matmul, build_matmul, 0, 0, false, false },
+    { "linear", row_linear, build_linear, 0, 4, false, false },
+    { "linear", row_linear, build_linear, 0, 4, false, false },
+    { "einsum", row_einsum, build_einsum, 0, 0, false, false },
+    { "conv2d", row_conv2d, build_conv2d, 0, 4, false, false },
+    { "conv2d", row_conv2d, build_conv2d, 0, 4, false, false },
+    { "conv_transpose2d", row_conv_transpose2d, build_conv_transpose2d, 0, 4, false, false },
+    { "conv3d", row_conv3d, build_conv3d, 0, 0, false, false },
 };
 ROWS(product)

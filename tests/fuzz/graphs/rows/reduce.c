@@ -64,19 +64,19 @@ BUILD_ONE(l2_norm, kiln_l2_norm(x))
 BUILD_ONE(clip_factor, kiln_clip_factor(kiln_l2_norm(x), 2.0))
 
 static const Row table[] = {
-    { "sum", row_axes, build_sum, 0, 0, false },
-    { "mean", row_axes, build_mean, 0, 0, false },
-    { "max", row_axes, build_max, 0, 0, false },
-    { "min", row_axes, build_min, 0, 0, false },
-    { "prod", row_axes, build_prod, 0, 0, false },
-    { "logsumexp", row_axes, build_logsumexp, 0, 0, false },
-    { "var", row_axes, build_var, 0, 0, false },
-    { "std", row_axes, build_std, 0, 0, false },
-    { "sum_rows", row_one_axis, build_sum_rows, 0, 0, false },
-    { "argmax", row_one_axis, build_argmax, 0, 0, false },
-    { "softmax", row_one_axis, build_softmax, 0, 0, false },
-    { "log_softmax", row_one_axis, build_log_softmax, 0, 0, false },
-    { "l2_norm", row_any, build_l2_norm, 1, 0, false },
-    { "clip_factor", row_any, build_clip_factor, 1, 0, false },
+    { "sum", row_axes, build_sum, 0, 0, false, false },
+    { "mean", row_axes, build_mean, 0, 0, false, false },
+    { "max", row_axes, build_max, 0, 0, false, false },
+    { "min", row_axes, build_min, 0, 0, false, false },
+    { "prod", row_axes, build_prod, 0, 0, false, false },
+    { "logsumexp", row_axes, build_logsumexp, 0, 0, false, false },
+    { "var", row_axes, build_var, 0, 0, false, false },
+    { "std", row_axes, build_std, 0, 0, false, false },
+    { "sum_rows", row_one_axis, build_sum_rows, 0, 0, false, false },
+    { "argmax", row_one_axis, build_argmax, 0, 0, false, false },
+    { "softmax", row_one_axis, build_softmax, 0, 0, false, false },
+    { "log_softmax", row_one_axis, build_log_softmax, 0, 0, false, false },
+    { "l2_norm", row_any, build_l2_norm, 1, 0, false, false },
+    { "clip_factor", row_any, build_clip_factor, 1, 0, false, false },
 };
 ROWS(reduce)

@@ -132,19 +132,19 @@ BUILD_ONE(arange, kiln_add(x, kiln_arange(kiln_tensor_graph(x), kiln_tensor_dtyp
                                           kiln_tensor_dim(x, -1))))
 
 static const Row table[] = {
-    { "sort", row_sort, build_sort, 0, 0, false },
-    { "topk", row_sort, build_topk, 0, 0, false },
-    { "argsort", row_sort, build_argsort, 0, 0, false },
-    { "segment_sum", row_segment, build_segment_sum, 0, 0, false },
-    { "segment_mean", row_segment, build_segment_mean, 0, 0, false },
-    { "segment_max", row_segment, build_segment_max, 0, 0, false },
-    { "nonzero", row_nonzero, build_nonzero, 1, 0, false },
-    { "masked_select", row_nonzero, build_masked_select, 0, 0, false },
-    { "unique", row_nonzero, build_unique, 1, 0, false },
-    { "gather", row_gather, build_gather, 0, 0, false },
-    { "scatter_add", row_gather, build_scatter_add, 0, 0, false },
-    { "index_select", row_index_select, build_index_select, 0, 0, false },
-    { "one_hot", row_one_hot, build_one_hot, 0, 0, false },
-    { "arange", row_arange, build_arange, 0, 0, false },
+    { "sort", row_sort, build_sort, 0, 0, false, false },
+    { "topk", row_sort, build_topk, 0, 0, false, false },
+    { "argsort", row_sort, build_argsort, 0, 0, false, false },
+    { "segment_sum", row_segment, build_segment_sum, 0, 0, false, false },
+    { "segment_mean", row_segment, build_segment_mean, 0, 0, false, false },
+    { "segment_max", row_segment, build_segment_max, 0, 0, false, false },
+    { "nonzero", row_nonzero, build_nonzero, 1, 0, false, false },
+    { "masked_select", row_nonzero, build_masked_select, 0, 0, false, false },
+    { "unique", row_nonzero, build_unique, 1, 0, false, false },
+    { "gather", row_gather, build_gather, 0, 0, false, false },
+    { "scatter_add", row_gather, build_scatter_add, 0, 0, false, false },
+    { "index_select", row_index_select, build_index_select, 0, 0, false, false },
+    { "one_hot", row_one_hot, build_one_hot, 0, 0, false, false },
+    { "arange", row_arange, build_arange, 0, 0, false, false },
 };
 ROWS(select)

@@ -270,17 +270,17 @@ BUILD(random)
 }
 
 static const Row table[] = {
-    { "attention", row_attention, build_attention, 0, 56, true },
-    { "attention", row_attention, build_attention, 0, 56, true },
-    { "attention_packed", row_attention_packed, build_attention_packed, 0, 56, true },
-    { "rotary", row_rotary, build_rotary, 0, 0, false },
-    { "cache_write", row_cache_write, build_cache_write, 0, 0, true },
-    { "lstm", row_lstm, build_lstm, 0, 60, false },
-    { "gru", row_gru, build_gru, 0, 60, false },
-    { "embedding", row_embedding, build_embedding, 0, 0, false },
-    { "embedding_bag", row_embedding_bag, build_embedding_bag, 0, 0, false },
-    { "ctc", row_ctc, build_ctc, 0, 0, false },
-    { "dropout", row_dropout, build_dropout, 0, 0, false },
-    { "random", row_random, build_random, 0, 0, false },
+    { "attention", row_attention, build_attention, 0, 56, true, false },
+    { "attention", row_attention, build_attention, 0, 56, true, false },
+    { "attention_packed", row_attention_packed, build_attention_packed, 0, 56, true, false },
+    { "rotary", row_rotary, build_rotary, 0, 0, false, false },
+    { "cache_write", row_cache_write, build_cache_write, 0, 0, true, false },
+    { "lstm", row_lstm, build_lstm, 0, 60, false, true },
+    { "gru", row_gru, build_gru, 0, 60, false, true },
+    { "embedding", row_embedding, build_embedding, 0, 0, false, false },
+    { "embedding_bag", row_embedding_bag, build_embedding_bag, 0, 0, false, false },
+    { "ctc", row_ctc, build_ctc, 0, 0, false, false },
+    { "dropout", row_dropout, build_dropout, 0, 0, false, false },
+    { "random", row_random, build_random, 0, 0, false, false },
 };
 ROWS(sequence)

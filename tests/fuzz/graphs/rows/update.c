@@ -159,17 +159,17 @@ BUILD(adan)
 }
 
 static const Row table[] = {
-    { "store", row_variable, build_store, 2, 0, false },
-    { "ema_update", row_variable, build_ema_update, 2, 0, false },
-    { "lerp_update", row_variable, build_lerp_update, 2, 0, false },
-    { "clamp_update", row_variable, build_clamp_update, 0, 0, false },
-    { "increment", row_increment, build_increment, 0, 0, false },
-    { "sgd", row_optimizer, build_sgd, 0, 8, false },
-    { "adam", row_optimizer, build_adam, 0, 8, false },
-    { "rmsprop", row_optimizer, build_rmsprop, 0, 8, false },
-    { "adagrad", row_optimizer, build_adagrad, 0, 8, false },
-    { "lamb", row_optimizer, build_lamb, 0, 8, false },
-    { "lion", row_optimizer, build_lion, 0, 8, false },
-    { "adan", row_optimizer, build_adan, 0, 8, false },
+    { "store", row_variable, build_store, 2, 0, false, false },
+    { "ema_update", row_variable, build_ema_update, 2, 0, false, false },
+    { "lerp_update", row_variable, build_lerp_update, 2, 0, false, false },
+    { "clamp_update", row_variable, build_clamp_update, 0, 0, false, false },
+    { "increment", row_increment, build_increment, 0, 0, false, false },
+    { "sgd", row_optimizer, build_sgd, 0, 8, false, false },
+    { "adam", row_optimizer, build_adam, 0, 8, false, false },
+    { "rmsprop", row_optimizer, build_rmsprop, 0, 8, false, false },
+    { "adagrad", row_optimizer, build_adagrad, 0, 8, false, false },
+    { "lamb", row_optimizer, build_lamb, 0, 8, false, false },
+    { "lion", row_optimizer, build_lion, 0, 8, false, false },
+    { "adan", row_optimizer, build_adan, 0, 8, false, false },
 };
 ROWS(update)
