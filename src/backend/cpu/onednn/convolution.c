@@ -4,6 +4,8 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/primitives.h"
 
+#include <string.h>
+
 /* With fewer input channels, Winograd's transforms cost more than they save. */
 enum { WINOGRAD_CHANNELS = 16 };
 
@@ -319,13 +321,14 @@ static void zero_idle_taps(const KilnCall *call)
     const int64_t *dy = call->inputs[0].shape.dim, *x = call->inputs[1].shape.dim;
     const KilnArg *weight = &call->outputs[0];
     const int64_t *dim = weight->shape.dim, taps = dim[2] * dim[3];
+    const size_t size = kiln_dtype_size(weight->dtype);
 
     for (int64_t tap = 0; tap < taps; tap++) {
         if (tap_meets(call->attrs, 0, tap / dim[3], x[1], dy[1]) &&
             tap_meets(call->attrs, 1, tap % dim[3], x[2], dy[2]))
             continue;
         for (int64_t i = 0; i < dim[0] * dim[1]; i++)
-            ((float *)weight->data)[i * taps + tap] = 0.0f;
+            memset((char *)weight->data + (size_t)(i * taps + tap) * size, 0, size);
     }
 }
 
