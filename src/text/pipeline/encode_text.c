@@ -29,24 +29,15 @@ struct KilnEncodingWork {
 
 KilnStatus kiln_encoding_reserve(KilnEncoding *encoding, size_t n, KilnError *err)
 {
-    size_t capacity = encoding->capacity;
+    size_t ids = encoding->capacity, spans = ids, types = ids, special = ids, sequences = ids;
 
-    if (n <= capacity)
+    if (n <= encoding->capacity)
         return KILN_OK;
-    capacity = n > capacity * 2 ? n : capacity * 2;
-    int32_t *ids = realloc(encoding->ids, capacity * sizeof(*ids));
-    encoding->ids = ids != NULL ? ids : encoding->ids;
-    KilnTokenSpan *spans = realloc(encoding->spans, capacity * sizeof(*spans));
-    encoding->spans = spans != NULL ? spans : encoding->spans;
-    uint8_t *types = realloc(encoding->types, capacity);
-    encoding->types = types != NULL ? types : encoding->types;
-    uint8_t *special = realloc(encoding->special, capacity);
-    encoding->special = special != NULL ? special : encoding->special;
-    uint8_t *sequences = realloc(encoding->sequences, capacity);
-    encoding->sequences = sequences != NULL ? sequences : encoding->sequences;
-    if (ids == NULL || spans == NULL || types == NULL || special == NULL || sequences == NULL)
-        return kiln_error_nomem(err, capacity * sizeof(*spans));
-    encoding->capacity = capacity;
+    if (!KILN_RESERVE(encoding->ids, ids, n) || !KILN_RESERVE(encoding->spans, spans, n) ||
+        !KILN_RESERVE(encoding->types, types, n) || !KILN_RESERVE(encoding->special, special, n) ||
+        !KILN_RESERVE(encoding->sequences, sequences, n))
+        return kiln_error_nomem(err, n * sizeof(*encoding->spans));
+    encoding->capacity = ids; /* all grow alike */
     return KILN_OK;
 }
 

@@ -233,7 +233,7 @@ static void apply(KilnPieces *pieces, KilnAlignedText *out, const KilnTextPiece 
     for (size_t i = 0; i < pieces->changes.n && !pieces->failed; i++) {
         const KilnCharChange change = pieces->changes.items[i];
         const bool added = change.change > 0;
-        uint32_t begin = piece->origin, end = piece->origin;
+        uint32_t begin = piece->origin, end = begin;
 
         if (!added || at > 0) {
             const size_t from = piece->at + (added ? at - 1 : at);

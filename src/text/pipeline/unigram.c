@@ -121,7 +121,7 @@ static void put_path(const KilnTokenModel *model, KilnModelWork *work, const cha
     while (begin < n) {
         size_t end = (size_t)path[begin].score;
 
-        while (path[end].id == model->unk && end < n &&
+        while (end < n && path[end].id == model->unk &&
                path[(size_t)path[end].score].id == model->unk)
             end = (size_t)path[end].score;
         put_token(model, work, text, begin, end);
