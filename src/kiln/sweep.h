@@ -49,7 +49,7 @@ typedef union KilnAxisValue {
 KILN_API KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u);
 
 /* Does axis number `axis` have a value at the point? It depends on the values of earlier axes. A
- * job has no override of an inactive axis, and the axis's value at that point means nothing. */
+ * job has no override of an inactive axis, and the value of the axis at that point is ignored. */
 KILN_API bool kiln_axis_is_active(const KilnSpace *space, size_t axis, const KilnAxisValue *point);
 
 /* ---- Sweepers: which points of the space become jobs -------------------------------- */

@@ -268,9 +268,9 @@ static KilnStatus unknown(KilnArgs *args, const KilnRegistry *registry, KilnConf
     (void)config;
     (void)ctx;
     return kiln_error_set(err, KILN_E_USAGE,
-                          "tokenizer %s: expected train, encode, decode or show%s%s%s", name,
-                          nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-                          nearest != NULL ? "?" : "");
+                          "tokenizer%s%s: expected train, encode, decode or show%s%s%s",
+                          *name != '\0' ? " " : "", name, nearest != NULL ? "; did you mean " : "",
+                          nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
 }
 
 int kiln_command_tokenizer(KilnArgs *args)

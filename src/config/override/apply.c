@@ -119,10 +119,11 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
         if (strcmp(target->config->removed[i].path, override->key) == 0)
             kiln_text_printf(&text, " (%s removed it)", target->config->removed[i].origin.source);
     near = append_near(target, at, part, &text);
-    if (is_closed(target, at, path))
-        kiln_text_printf(&text, "%s `kiln show %s` lists its options", near ? "" : ";",
-                         component != NULL ? component->text : path);
-    else if (is_option(target, path, part))
+    if (is_closed(target, at, path)) {
+        if (component != NULL || *path != '\0')
+            kiln_text_printf(&text, "%s `kiln show %s` lists its options", near ? "" : ";",
+                             component != NULL ? component->text : path);
+    } else if (is_option(target, path, part))
         kiln_text_printf(&text, "%s select it with %s=%s", near ? "" : ";", path, part);
     else if (override->kind == KILN_OVERRIDE_APPEND)
         kiln_text_printf(&text, "%s to add a new list write +%s=[...]", near ? " Or" : ";",

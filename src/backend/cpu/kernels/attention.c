@@ -65,7 +65,7 @@ typedef struct Split {
     bool passes;           /* backward: gradients of queries, then those of keys */
 } Split;
 
-/* Parts pack keys and values anew, and two passes compute the scores twice, so splitting pays only
+/* Parts pack keys and values again, and two passes compute the scores twice, so splitting pays only
  * where whole heads would leave most threads without work. */
 static Split split_of(const KilnCall *call, const KilnAttentionSizes *s, bool backward)
 {
