@@ -70,13 +70,14 @@ static void append_example(const Show *show, const KilnComponentSlot *slot)
 }
 
 /* One line that changes an option, and one that sweeps it. Options of kiln's own are the same for
- * all runs of a sweep. */
+ * all runs of a sweep; a tokenizer is trained alone. */
 static void append_try(Show *show, const KilnComponentSlot *slot)
 {
     const KilnField *fields = show->component->fields, *field = NULL;
     const char *words = slot->overrides, *value = NULL;
     KilnText *text = &show->page->text;
-    bool own = kiln_starts_with(slot->key, "kiln.");
+    const bool own = kiln_starts_with(slot->key, "kiln.");
+    const bool alone = show->component->kind == KILN_KIND_TOKENIZER;
 
     if (!slot->listed) {
         words = kiln_arena_printf(&show->arena, "%s%s", words,
@@ -84,11 +85,15 @@ static void append_try(Show *show, const KilnComponentSlot *slot)
         field = kiln_example_field(&show->arena, fields, &value);
     }
     kiln_page_heading(show->page, "try");
-    kiln_text_printf(text, "  train%s%s", own ? " -m lr=0.1,0.01" : "", words);
+    kiln_text_printf(text, "  %s%s",
+                     alone ? "kiln tokenizer train files=FILE"
+                     : own ? "train -m lr=0.1,0.01"
+                           : "train",
+                     words);
     if (field != NULL)
         kiln_text_printf(text, " %s.%s=%s", slot->key, field->name, value);
     kiln_text_char(text, '\n');
-    if (!own && field != NULL && strchr(field->value, '$') == NULL)
+    if (!own && !alone && field != NULL && strchr(field->value, '$') == NULL)
         kiln_text_printf(text, "  train -m%s %s.%s=%s,%s\n", words, slot->key, field->name,
                          field->value, value);
 }

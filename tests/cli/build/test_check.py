@@ -133,7 +133,7 @@ class Levels(Case):
                                             "avx512_bf16": "Intel AVX-512 with Intel DL Boost and bfloat16 support"}[level],
                                   out)
                 with open(self.path(level, ".kiln/journal.jsonl")) as f:
-                    self.assertIn('"machine":"' + {"base": "sse2" if X86 else "neon", "avx512_bf16": "avx512"}.get(level, level) + ", oneDNN", f.read())
+                    self.assertIn('"machine":"' + {"base": "sse2" if X86 else "neon", "avx512_bf16": "avx512 with avx512_bf16"}.get(level, level) + ", oneDNN", f.read())
 
     def test_empty_is_no_cap(self):
         self.run_kiln(*TINY, "--plan", env={**os.environ, "KILN_ISA": ""})

@@ -67,6 +67,9 @@ class Show(Case):
                 self.assertTrue(name.startswith("metric/") or page["used by"] == ["  model/transformer, in its option embed"],
                                 name)
                 continue
+            if name.startswith("tokenizer/"):
+                self.tokenizer_trains(page["try"], name)
+                continue
             for line in page["try"]:
                 words = shlex.split(line)
                 self.assertEqual(words[0], "train")
@@ -74,6 +77,19 @@ class Show(Case):
                     out, _ = self.run_kiln(*words[1:], "--cfg", "job", status=1 if name == UNFINISHED else 0)
                     self.assertRegex(out, rf"_target_: ({os.path.dirname(name)}/)?{os.path.basename(name)}\n", line)
             self.example_composes(name)
+
+    def tokenizer_trains(self, lines, name):
+        """With the line to try, and with the file that the page shows."""
+        self.write("a.txt", "to be or not to be\n")
+        if not os.path.exists(self.path("t.json")):
+            self.run_kiln("tokenizer", "train", "files=a.txt", "output=t.json", program="kiln")
+        self.assertEqual(len(lines), 1)
+        words = shlex.split(lines[0].replace("=FILE", "=a.txt").replace("=DIR", "=t.json"))
+        self.assertEqual(words[:3], ["kiln", "tokenizer", "train"])
+        self.run_kiln(*words[1:], program="kiln")
+        page = parts(self.show(name))["example"]
+        self.write("conf/tokenizer/mine.yaml", "\n".join(line[2:] for line in page).replace("???", "t.json") + "\n")
+        self.run_kiln("tokenizer", "train", "tokenizer=mine", "files=a.txt", program="kiln")
 
     def example_composes(self, name):
         out = self.show(name)

@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": [["RUN"], ["RUN", "lr"]],
     "top": [[], ["--json"]],
     "doctor": [[], ["--json"]],
+    "tokenizer": [["show", "t.json"]],
     "version": [[]],
 }
 
@@ -43,6 +44,8 @@ class Output(Case):
         super().setUp()
         self.run_kiln(*TINY, "callbacks=[default,flight_recorder]", "callbacks.flight_recorder.keep=true",
                       "kiln.run.dir=outputs/a")
+        self.write("a.txt", "to be\n")
+        self.run_kiln("tokenizer", "train", "files=a.txt", "output=t.json", program="kiln")
 
     def lines(self):
         for command, lists in COMMANDS.items():
