@@ -76,8 +76,12 @@ KILN_API KilnString kiln_pipeline_tokenizer_token(const KilnInstance *self, int6
 KILN_API int64_t kiln_pipeline_tokenizer_id(const KilnInstance *self, KilnString token);
 KILN_API int64_t kiln_pipeline_tokenizer_special(const KilnInstance *self, KilnSpecialToken role);
 KILN_API void kiln_pipeline_tokenizer_release(KilnInstance *self);
-/* The end of a `train`: put what was learned, which is consumed, into the state. */
-KILN_API void kiln_pipeline_tokenizer_set(KilnInstance *self, KilnTokenPipeline *pipeline);
+/* The body of `train`: kiln_token_pipeline_train() with the definition, whose memory is released.
+ */
+KILN_API KilnStatus kiln_pipeline_tokenizer_train(KilnInstance *self, KilnText *definition,
+                                                  const KilnTokenTraining *training,
+                                                  const KilnTexts *texts, const KilnPoll *poll,
+                                                  KilnError *err);
 
 #define KILN_PIPELINE_TOKENIZER_OPS(train_)                                                        \
     {                                                                                              \

@@ -108,12 +108,27 @@ static KilnTokenPipeline *pipeline_of(const KilnInstance *self)
     return ((KilnPipelineTokenizer *)kiln_state((KilnInstance *)self))->pipeline;
 }
 
-void kiln_pipeline_tokenizer_set(KilnInstance *self, KilnTokenPipeline *pipeline)
+static void set_pipeline(KilnInstance *self, KilnTokenPipeline *pipeline)
 {
     KilnPipelineTokenizer *state = kiln_state(self);
 
     kiln_token_pipeline_free(state->pipeline);
     state->pipeline = pipeline;
+}
+
+KilnStatus kiln_pipeline_tokenizer_train(KilnInstance *self, KilnText *definition,
+                                         const KilnTokenTraining *training, const KilnTexts *texts,
+                                         const KilnPoll *poll, KilnError *err)
+{
+    KilnTokenPipeline *pipeline = NULL;
+    KilnStatus status = definition->failed ? kiln_error_nomem(err, definition->length)
+                                           : kiln_token_pipeline_train(definition->data, training,
+                                                                       texts, poll, &pipeline, err);
+
+    if (status >= 0)
+        set_pipeline(self, pipeline);
+    kiln_text_release(definition);
+    return status;
 }
 
 KilnStatus kiln_pipeline_tokenizer_open(KilnInstance *self, const char *path, KilnError *err)
@@ -122,7 +137,7 @@ KilnStatus kiln_pipeline_tokenizer_open(KilnInstance *self, const char *path, Ki
     KilnStatus status = kiln_token_pipeline_open(path, &pipeline, err);
 
     if (status >= 0)
-        kiln_pipeline_tokenizer_set(self, pipeline);
+        set_pipeline(self, pipeline);
     return status;
 }
 

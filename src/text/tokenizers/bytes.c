@@ -22,26 +22,20 @@ static KilnStatus train(KilnInstance *self, const KilnTexts *texts, const KilnPo
         .special_tokens = (const char *const *)opts->special_tokens,
         .n_special_tokens = opts->special_tokens_count,
     };
-    KilnTokenPipeline *pipeline = NULL;
     KilnText text = { 0 };
 
-    kiln_text_append(
-        &text,
-        "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": []"
-        ", \"normalizer\": null, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_sp"
-        "ace\": false, \"trim_offsets\": true, \"use_regex\": false}, \"post_processor\": nul"
-        "l, \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offset"
-        "s\": true, \"use_regex\": true}, \"model\": {\"type\": \"BPE\", \"dropout\": null, "
-        "\"unk_token\": null, \"continuing_subword_prefix\": null, \"end_of_word_suffix\": nu"
-        "ll, \"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": false, \"vocab"
-        "\": {}, \"merges\": []}}");
-    KilnStatus status = text.failed ? kiln_error_nomem(err, 1024)
-                                    : kiln_token_pipeline_train(text.data, &training, texts, poll,
-                                                                &pipeline, err);
-    if (status >= 0)
-        kiln_pipeline_tokenizer_set(self, pipeline);
-    kiln_text_release(&text);
-    return status;
+    kiln_text_append(&text,
+                     "{\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": "
+                     "false, \"trim_offsets\": true, "
+                     "\"use_regex\": false}, "
+                     "\"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+                     "\"trim_offsets\": true, "
+                     "\"use_regex\": true}, "
+                     "\"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, "
+                     "\"continuing_subword_prefix\": null, \"end_of_word_suffix\": null, "
+                     "\"fuse_unk\": false, \"byte_fallback\": false, \"ignore_merges\": false, "
+                     "\"vocab\": {}, \"merges\": []}}");
+    return kiln_pipeline_tokenizer_train(self, &text, &training, texts, poll, err);
 }
 
 static const KilnTokenizerOps ops = KILN_PIPELINE_TOKENIZER_OPS(train);

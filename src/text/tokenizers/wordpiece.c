@@ -38,17 +38,20 @@ static void put_template(const Opts *opts, KilnText *text)
         kiln_text_append(text, "null");
         return;
     }
-    kiln_text_printf(
-        text,
-        "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"[CLS]"
-        "\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}, {\"SpecialTok"
-        "en\": {\"id\": \"[SEP]\", \"type_id\": 0}}], \"pair\": [{\"SpecialToken\": {\"id\": "
-        "\"[CLS]\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}, {\"Spe"
-        "cialToken\": {\"id\": \"[SEP]\", \"type_id\": 0}}, {\"Sequence\": {\"id\": \"B\", \""
-        "type_id\": 1}}, {\"SpecialToken\": {\"id\": \"[SEP]\", \"type_id\": 1}}], \"special_"
-        "tokens\": {\"[CLS]\": {\"id\": \"[CLS]\", \"ids\": [%zu], \"tokens\": [\"[CLS]\"]}, "
-        "\"[SEP]\": {\"id\": \"[SEP]\", \"ids\": [%zu], \"tokens\": [\"[SEP]\"]}}}",
-        cls, sep);
+    kiln_text_printf(text,
+                     "{\"type\": \"TemplateProcessing\", "
+                     "\"single\": [{\"SpecialToken\": {\"id\": \"[CLS]\", \"type_id\": 0}}, "
+                     "{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}, "
+                     "{\"SpecialToken\": {\"id\": \"[SEP]\", \"type_id\": 0}}], "
+                     "\"pair\": [{\"SpecialToken\": {\"id\": \"[CLS]\", \"type_id\": 0}}, "
+                     "{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}, "
+                     "{\"SpecialToken\": {\"id\": \"[SEP]\", \"type_id\": 0}}, "
+                     "{\"Sequence\": {\"id\": \"B\", \"type_id\": 1}}, "
+                     "{\"SpecialToken\": {\"id\": \"[SEP]\", \"type_id\": 1}}], "
+                     "\"special_tokens\": {\"[CLS]\": {\"id\": \"[CLS]\", \"ids\": [%zu], "
+                     "\"tokens\": [\"[CLS]\"]}, "
+                     "\"[SEP]\": {\"id\": \"[SEP]\", \"ids\": [%zu], \"tokens\": [\"[SEP]\"]}}}",
+                     cls, sep);
 }
 
 static KilnStatus train(KilnInstance *self, const KilnTexts *texts, const KilnPoll *poll,
@@ -62,29 +65,22 @@ static KilnStatus train(KilnInstance *self, const KilnTexts *texts, const KilnPo
         .special_tokens = (const char *const *)opts->special_tokens,
         .n_special_tokens = opts->special_tokens_count,
     };
-    KilnTokenPipeline *pipeline = NULL;
     KilnText text = { 0 };
 
-    kiln_text_printf(
-        &text,
-        "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": []"
-        ", \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chin"
-        "ese_chars\": true, \"strip_accents\": null, \"lowercase\": %s}, \"pre_tokenizer\": {"
-        "\"type\": \"BertPreTokenizer\"}, \"post_processor\": ",
-        opts->lowercase ? "true" : "false");
+    kiln_text_printf(&text,
+                     "{\"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
+                     "\"handle_chinese_chars\": true, "
+                     "\"strip_accents\": null, \"lowercase\": %s}, "
+                     "\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, "
+                     "\"post_processor\": ",
+                     opts->lowercase ? "true" : "false");
     put_template(opts, &text);
     kiln_text_append(
-        &text,
-        ", \"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}, \"m"
-        "odel\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", \"continuing_subword_pre"
-        "fix\": \"##\", \"max_input_chars_per_word\": 100, \"vocab\": {}}}");
-    KilnStatus status = text.failed ? kiln_error_nomem(err, 1024)
-                                    : kiln_token_pipeline_train(text.data, &training, texts, poll,
-                                                                &pipeline, err);
-    if (status >= 0)
-        kiln_pipeline_tokenizer_set(self, pipeline);
-    kiln_text_release(&text);
-    return status;
+        &text, ", \"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}, "
+               "\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", "
+               "\"continuing_subword_prefix\": \"##\", "
+               "\"max_input_chars_per_word\": 100, \"vocab\": {}}}");
+    return kiln_pipeline_tokenizer_train(self, &text, &training, texts, poll, err);
 }
 
 static const KilnTokenizerOps ops = KILN_PIPELINE_TOKENIZER_OPS(train);

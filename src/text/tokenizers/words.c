@@ -26,25 +26,15 @@ static KilnStatus train(KilnInstance *self, const KilnTexts *texts, const KilnPo
         .special_tokens = (const char *const *)opts->special_tokens,
         .n_special_tokens = opts->special_tokens_count,
     };
-    KilnTokenPipeline *pipeline = NULL;
     KilnText text = { 0 };
-
-    const char *lower = opts->lowercase ? "{\"type\": \"Lowercase\"}" : "null";
 
     kiln_text_printf(
         &text,
-        "{\"version\": \"1.0\", \"truncation\": null, \"padding\": null, \"added_tokens\": []"
-        ", \"normalizer\": %s, \"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"post_processo"
-        "r\": null, \"decoder\": null, \"model\": {\"type\": \"WordLevel\", \"vocab\": {}, \""
-        "unk_token\": \"<unk>\"}}",
-        lower);
-    KilnStatus status = text.failed ? kiln_error_nomem(err, 1024)
-                                    : kiln_token_pipeline_train(text.data, &training, texts, poll,
-                                                                &pipeline, err);
-    if (status >= 0)
-        kiln_pipeline_tokenizer_set(self, pipeline);
-    kiln_text_release(&text);
-    return status;
+        "{\"normalizer\": %s, "
+        "\"pre_tokenizer\": {\"type\": \"Whitespace\"}, "
+        "\"model\": {\"type\": \"WordLevel\", \"vocab\": {}, \"unk_token\": \"<unk>\"}}",
+        opts->lowercase ? "{\"type\": \"Lowercase\"}" : "null");
+    return kiln_pipeline_tokenizer_train(self, &text, &training, texts, poll, err);
 }
 
 static const KilnTokenizerOps ops = KILN_PIPELINE_TOKENIZER_OPS(train);

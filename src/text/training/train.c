@@ -81,20 +81,33 @@ static KilnStatus check_size(const KilnLearned *learned, const KilnTokenTraining
                           (long long)training->vocab_size, learned->vocab.n);
 }
 
-/* The definition with what was learned. */
-static json_t *document_of(json_t *definition, const KilnLearned *learned,
+/* A part of the definition; JSON's null if it has none. */
+static json_t *part_of(const json_t *definition, const char *name)
+{
+    const json_t *part = json_object_get(definition, name);
+
+    return part != NULL ? json_deep_copy(part) : json_null();
+}
+
+/* The definition with what was learned, and with all parts that a tokenizer.json has. */
+static json_t *document_of(const json_t *definition, const KilnLearned *learned,
                            const KilnTokenTraining *training)
 {
-    json_t *document = json_deep_copy(definition);
-    json_t *model = json_object_get(document, "model");
+    static const char *const pipeline[] = { "normalizer", "pre_tokenizer", "post_processor",
+                                            "decoder" };
+    json_t *model = part_of(definition, "model");
+    json_t *document = json_object();
 
-    if (json_object_set_new(model, "vocab", vocab_json(&learned->vocab)) < 0 ||
-        (json_object_get(model, "merges") != NULL &&
-         json_object_set_new(model, "merges", merges_json(learned)) < 0) ||
-        json_object_set_new(document, "added_tokens", added_json(training)) < 0) {
-        json_decref(document);
-        return NULL;
-    }
+    kiln_json_put(&document, "version", json_string("1.0"));
+    kiln_json_put(&document, "truncation", part_of(definition, "truncation"));
+    kiln_json_put(&document, "padding", part_of(definition, "padding"));
+    kiln_json_put(&document, "added_tokens", added_json(training));
+    for (size_t i = 0; i < KILN_COUNT(pipeline); i++)
+        kiln_json_put(&document, pipeline[i], part_of(definition, pipeline[i]));
+    kiln_json_put(&model, "vocab", vocab_json(&learned->vocab));
+    if (json_object_get(model, "merges") != NULL)
+        kiln_json_put(&model, "merges", merges_json(learned));
+    kiln_json_put(&document, "model", model);
     return document;
 }
 
