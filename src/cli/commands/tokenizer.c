@@ -175,8 +175,11 @@ static KilnStatus decode_line(const KilnTokenPipeline *pipeline, KilnString line
     }
     if (status >= 0)
         status = kiln_token_pipeline_decode(pipeline, encoding->ids, encoding->n, true, &text, err);
+    kiln_text_char(&text, '\n');
+    if (status >= 0 && text.failed)
+        status = kiln_error_nomem(err, text.length);
     if (status >= 0)
-        printf("%.*s\n", (int)text.length, text.data != NULL ? text.data : "");
+        fwrite(text.data, 1, text.length, stdout); /* it may contain NUL */
     kiln_text_release(&text);
     return status;
 }

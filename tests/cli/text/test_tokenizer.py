@@ -40,6 +40,14 @@ class Tokenizer(Case):
             if lossless:
                 self.assertEqual(back, LINES, name)
 
+    def test_nul(self):
+        """A text may contain it."""
+        self.kiln("train", "tokenizer=bytes", "files=a.txt", "output=t.json")
+        out, _ = self.kiln("encode", "t.json", stdin="a\0b\n")
+        ids = json.loads(out)["ids"]
+        self.assertEqual(len(ids), 3)
+        self.assertEqual(self.kiln("decode", "t.json", stdin=f"{ids}\n")[0], "a\0b\n")
+
     def test_words(self):
         """Most frequent first, then in the order of bytes; rare ones are unknown."""
         self.kiln("train", "tokenizer=words", "tokenizer.lowercase=true", "tokenizer.min_frequency=2", "files=a.txt")
