@@ -6,6 +6,7 @@
 #   make check           install what the tests need, build and run them all
 #   make check-arm64     build for ARM64 and run units and short training in emulation
 #   make bench           measure against PyTorch (PEER=python with torch; BENCH="mlp gpt")
+#   make bench-infer     inference of one sample (PEER=python with torch, onnxruntime)
 #   make bench-loop      the loop's cost per step, launch to first step (PEER=python with lightning, hydra-core)
 #   make bench-config    time composing and sweeps (PEER=python with hydra-core)
 #   make install         PREFIX=/usr/local DESTDIR=
@@ -114,7 +115,7 @@ FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 GRAPHS_SRC := $(sort $(wildcard tests/fuzz/graphs/*.c tests/fuzz/graphs/rows/*.c))
 FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 
-.PHONY: all demo check check-arm64 check-peers verify-resume power-cut faults bench bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
+.PHONY: all demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
 	plugins fuzz fuzzers fuzz-graphs deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
@@ -302,6 +303,8 @@ fuzz-graphs: all $(FUZZ_GRAPHS)
 
 bench: all $(B)/bench/kernels_resnet $(B)/bench/mlp $(B)/bench/gpt $(B)/bench/lstm $(B)/bench/plan
 	@python3 bench/run.py $(BENCH)
+bench-infer: all $(B)/bench/infer
+	@python3 bench/infer.py $(BENCH)
 bench-loop: all
 	@python3 bench/loop.py
 	@python3 bench/launch.py
@@ -377,7 +380,7 @@ clean:
 
 help:
 	@echo 'make [all | units | plugins] [VARIANT=debug|release|asan|tsan|cov|clang|fuzz] [WERROR=1]   build'
-	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
+	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-infer | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes, then for wrong numbers:'
 	@echo 'make fuzz-graphs [SECONDS=60] [KILN_ISA=avx2]              random graphs against the reference backend'

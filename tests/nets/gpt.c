@@ -54,7 +54,7 @@ static KilnTensor *gpt_block(const GptBlock *block, KilnTensor *x, int64_t heads
     return kiln_add(x, kiln_nn_linear(&block->out, kiln_gelu(y, KILN_GELU_ERF)));
 }
 
-KilnTensor *gpt_net_loss(const GptNet *net, KilnTensor *tokens, KilnTensor *labels)
+KilnTensor *gpt_net_scores(const GptNet *net, KilnTensor *tokens)
 {
     KilnGraph *graph = kiln_tensor_graph(tokens);
     const int64_t steps = kiln_tensor_dim(tokens, 1);
@@ -64,6 +64,10 @@ KilnTensor *gpt_net_loss(const GptNet *net, KilnTensor *tokens, KilnTensor *labe
 
     for (int64_t i = 0; i < net->spec.layers; i++)
         x = gpt_block(&net->blocks[i], x, net->spec.heads);
-    x = kiln_nn_linear(&net->head, kiln_nn_layer_norm(&net->ln, x));
-    return kiln_cross_entropy(x, labels, (KilnCrossEntropy) { 0 });
+    return kiln_nn_linear(&net->head, kiln_nn_layer_norm(&net->ln, x));
+}
+
+KilnTensor *gpt_net_loss(const GptNet *net, KilnTensor *tokens, KilnTensor *labels)
+{
+    return kiln_cross_entropy(gpt_net_scores(net, tokens), labels, (KilnCrossEntropy) { 0 });
 }

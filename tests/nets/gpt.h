@@ -25,6 +25,9 @@ typedef struct GptNet {
 
 KilnStatus gpt_net_init(GptNet *net, const KilnScope *scope, GptSpec spec, KilnError *err);
 
+/* Scores of the next token: tokens i32 [B, T]. */
+KilnTensor *gpt_net_scores(const GptNet *net, KilnTensor *tokens);
+
 /* Mean cross-entropy of the next token: tokens and labels i32 [B, T]. */
 KilnTensor *gpt_net_loss(const GptNet *net, KilnTensor *tokens, KilnTensor *labels);
 

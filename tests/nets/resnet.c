@@ -33,7 +33,10 @@ KilnStatus resnet_net_init(ResNet *net, const KilnScope *scope, int64_t width, i
                            KilnError *err)
 {
     const KilnConv2dSpec stem = {
-        .in = 3, .out = width, .kernel = 3, .conv = { .stride = 1, .padding = 1 }
+        .in = 3,
+        .out = width,
+        .kernel = net->large_stem ? 7 : 3,
+        .conv = { .stride = net->large_stem ? 2 : 1, .padding = net->large_stem ? 3 : 1 },
     };
     KilnStatus status = resnet_part_init(&net->stem, scope, "conv1", "bn1", stem, err);
 
@@ -48,21 +51,27 @@ KilnStatus resnet_net_init(ResNet *net, const KilnScope *scope, int64_t width, i
     return status;
 }
 
-static KilnTensor *resnet_part(const ResNetPart *part, KilnTensor *x)
+static KilnTensor *resnet_part(const ResNetPart *part, KilnTensor *x, bool training)
 {
-    return kiln_nn_batch_norm2d(&part->bn, kiln_nn_conv2d(&part->conv, x), true);
+    return kiln_nn_batch_norm2d(&part->bn, kiln_nn_conv2d(&part->conv, x), training);
+}
+
+KilnTensor *resnet_net_scores(const ResNet *net, KilnTensor *x, bool training)
+{
+    x = kiln_relu(resnet_part(&net->stem, x, training));
+    if (net->large_stem)
+        x = kiln_max_pool2d(x, (KilnPool) { .kernel = 3, .stride = 2, .padding = 1 });
+    for (int i = 0; i < RESNET_BLOCKS; i++) {
+        const ResNetBlock *block = &net->blocks[i];
+        KilnTensor *y = kiln_relu(resnet_part(&block->first, x, training));
+
+        y = resnet_part(&block->second, y, training);
+        x = kiln_relu(kiln_add(y, block->shrinks ? resnet_part(&block->down, x, training) : x));
+    }
+    return kiln_nn_linear(&net->fc, kiln_flatten(kiln_adaptive_avg_pool2d(x, 1, 1)));
 }
 
 KilnTensor *resnet_net_loss(const ResNet *net, KilnTensor *x, KilnTensor *labels)
 {
-    x = kiln_relu(resnet_part(&net->stem, x));
-    for (int i = 0; i < RESNET_BLOCKS; i++) {
-        const ResNetBlock *block = &net->blocks[i];
-        KilnTensor *y = kiln_relu(resnet_part(&block->first, x));
-
-        y = resnet_part(&block->second, y);
-        x = kiln_relu(kiln_add(y, block->shrinks ? resnet_part(&block->down, x) : x));
-    }
-    x = kiln_nn_linear(&net->fc, kiln_flatten(kiln_adaptive_avg_pool2d(x, 1, 1)));
-    return kiln_cross_entropy(x, labels, (KilnCrossEntropy) { 0 });
+    return kiln_cross_entropy(resnet_net_scores(net, x, true), labels, (KilnCrossEntropy) { 0 });
 }

@@ -1,5 +1,5 @@
-/* A ResNet-18 with the small stem and of any width: as class NarrowResNet of
- * tests/record/curves.py. */
+/* A ResNet-18 of any width: with the small stem as class NarrowResNet of tests/record/curves.py,
+ * with the large one as torchvision's. */
 #ifndef KILN_TESTS_NETS_RESNET_H
 #define KILN_TESTS_NETS_RESNET_H
 
@@ -21,10 +21,15 @@ typedef struct ResNet {
     ResNetPart stem;
     ResNetBlock blocks[RESNET_BLOCKS];
     KilnLinear fc;
+    bool large_stem; /* 7x7 with stride 2 and pooling; else 3x3 */
 } ResNet;
 
+/* Set `large_stem` before. */
 KilnStatus resnet_net_init(ResNet *net, const KilnScope *scope, int64_t width, int64_t classes,
                            KilnError *err);
+
+/* Class scores of images [N, H, W, 3]. */
+KilnTensor *resnet_net_scores(const ResNet *net, KilnTensor *x, bool training);
 
 /* Mean cross-entropy in training: images [N, H, W, 3], labels i32 [N]. */
 KilnTensor *resnet_net_loss(const ResNet *net, KilnTensor *x, KilnTensor *labels);
