@@ -12,7 +12,7 @@
 #include "base/system/file.h"
 #include "kiln/tools/clock.h"
 #include "sweep/display.h"
-#include "sweep/job_report.h"
+#include "sweep/jobs/job_report.h"
 #include "sweep/sweep_state.h"
 
 enum { LOG_LINES = 6, LOG_BYTES = 4096 };

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "sweep/jobs.h"
+#include "sweep/jobs/jobs.h"
 
 /* What a sweep was started with, enough to resume it from any folder. */
 typedef struct KilnSweepStart {

@@ -3,7 +3,7 @@
 #define KILN_SWEEP_SWEEP_STATE_H
 
 #include "config/sweep/sweep_arguments.h"
-#include "sweep/job_errors.h"
+#include "sweep/jobs/job_errors.h"
 #include "sweep/records.h"
 #include "base/system/journal.h"
 #include "sweep/sweep.h"

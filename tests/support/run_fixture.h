@@ -7,8 +7,8 @@
 #include "kiln_embed.h"
 #include "registry/registry.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/plane_task.h"
-#include "tests/support/points_data.h"
+#include "tests/support/components/plane_task.h"
+#include "tests/support/data/points_data.h"
 #include "tests/support/recorder.h"
 #include "tests/support/run_files.h"
 

@@ -9,7 +9,7 @@
 #include "graph/passes/pass_list.h"
 #include "nn/params.h"
 #include "tensor/bf16.h"
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "tests/support/param_memory.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 
 enum { N = 20, LONGEST = 4, IDS = 5 };
 

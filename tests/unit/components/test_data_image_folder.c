@@ -7,7 +7,7 @@
 
 #include "base/system/file.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 #include "train/loader/input.h"
 
 static const KilnDataContext fit = { .stage = KILN_STAGE_FIT, .seed = 1 };

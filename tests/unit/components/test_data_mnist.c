@@ -10,7 +10,7 @@
 #include "tests/support/cmocka.h"
 #include "kiln/files/idx.h"
 #include "kiln/tools/clock.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 #include "train/loader/input.h"
 
 #define REAL "../shared/data/mnist"

@@ -5,7 +5,7 @@
 
 #include "graph/backend.h"
 #include "graph/gradcheck.h"
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 #include "train/step/module_step.h"
 
 enum { ROWS = 5, CLASSES = 3 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/built_model.h"
+#include "tests/support/components/built_model.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_data.h"

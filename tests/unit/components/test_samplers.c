@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/numbers_data.h"
+#include "tests/support/data/numbers_data.h"
 
 static void set_up(const KilnLoaderSpec *spec)
 {

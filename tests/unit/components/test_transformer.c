@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 #include "tests/support/param_memory.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_step.h"

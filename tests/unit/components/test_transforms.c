@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 
 typedef struct Transform {
     Built built;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 
 enum { COUNT = 40, BYTES = 3000 };
 

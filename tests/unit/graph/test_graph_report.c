@@ -9,7 +9,7 @@
 #include "graph/plan/execute.h"
 #include "graph/plan/plan_report.h"
 #include "nn/params.h"
-#include "tests/support/built_model.h"
+#include "tests/support/components/built_model.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_step.h"

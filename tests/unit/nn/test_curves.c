@@ -11,7 +11,7 @@
 #include "tests/nets/lstm.h"
 #include "tests/nets/resnet.h"
 #include "tests/nets/sgd.h"
-#include "tests/support/built_model.h"
+#include "tests/support/components/built_model.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_step.h"

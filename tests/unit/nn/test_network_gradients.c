@@ -6,7 +6,7 @@
 #include "graph/backend.h"
 #include "nn/params.h"
 #include "tests/nets/gpt.h"
-#include "tests/support/built_model.h"
+#include "tests/support/components/built_model.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "train/step/module_data.h"

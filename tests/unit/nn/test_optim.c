@@ -5,7 +5,7 @@
 
 #include "graph/backend.h"
 #include "nn/parameter_groups.h"
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 #include "tests/support/param_memory.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kiln/module.h"
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/recorded_file.h"
 

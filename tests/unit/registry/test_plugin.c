@@ -8,7 +8,7 @@
 #include "base/system/file.h"
 #include "examples/plugin/poly_loss.c"
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 static char *folder;
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 typedef struct Counted {
     KilnInstance *inner;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 #define ROOT "task: {_target_: toy}\nmodel: {_target_: net}\nlr: 0.1\nlogger: {a: {_target_: rich, "
 

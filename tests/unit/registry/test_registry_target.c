@@ -3,7 +3,7 @@
 
 #include "registry/builtin.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 static void test_sorted(void **unused)
 {

@@ -6,7 +6,7 @@
 
 #include "schema/bind.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 /* The options in `yaml`; freed with drop. */
 static ToyAll *bind(const char *yaml)

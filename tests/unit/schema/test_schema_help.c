@@ -4,7 +4,7 @@
 
 #include "schema/options_help.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 /* The table on a page of that width; owned by the caller. */
 static char *table_text(const KilnHelpTable *table, int width)

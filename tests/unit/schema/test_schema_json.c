@@ -6,7 +6,7 @@
 #include "registry/config_schema.h"
 #include "schema/json_schema.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 static size_t toy_count(void)
 {

@@ -5,7 +5,7 @@
 
 #include "schema/table.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 typedef struct Opts {
     bool b;

@@ -6,7 +6,7 @@
 #include "schema/field_value.h"
 #include "schema/table.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 static void test_read(void **unused)
 {

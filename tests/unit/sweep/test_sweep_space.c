@@ -14,7 +14,7 @@
 
 #include "base/system/file.h"
 #include "config/override/override.h"
-#include "sweep/job_report.h"
+#include "sweep/jobs/job_report.h"
 #include "sweep/sweep_state.h"
 
 extern const KilnComponent kiln_sweeper_grid;

@@ -6,7 +6,7 @@
 #include "data/raw/raw_input.h"
 #include "kiln/files/safetensors.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 
 static const char *const png[] = { ".png", NULL };
 static const KilnRawField fields[] = {

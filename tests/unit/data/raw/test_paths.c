@@ -5,7 +5,7 @@
 #include "base/system/file.h"
 #include "data/raw/raw_input.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 
 static const char *const png[] = { ".png", NULL };
 static const KilnRawField image[] = {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
-#include "tests/support/numbers_data.h"
+#include "tests/support/data/data_fixture.h"
+#include "tests/support/data/numbers_data.h"
 
 static const KilnDataSpec notes = {
     .n_features = 3,

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/loader_fixture.h"
+#include "tests/support/data/loader_fixture.h"
 
 enum { BATCH = 8, TEXTS = 61, LONGEST = 40, MOST_POINTS = 28, PAD = 99 };
 

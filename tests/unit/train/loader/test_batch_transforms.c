@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/loader_fixture.h"
+#include "tests/support/data/loader_fixture.h"
 
 enum { HEIGHT = 6, WIDTH = 5, PIXELS = HEIGHT * WIDTH * 2, CLASSES = 7, IMAGES = 45, BATCH = 8 };
 

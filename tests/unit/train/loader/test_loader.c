@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "tests/support/cmocka.h"
-#include "tests/support/numbers_data.h"
+#include "tests/support/data/numbers_data.h"
 
 static Built shuffle; /* the sampler */
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 #include "train/metrics/metric_state.h"
 
 typedef struct ClassRows {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "tests/support/lines_data.h"
+#include "tests/support/data/lines_data.h"
 #include "tests/support/run_fixture.h"
 #include "train/predict/predictor.h"
 #include "train/trainer.h"

@@ -2,7 +2,7 @@
 #ifndef KILN_SWEEP_JOB_REPORT_H
 #define KILN_SWEEP_JOB_REPORT_H
 
-#include "sweep/jobs.h"
+#include "sweep/jobs/jobs.h"
 #include "sweep/sweep.h"
 
 struct KilnReporter {

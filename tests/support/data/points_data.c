@@ -1,4 +1,4 @@
-#include "tests/support/points_data.h"
+#include "tests/support/data/points_data.h"
 
 #include <math.h>
 #include <stdlib.h>

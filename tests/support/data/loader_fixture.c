@@ -1,4 +1,4 @@
-#include "tests/support/loader_fixture.h"
+#include "tests/support/data/loader_fixture.h"
 
 #include "tests/support/cmocka.h"
 

@@ -1,4 +1,4 @@
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The table of a sweep's jobs, with a hash index of their overrides. */
-#include "sweep/jobs.h"
+#include "sweep/jobs/jobs.h"
 
 #include <stdlib.h>
 #include <string.h>

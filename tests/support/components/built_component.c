@@ -1,4 +1,4 @@
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 
 #include <stdio.h>
 

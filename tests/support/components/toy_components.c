@@ -1,4 +1,4 @@
-#include "tests/support/toy_components.h"
+#include "tests/support/components/toy_components.h"
 
 #include <math.h>
 #include <stdlib.h>

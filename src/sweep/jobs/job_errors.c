@@ -1,5 +1,5 @@
 /* Collects messages of many jobs. */
-#include "sweep/job_errors.h"
+#include "sweep/jobs/job_errors.h"
 
 #include <stdlib.h>
 #include <string.h>

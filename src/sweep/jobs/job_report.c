@@ -1,5 +1,5 @@
 /* Writes reports in a job's process, and reads them in the launcher's. */
-#include "sweep/job_report.h"
+#include "sweep/jobs/job_report.h"
 
 #include <errno.h>
 #include <jansson.h>

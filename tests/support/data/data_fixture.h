@@ -3,7 +3,7 @@
 #define KILN_TESTS_SUPPORT_DATA_FIXTURE_H
 
 #include "kiln_embed.h"
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 
 int fixture_begin(void **unused);
 

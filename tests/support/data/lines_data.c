@@ -1,4 +1,4 @@
-#include "tests/support/lines_data.h"
+#include "tests/support/data/lines_data.h"
 
 typedef struct LinesOpts {
     KILN_LOADING_OPTIONS;

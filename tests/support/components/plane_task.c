@@ -1,4 +1,4 @@
-#include "tests/support/plane_task.h"
+#include "tests/support/components/plane_task.h"
 
 const KilnField plane_fields[] = {
     KILN_FIELD_COMPONENT(PlaneOpts, optimizer, KILN_KIND_OPTIMIZER, NULL, "optimizer"),

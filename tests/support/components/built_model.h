@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_BUILT_MODEL_H
 #define KILN_TESTS_SUPPORT_BUILT_MODEL_H
 
-#include "tests/support/built_component.h"
+#include "tests/support/components/built_component.h"
 
 /* For samples of that content and shape, f32, or i32 of tokens. */
 KilnStatus setup_model(KilnInstance *model, const KilnScope *scope, unsigned content, KilnShape in,

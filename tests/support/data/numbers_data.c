@@ -1,4 +1,4 @@
-#include "tests/support/numbers_data.h"
+#include "tests/support/data/numbers_data.h"
 
 KilnStatus numbers_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {

@@ -1,4 +1,4 @@
-#include "tests/support/built_model.h"
+#include "tests/support/components/built_model.h"
 
 static const KilnTensorSpec logits = {
     .name = "logits", .content = KILN_VECTOR, .dtype = KILN_F32, .axes = "classes"

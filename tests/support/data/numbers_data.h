@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_NUMBERS_DATA_H
 #define KILN_TESTS_SUPPORT_NUMBERS_DATA_H
 
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 #include "train/loader/loader.h"
 
 enum { COUNT = 53, BATCH = 8, BATCHES = 7 };

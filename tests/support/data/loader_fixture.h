@@ -2,7 +2,7 @@
 #ifndef KILN_TESTS_SUPPORT_LOADER_FIXTURE_H
 #define KILN_TESTS_SUPPORT_LOADER_FIXTURE_H
 
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 #include "train/loader/loader.h"
 
 /* The sampler "shuffle", between begin and end. */
