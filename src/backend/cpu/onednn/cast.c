@@ -195,13 +195,12 @@ static KilnStatus cast_prepare(KilnCall *call, KilnError *err)
     if (status < 0)
         return status;
 
-    int before = kiln_threads_set(dnnl->threads);
     dnnl_status_t made = kiln_pd_reorder(dnnl, source, target, &pd);
     const KilnPrimitiveArg args[] = {
         { DNNL_ARG_FROM, source, KILN_BUFFER_INPUT, 0 },
         { DNNL_ARG_TO, target, KILN_BUFFER_OUTPUT, 0 },
     };
-    kiln_threads_set(before);
+
     if (made != dnnl_success) {
         call->inputs[0].layout = KILN_PLAIN;
         return KILN_OK;

@@ -110,10 +110,8 @@ static KilnStatus add_reorder(KilnCall *call, KilnPrimitiveArg from, KilnPrimiti
 {
     KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
     dnnl_primitive_desc_t pd = NULL;
-    int before = kiln_threads_set(dnnl->threads);
     dnnl_status_t made = kiln_pd_reorder(dnnl, from.md, to.md, &pd);
 
-    kiln_threads_set(before);
     if (made != dnnl_success)
         return kiln_dnnl_error(err, made, "a change of layout");
     from.id = DNNL_ARG_FROM;

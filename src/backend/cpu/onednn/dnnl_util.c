@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "backend/cpu/parallel.h"
+
 #define V3 (DNNL_VERSION_MAJOR >= 3)
 
 enum { ROOM = 16 << 20 }; /* bytes; a kernel's code takes 256 KiB, and a primitive has several */
@@ -202,10 +204,14 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
 
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret)
 {
-    if (!kiln_dnnl_has_room())
-        return dnnl_out_of_memory;
-    return dnnl_reorder_primitive_desc_create(ret, from, dnnl->engine, to, dnnl->engine,
-                                              dnnl->attr);
+    const int before = kiln_threads_set(dnnl->threads);
+    dnnl_status_t status = dnnl_out_of_memory;
+
+    if (kiln_dnnl_has_room())
+        status = dnnl_reorder_primitive_desc_create(ret, from, dnnl->engine, to, dnnl->engine,
+                                                    dnnl->attr);
+    kiln_threads_set(before);
+    return status;
 }
 
 KilnStatus kiln_dnnl_error(KilnError *err, dnnl_status_t status, const char *what)

@@ -63,6 +63,7 @@ dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_pri
 dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
                                    dnnl_primitive_desc_t *ret);
 
+/* Divides the work between the engine's threads. */
 dnnl_status_t kiln_pd_reorder(KilnDnnl *dnnl, KilnMd from, KilnMd to, dnnl_primitive_desc_t *ret);
 
 /* Sets err from a oneDNN status; `what` names the object that oneDNN failed to make. */
