@@ -126,6 +126,9 @@ struct KilnMetricOps {
      * are added element by element, and lists are joined. */
     KilnStatus (*merge)(KilnInstance *self, KilnMetricState *state, KilnMetricState *other,
                         KilnError *err);
+    /* Optional, of sequences. How they are counted, in the words of the program that defines it
+     * (sacrebleu's signature), to ret[size]. */
+    void (*signature)(const KilnInstance *self, int64_t n_references, char *ret, size_t size);
 };
 
 /* The form of a state's rows. */

@@ -4,6 +4,7 @@
 #include "kiln.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,28 +70,11 @@ static void put_all(Text *text, const char *from, size_t n)
         put(text, from[i]);
 }
 
-/* Bytes of the white space (Unicode's, as Python's str.split has it) at `s`; 0: none. */
-static size_t space_at(const char *s, size_t n)
-{
-    const unsigned char *u = (const unsigned char *)s;
-
-    if (n >= 1 && ((u[0] >= 0x09 && u[0] <= 0x0d) || (u[0] >= 0x1c && u[0] <= 0x20)))
-        return 1;
-    if (n >= 2 && u[0] == 0xc2 && (u[1] == 0x85 || u[1] == 0xa0))
-        return 2;
-    if (n < 3)
-        return 0;
-    uint32_t c = (uint32_t)u[0] << 16 | (uint32_t)u[1] << 8 | u[2];
-    bool space = c == 0xe19a80 || (c >= 0xe28080 && c <= 0xe2808a) || c == 0xe280a8 ||
-                 c == 0xe280a9 || c == 0xe280af || c == 0xe2819f || c == 0xe38080;
-    return space ? 3 : 0;
-}
-
 /* Length of `s` without white space at its end. */
 static size_t stripped(const char *s, size_t n)
 {
     for (size_t width = 1; width <= 3;) {
-        if (n >= width && space_at(s + n - width, width) == width) {
+        if (n >= width && kiln_space_at(s + n - width, width) == width) {
             n -= width;
             width = 1;
         } else {
@@ -292,11 +276,11 @@ static KilnStatus add_text(Row *row, int64_t sequence, KilnError *err)
     for (size_t i = 0; i < n && status >= 0;) {
         size_t start = i, space;
 
-        while (i < n && space_at(text + i, n - i) == 0)
+        while (i < n && kiln_space_at(text + i, n - i) == 0)
             i++;
         if (i > start)
             status = add_word(row, (Word) { .text = text + start, .length = i - start }, err);
-        space = i < n ? space_at(text + i, n - i) : 0;
+        space = i < n ? kiln_space_at(text + i, n - i) : 0;
         i += space;
     }
     return status;
@@ -516,7 +500,24 @@ static KilnStatus compute(KilnInstance *self, KilnMetricState *state, KilnError 
         state, NULL, kiln_metric_state_rows(state) > 0 ? score(opts, counts) : (double)NAN, err);
 }
 
+static void signature(const KilnInstance *self, int64_t n_references, char *ret, size_t size)
+{
+    const Opts *opts = kiln_opts(self);
+    char value[32] = "";
+
+    if (opts->smooth == SMOOTH_FLOOR || opts->smooth == SMOOTH_ADD_K)
+        snprintf(value, sizeof(value), "[%.2f]",
+                 opts->smooth_value != NULL     ? *opts->smooth_value
+                 : opts->smooth == SMOOTH_FLOOR ? 0.1
+                                                : 1.0);
+    snprintf(ret, size, "nrefs:%lld|case:mixed|eff:%s|tok:%s|smooth:%s%s|version:2.6.0",
+             (long long)n_references, opts->effective_order ? "yes" : "no",
+             tokenizers[opts->tokenize].name,
+             opts->smooth == SMOOTH_ADD_K ? "add-k" : smoothings[opts->smooth].name, value);
+}
+
 static const KilnMetricOps ops = {
+    .signature = signature,
     .takes = KILN_METRIC_SEQUENCES,
     .mode = KILN_MODE_MAX,
     .update = update,

@@ -226,6 +226,12 @@ def bleus(name, sequences, references):
             ("max_order: 2", {"max_ngram_order": 2})]:
         value = sacrebleu.BLEU(**arguments).corpus_score(sequences, references).score
         text_wants.append(f'    {{ "{name}", "bleu", "{options}", "", {number(value)} }},')
+    for options, arguments in [
+            ("", {}), ("word_order: 2", {"word_order": 2}), ("whitespace: true", {"whitespace": True}),
+            ("word_order: 2, eps_smoothing: true", {"word_order": 2, "eps_smoothing": True}),
+            ("char_order: 3, beta: 1.0", {"char_order": 3, "beta": 1})]:
+        value = sacrebleu.CHRF(**arguments).corpus_score(sequences, references).score
+        text_wants.append(f'    {{ "{name}", "chrf", "{options}", "", {number(value)} }},')
 
 
 words = "the cat dog sat, on a mat. and looked 3.5 -x at 10-20 (big) U.S. \"it\" isn't 1,000 &amp; 50%".split()

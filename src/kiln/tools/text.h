@@ -36,4 +36,8 @@ KILN_API char *kiln_text_take(KilnText *text);
 /* Free the memory; `text` is then zeroed. */
 KILN_API void kiln_text_release(KilnText *text);
 
+/* Bytes of the white space at `s`, of which n bytes are there; 0: there is none. White space is
+ * Unicode's, as Python's str.split has it. */
+KILN_API size_t kiln_space_at(const char *s, size_t n);
+
 #endif
