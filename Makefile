@@ -60,7 +60,7 @@ endif
 
 # On a fresh machine pkg-config finds nothing yet; `make demo` and `make check` install the packages
 # first and then build in a second make.
-PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd libutf8proc libpcre2-8
+PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd libutf8proc libpcre2-8 zlib libzstd
 # Features of a missing library are not built; using one is an error that names the library.
 # WITHOUT=cairo,protobuf-c omits them even if installed.
 comma := ,

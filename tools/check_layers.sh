@@ -78,6 +78,8 @@ FNR == 1 { here = place(FILENAME); count++ }
         violation("only src/text/unicode knows utf8proc")
     if (header == "pcre2.h" && FILENAME !~ /^src\/text\/unicode\//)
         violation("only src/text/unicode knows PCRE2")
+    if (header ~ /^(zlib|zstd)\.h$/ && FILENAME != "src/data/records/unpack.c")
+        violation("only src/data/records/unpack.c knows zlib and zstd")
     if (header ~ /protobuf-c|\.pb-c\.h$/ && FILENAME !~ /^src\/events\//)
         violation("only src/events knows protobuf-c")
     if (!quoted)

@@ -6,6 +6,7 @@ set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libpng-dev libjansson-dev libxxhash-dev libdeflate-dev libmd-dev libutf8proc-dev libpcre2-dev
+       zlib1g-dev libzstd-dev
        libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema strace zsh fish bash-completion"
@@ -36,7 +37,8 @@ present() {
     libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
     protobuf-c-compiler) command -v protoc-c >/dev/null ;;
     libpcre2-dev) pkg-config --exists libpcre2-8 ;;
-    libcyaml-dev | libjansson-dev | libxxhash-dev | libdeflate-dev | libmd-dev | libutf8proc-dev | libcmocka-dev)
+    zlib1g-dev) pkg-config --exists zlib ;;
+    libcyaml-dev | libjansson-dev | libxxhash-dev | libdeflate-dev | libmd-dev | libutf8proc-dev | libzstd-dev | libcmocka-dev)
         name=${1%-dev}
         [ "$name" = libjansson ] || [ "$name" = libcmocka ] && name=${name#lib}
         pkg-config --exists "$name" ;;

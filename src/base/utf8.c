@@ -1,6 +1,8 @@
 /* Decodes UTF-8, and knows the width of characters without a locale. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 #define REPLACEMENT 0xfffdu
 
 size_t kiln_utf8_next(const char *text, size_t n, uint32_t *ret)
@@ -63,6 +65,29 @@ int kiln_utf8_width(uint32_t character)
     if (is_in(joining, KILN_COUNT(joining), character))
         return 0;
     return is_in(wide, KILN_COUNT(wide), character) ? 2 : 1;
+}
+
+size_t kiln_utf8_check(const char *text, size_t n)
+{
+    const uint64_t high = 0x8080808080808080u;
+    size_t at = 0;
+
+    while (at < n) {
+        uint32_t character;
+        uint64_t eight = high;
+
+        if (n - at >= sizeof(eight))
+            memcpy(&eight, text + at, sizeof(eight));
+        if ((eight & high) == 0) {
+            at += sizeof(eight);
+            continue;
+        }
+        const size_t used = kiln_utf8_next(text + at, n - at, &character);
+        if (character == 0xfffd && used == 1)
+            return at;
+        at += used;
+    }
+    return n;
 }
 
 int kiln_utf8_columns(const char *text, size_t n)

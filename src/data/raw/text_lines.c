@@ -11,20 +11,6 @@ typedef struct TextLines {
     const KilnRawField *field;
 } TextLines;
 
-static bool is_utf8(const char *text, size_t n)
-{
-    while (n > 0) {
-        uint32_t character;
-        const size_t used = kiln_utf8_next(text, n, &character);
-
-        if (character == 0xfffd && used == 1)
-            return false;
-        text += used;
-        n -= used;
-    }
-    return true;
-}
-
 static KilnStatus text_get(void *ctx, int64_t index, KilnRawSample *ret, KilnError *err)
 {
     const TextLines *self = ctx;
@@ -35,7 +21,7 @@ static KilnStatus text_get(void *ctx, int64_t index, KilnRawSample *ret, KilnErr
                             ? kiln_line_index_read(&self->lines, index, &text, &length, err)
                             : kiln_error_nomem(err, sizeof(*value));
 
-    if (status >= 0 && !is_utf8(text, length))
+    if (status >= 0 && kiln_utf8_check(text, length) < length)
         status = kiln_error_set(err, KILN_E_FORMAT, "%s: the line is not UTF-8; convert the file",
                                 self->lines.lines[index].name);
     if (status < 0) {

@@ -1,0 +1,37 @@
+/* Where the rows of a file begin. */
+#ifndef KILN_DATA_RECORDS_ROW_INDEX_H
+#define KILN_DATA_RECORDS_ROW_INDEX_H
+
+#include "data/records/mapped_file.h"
+
+/* What a row is. */
+typedef enum KilnRowKind {
+    KILN_ROW_LINE,     /* each line */
+    KILN_ROW_NONBLANK, /* each line that is not blank */
+    KILN_ROW_QUOTED,   /* the same, but a quoted field may have line ends (RFC 4180) */
+    KILN_ROW_BLOCK     /* lines up to a blank one; those with -DOCSTART- are blank, too */
+} KilnRowKind;
+
+enum { KILN_LINES_STEP = 1024 };
+
+/* A zeroed one can be released. */
+typedef struct KilnRowIndex {
+    int64_t count;
+    /* [count + 1]: row i is in bytes starts[i] to starts[i + 1], with blank lines after it */
+    const int64_t *starts;
+    const int64_t *lines; /* the line, from 1, of each KILN_LINES_STEP-th row */
+    int64_t *block;       /* what both point into */
+    size_t mapped;        /* its bytes if it is a file of the cache; 0: it is allocated */
+} KilnRowIndex;
+
+/* Find the rows from `file->begin` on; `delimiter` is that of quoted fields. The index of a large
+ * file is kept in the folder `cache` (NULL: nowhere). KILN_E_FORMAT: a quote is never closed.
+ * Release it also after a failure. */
+KILN_NODISCARD KilnStatus kiln_row_index_open(KilnRowIndex *index, const KilnMappedFile *file,
+                                              KilnRowKind kind, char delimiter, const char *cache,
+                                              const KilnPoll *poll, KilnError *err);
+void kiln_row_index_release(KilnRowIndex *index);
+/* The line, from 1, on which row i begins. */
+int64_t kiln_row_index_line(const KilnRowIndex *index, const KilnMappedFile *file, int64_t i);
+
+#endif

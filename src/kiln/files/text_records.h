@@ -1,0 +1,102 @@
+/* Rows of named text columns in files: CSV, TSV, JSON lines, lines, parallel files, a folder per
+ * class, CoNLL columns. Files are mapped, not loaded, and their rows are found once, so they may be
+ * larger than memory; .gz and .zst files are unpacked once. */
+#ifndef KILN_TEXT_RECORDS_H
+#define KILN_TEXT_RECORDS_H
+
+#include "kiln/component.h"
+#include "kiln/tokenizer.h"
+
+typedef enum KilnRecordFormat {
+    /* By the ending, without .gz and .zst: .csv, .tsv, .jsonl or .ndjson, .conll; a folder:
+     * folders; anything else: lines */
+    KILN_RECORDS_AUTO,
+    KILN_RECORDS_CSV,     /* RFC 4180: fields may be quoted, with "" for a quote */
+    KILN_RECORDS_TSV,     /* tabs; quotes are ordinary characters */
+    KILN_RECORDS_JSONL,   /* a JSON object per line; its keys are the columns */
+    KILN_RECORDS_LINES,   /* a row per line; its only column is "text" */
+    KILN_RECORDS_LABELED, /* lines that begin with labels; columns "label" and "text" */
+    /* A file per column, row i being line i of each; all have the same number of lines. Columns are
+     * called as spec.columns says, or as the files end: "de" of train.de.gz */
+    KILN_RECORDS_PARALLEL,
+    KILN_RECORDS_FOLDERS, /* a folder per class with a file per row; columns "label" and "text" */
+    /* A token per line with tags beside it, blank lines between rows; columns are lists */
+    KILN_RECORDS_CONLL
+} KilnRecordFormat;
+
+/* The choices of an option for the format, in the order of the enumeration. */
+KILN_API extern const KilnChoice kiln_record_formats[10];
+
+typedef enum KilnTextEncoding { KILN_UTF8, KILN_LATIN1 } KilnTextEncoding;
+/* utf-8, latin-1. */
+KILN_API extern const KilnChoice kiln_text_encodings[3];
+
+/* Ends each item of a value that is a list: one of a CoNLL column, of a JSON list, of the labels of
+ * KILN_RECORDS_LABELED. (U+001F, the unit separator) */
+#define KILN_RECORDS_ITEM_END '\x1f'
+
+/* The longest row, in bytes; a longer one is an error of that row. */
+#define KILN_RECORDS_ROW_MAX (64 << 20)
+
+typedef struct KilnRecordsSpec {
+    /* One after the other, with the same columns; of KILN_RECORDS_PARALLEL one per column. */
+    const char *const *paths;
+    size_t n_paths;
+    KilnRecordFormat format;
+    /* Names of the columns. NULL: of CSV and TSV the first row has them; of CoNLL they are "0",
+     * "1", ... */
+    const char *const *columns;
+    size_t n_columns;
+    char delimiter; /* of CSV, TSV and CoNLL; 0: comma, tab, and tab or spaces */
+    KilnTextEncoding encoding;
+    /* Folder for unpacked files and for the rows of large ones, used again by later runs; made when
+     * needed. NULL: unpack to a temporary file ($TMPDIR), and find rows each time. */
+    const char *cache;
+    const KilnPoll *poll; /* may be NULL */
+} KilnRecordsSpec;
+
+/* Immutable once open: any number of threads may read it. A file must not be truncated meanwhile.
+ */
+typedef struct KilnRecords KilnRecords;
+
+/* Map the files and find their rows. KILN_E_FORMAT, with file and row: an unterminated quote, a
+ * header without names, parallel files of different lengths, UTF-16. Rows themselves are checked
+ * when they are read. Owned by the caller. */
+KILN_API KILN_NODISCARD KilnStatus kiln_records_open(const KilnRecordsSpec *spec, KilnRecords **ret,
+                                                     KilnError *err);
+/* Accepts NULL. */
+KILN_API void kiln_records_close(KilnRecords *records);
+
+KILN_API int64_t kiln_records_count(const KilnRecords *records);
+/* The number of a column, for kiln_records_read. KILN_E_KEY with the nearest name. */
+KILN_API KILN_NODISCARD KilnStatus kiln_records_column(const KilnRecords *records, const char *name,
+                                                       size_t *ret, KilnError *err);
+
+/* The columns of a row. A zeroed one is ready; it keeps its memory for the next row. */
+typedef struct KilnRecord {
+    KilnString *fields; /* one per requested column; valid until the next read */
+    size_t capacity;
+    KilnText text;      /* what they point into */
+    KilnText converted; /* the row, if the file is not UTF-8 */
+} KilnRecord;
+
+/* Read columns columns[0..n-1] of row `row`: UTF-8 without NUL. KILN_E_FORMAT with file, line and,
+ * of a wrong encoding, the offset of the byte in the file: a row with too few or too many columns,
+ * invalid JSON, a NUL byte, bytes that are not UTF-8, a row that is too long. KILN_E_MISSING: a
+ * JSON object lacks a key. */
+KILN_API KILN_NODISCARD KilnStatus kiln_records_read(const KilnRecords *records, int64_t row,
+                                                     const size_t *columns, size_t n,
+                                                     KilnRecord *ret, KilnError *err);
+/* Free the memory; zeroed afterwards. */
+KILN_API void kiln_record_release(KilnRecord *record);
+
+/* The next item of a list: advances *list and returns true; false: there is none left. A value
+ * without KILN_RECORDS_ITEM_END is one item. */
+KILN_API bool kiln_record_next_item(KilnString *list, KilnString *ret);
+
+/* Write "train.csv:17" (file and line of a row's beginning; of KILN_RECORDS_FOLDERS the file) to
+ * ret[size], cut if it does not fit. Returns ret. */
+KILN_API const char *kiln_records_location(const KilnRecords *records, int64_t row, char *ret,
+                                           size_t size);
+
+#endif

@@ -1,0 +1,140 @@
+"""Training on files of texts: formats, bad rows, resuming, and predictions of raw text."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import gzip
+import json
+import os
+import subprocess
+
+from kilntest import BUILD, Case, main, read_json
+
+GOOD, BAD = ["fine", "warm", "joy", "glad"], ["dull", "cold", "bore", "sad"]
+MODEL = ["task=classification", "model=bag_of_tokens", "model.width=8", "optimizer=adam", "lr=0.05", "trainer.threads=1",
+         "batch_size=8", "seed=3"]
+
+
+def rows(n, start=0):
+    """n texts that a bag of words tells apart, with words that do not matter."""
+    words = [(GOOD if i % 2 else BAD, "pos" if i % 2 else "neg", i) for i in range(start, start + n)]
+    return [(f"a {w[i % 4]} film {w[i // 4 % 4]} no{i % 7}", label) for w, label, i in words]
+
+
+def csv(samples):
+    return "text,label\n" + "".join(f'"{text}",{label}\n' for text, label in samples)
+
+
+class LabeledText(Case):
+    def kiln(self, *args, stdin="", status=0):
+        done = subprocess.run([os.path.join(BUILD, "kiln"), *args], cwd=self.dir, input=stdin, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
+    def train(self, *args, run="run", epochs=1, status=0):
+        return self.kiln("train", "datamodule=labeled_text", *MODEL, f"trainer.max_epochs={epochs}", f"kiln.run.dir={run}",
+                         *args, status=status)
+
+    def test_formats(self):
+        """Each format gives the same samples, and so the same weights."""
+        samples = rows(40)
+        self.write("a.csv", csv(samples))
+        self.write("a.tsv", "text\tlabel\r\n" + "".join(f"{t}\t{l}\r\n" for t, l in samples))
+        self.write("a.jsonl", "\ufeff" + "".join(json.dumps({"label": l, "text": t}) + "\n" for t, l in samples))
+        self.write("a.txt", "".join(f"__label__{l} {t}\n" for t, l in samples))
+        self.write("a.csv.gz", gzip.compress(csv(samples).encode()))
+        files = {"a.csv": [], "a.tsv": [], "a.jsonl": [], "a.txt": ["datamodule.format=labeled"],
+                 "a.csv.gz": ["datamodule.cache=cache"]}
+        losses = {}
+        for name, more in files.items():
+            self.train(f"datamodule.files.train=[{name}]", *more, run=f"run-{name}")
+            losses[name] = read_json(self.path(f"run-{name}", "summary.json"))["metrics"]
+        for name in files:
+            self.assertEqual(losses[name]["val/loss"]["last"], losses["a.csv"]["val/loss"]["last"], name)
+
+    def test_folders(self):
+        for i, (text, label) in enumerate(rows(24)):
+            self.write(f"train/{label}/{i}.txt", text)
+        out, _ = self.train("datamodule.files.train=[train]", epochs=20)
+        self.assertIn("classes    2: neg, pos", out)
+
+    def test_models(self):
+        """Each model learns it, with a tokenizer of each kind."""
+        self.write("a.csv", csv(rows(120)))
+        self.write("b.csv", csv(rows(30, 120)))
+        files = ["datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]"]
+        for model in [["bag_of_tokens", "datamodule.tokenizer=ngrams", "datamodule.tokenizer.word_ngrams=2",
+                       "datamodule.tokenizer.buckets=1000"],
+                      ["text_cnn", "model.maps=8"], ["text_lstm", "model.hidden=8", "datamodule.tokenizer=bpe"]]:
+            self.train(f"model={model[0]}", "model.width=16", *model[1:], *files, epochs=12, run=model[0])
+            metrics = read_json(self.path(model[0], "summary.json"))["metrics"]
+            self.assertEqual(metrics["test/accuracy"]["last"]["value"], 1.0, model[0])
+
+    def test_predict_is_validation(self):
+        """Texts in a file, and on standard input, get what the same texts of the test split got."""
+        samples = rows(20, 100)
+        self.write("a.csv", csv(rows(60)))
+        self.write("b.csv", csv(samples))
+        self.write("b.txt", "".join(f"{text}\n" for text, _ in samples))
+        self.train("datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]", "model=text_lstm", "model.hidden=8",
+                   epochs=2)
+        split, _ = self.kiln("predict", "ckpt_path=run", "split=test")
+        given, _ = self.kiln("predict", "ckpt_path=run", "input=b.txt")
+        split = [json.loads(line) for line in split.splitlines()]
+        given = [json.loads(line) for line in given.splitlines()]
+        self.assertEqual(len(given), 20)
+        for a, b in zip(split, given):
+            self.assertEqual(a["class"], b["class"])
+            for p, q in zip(a["probabilities"], b["probabilities"]):
+                self.assertAlmostEqual(p, q, places=6)
+
+    def test_resume(self):
+        """A run that stops after an epoch and resumes ends with the same bytes."""
+        self.write("a.csv", csv(rows(50)))
+        args = ["datamodule.files.train=[a.csv]", "model=text_cnn", "model.maps=4"]
+        self.train(*args, epochs=3, run="whole")
+        self.train(*args, epochs=3, run="part", *["callbacks.model_checkpoint.save_last=true"])
+        self.kiln("train", "datamodule=labeled_text", *MODEL, *args, "trainer.max_epochs=3", "trainer.limit_train_batches=1.0",
+                  "ckpt_path=part/checkpoints/last", "kiln.run.dir=again")
+        weights = [pathlib.Path(self.path(run, "checkpoints/last/model.safetensors")).read_bytes() for run in ("whole", "again")]
+        self.assertEqual(weights[0], weights[1])
+
+    def test_bad_rows(self):
+        good = csv(rows(40))
+        cases = [
+            ("ragged", good + "a,b,c\n", "a.csv:42: the row has 3 columns; expected 2"),
+            ("encoding", good.encode() + b"caf\xe9,pos\n", "(0xe9) is not UTF-8"),
+            ("nul", good.encode() + b"a\0b,pos\n", "is NUL"),
+            ("empty", good + " ,pos\n", 'a.csv:42: the text (column "text") is empty'),
+            ("label", good + "a b,\n", 'a.csv:42: the label (column "label") is empty'),
+        ]
+        for name, content, message in cases:
+            self.write("a.csv", content)
+            _, err = self.train("datamodule.files.train=[a.csv]", run=name, status=1)
+            self.assertIn(message, err)
+            out, _ = self.train("datamodule.files.train=[a.csv]", "datamodule.on_error=skip", run=name + "-skip")
+            self.assertRegex(out, r"left out +.*a.csv:42")
+        self.write("a.csv", good)
+        self.write("b.csv", csv(rows(4)) + "a b,other\n")
+        files = ["datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]"]
+        _, err = self.train(*files, run="unknown", status=1)
+        self.assertIn('b.csv:6: the label "other" is not one of the 2 classes of the training files', err)
+        _, err = self.train(*files, "datamodule.text=texts", run="column", status=1)
+        self.assertIn('did you mean "text"?', err)
+        _, err = self.train(run="none", status=1)
+        self.assertIn("files.train: no files", err)
+
+    def test_unusual_text(self):
+        """Right to left, combining characters, emoji of several code points."""
+        strange = ["שלום עולם", "e\u0301 a\u0308", "👩‍👩‍👧‍👦 🏳️‍🌈", "\u202eabc", "\u200b\u200d"]
+        self.write("a.csv", csv(rows(40) + [(text, "pos") for text in strange]))
+        for tokenizer in ["words", "bytes", "characters", "bpe", "wordpiece", "ngrams"]:
+            self.train("datamodule.files.train=[a.csv]", f"datamodule.tokenizer={tokenizer}", run=tokenizer)
+            self.write("new.txt", "".join(f"{text}\n" for text in strange))
+            out, _ = self.kiln("predict", f"ckpt_path={tokenizer}", "input=new.txt")
+            self.assertEqual(len(out.splitlines()), len(strange))
+
+
+main()
