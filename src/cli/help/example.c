@@ -219,7 +219,9 @@ static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *re
     } else if (field != NULL ||
                (field = list_for(request->registry, component->kind, &owner)) == NULL) {
         slot.key = field != NULL ? field->name : kind;
-        slot.overrides = kiln_arena_printf(arena, " %s=%s", slot.key, name);
+        slot.overrides =
+            kiln_arena_printf(arena, " %s=%s%s", slot.key, name,
+                              kiln_example_companions(arena, request->registry, component));
     } else if (field->shape == KILN_LIST) {
         outer = new_slot(arena, request, owner);
         slot.listed = true;

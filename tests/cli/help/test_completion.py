@@ -209,7 +209,8 @@ class Candidates(Folder):
         self.assertIn("0.7", self.offered("train lr=0.7 optimizer.l")["optimizer.lr="])
         self.assertEqual(set(self.offered("train --cfg ")), {"job", "kiln", "all"})
         self.assertEqual(set(self.offered("train test=")), {"test=true", "test=false"})
-        others = ["linear", "lstm", "resnet", "vit", "transformer", "patch_embedding", "token_embedding", "column_embedding"]
+        others = ["linear", "lstm", "resnet", "vit", "transformer", "patch_embedding", "token_embedding", "column_embedding",
+                  "bag_of_tokens", "text_cnn", "text_lstm"]
         self.assertEqual(set(self.offered("train -m model=mlp,cnn,")), {f"model=mlp,cnn,{name}" for name in others})
         self.assertEqual(set(self.offered("train 'model=choice(mlp,cnn,")),
                          {f"model=choice(mlp,cnn,{name}" for name in others})

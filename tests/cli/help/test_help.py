@@ -96,14 +96,20 @@ class Flags(Case):
         self.run_kiln("model=mlp", "--version")
 
 
+def group_options(help_text, group):
+    """The options of a group, of which the selected one ends with *."""
+    return re.search(rf"(?m)^  {group} +(.*(\n {{16}}.*)*)$", help_text)[1].split()
+
+
 class Train(Case):
     def test_overview(self):
         out, _ = self.run_kiln("--help")
         for text in ["usage: train", "examples", "groups and their options", "selected components"]:
             self.assertIn(text, out)
-        self.assertRegex(out, r"(?m)^  model +cnn\* column_embedding linear lstm mlp patch_embedding resnet token_embedding\n"
-                              r" +transformer vit$")
-        self.assertRegex(out, r"(?m)^  experiment +cifar10/resnet18 gan/digits gan/mnist mnist/cnn mnist/mlp$")
+        models = group_options(out, "model")
+        self.assertLess({"cnn*", "lstm", "resnet", "token_embedding", "vit"}, set(models))
+        self.assertEqual(models, sorted(models))
+        self.assertLess({"cifar10/resnet18", "gan/digits", "mnist/cnn"}, set(group_options(out, "experiment")))
         self.assertRegex(out, r"(?m)^  lr=0.05 +used by optimizer.lr$")
         self.assertRegex(out, r"(?m)^  seed=1 +start of all random numbers$")
         self.assertRegex(out, r"(?m)^  optimizer +sgd: ")
@@ -130,8 +136,7 @@ class Train(Case):
         self.write("conf/recipe/a/b.yaml", "# @package _global_\nseed: 5\n")
         self.write("conf/recipe/c.yaml", "{}\n")
         out, _ = self.run_kiln("--help")
-        self.assertRegex(out, r"(?m)^  model +cnn column_embedding linear lstm mlp patch_embedding resnet tiny\* token_embedding\n"
-                              r" +transformer vit$")
+        self.assertLess({"cnn", "lstm", "tiny*", "vit"}, set(group_options(out, "model")))
         self.assertRegex(out, r"(?m)^  recipe +c a/b\*$")
         self.assertRegex(out, r"(?m)^  lr=0.5 +used by optimizer.lr, mine$")
         out, _ = self.run_kiln("model=tiny", "--help")

@@ -9,7 +9,7 @@
 
 #include "kiln/files/text_records.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/data_fixture.h"
+#include "tests/support/data/data_fixture.h"
 
 static void put_text(const char *name, const char *text)
 {

@@ -1,0 +1,78 @@
+/* What must be chosen with a datamodule or a model that does not fit the default config. */
+#include "cli/help/example.h"
+
+#include <string.h>
+
+#include "registry/registry.h"
+#include "registry/signature/model_match.h"
+
+/* A task, the data and a network. */
+typedef struct Choice {
+    const KilnComponent *task, *data, *model;
+} Choice;
+
+/* Whether the task can train the network, its option `model`, on the data. */
+static bool fits(const Choice *choice)
+{
+    const KilnModuleOps *task = choice->task->ops.module;
+    const KilnDataModuleOps *data = choice->data->ops.datamodule;
+    const KilnSignature *signature = choice->model->ops.model->signature;
+
+    if (task->n_models != 1 || strcmp(task->models[0].option, "model") != 0 || signature == NULL ||
+        signature->inputs_of != NULL || data->features == NULL ||
+        kiln_features_unmet(task->features, task->n_features, data->features, data->n_features) !=
+            NULL)
+        return false;
+    const KilnModelPair pair = { .user = choice->task->name,
+                                 .giver = choice->data->name,
+                                 .use = &task->models[0],
+                                 .model = choice->model->name,
+                                 .inputs = signature->inputs,
+                                 .n_inputs = signature->n_inputs,
+                                 .signature = signature,
+                                 .given = data->features,
+                                 .n_given = data->n_features };
+    return kiln_model_match(&pair).misfit == KILN_FITS;
+}
+
+/* Find a task, and a component of the other kind, that fit. */
+static bool search(const KilnRegistry *registry, Choice *choice)
+{
+    const bool wants_data = choice->data == NULL;
+    const size_t n = kiln_registry_count(registry);
+
+    for (size_t i = 0; i < n; i++) {
+        choice->task = kiln_registry_at(registry, i);
+        for (size_t j = 0; j < n && choice->task->kind == KILN_KIND_MODULE; j++) {
+            const KilnComponent *other = kiln_registry_at(registry, j);
+
+            if (other->kind != (wants_data ? KILN_KIND_DATAMODULE : KILN_KIND_MODEL))
+                continue;
+            *(wants_data ? &choice->data : &choice->model) = other;
+            if (fits(choice))
+                return true;
+        }
+    }
+    return false;
+}
+
+const char *kiln_example_companions(KilnArena *arena, const KilnRegistry *registry,
+                                    const KilnComponent *component)
+{
+    const bool is_data = component->kind == KILN_KIND_DATAMODULE;
+    Choice choice = {
+        .task = kiln_registry_find(registry, KILN_KIND_MODULE, "vision"),
+        .data = is_data ? component : kiln_registry_find(registry, KILN_KIND_DATAMODULE, "digits"),
+        .model = is_data ? kiln_registry_find(registry, KILN_KIND_MODEL, "cnn") : component,
+    };
+
+    if ((!is_data && component->kind != KILN_KIND_MODEL) || choice.task == NULL ||
+        choice.data == NULL || choice.model == NULL || fits(&choice))
+        return "";
+    *(is_data ? &choice.model : &choice.data) = NULL;
+    if (!search(registry, &choice))
+        return "";
+    return kiln_arena_printf(arena, " task=%s %s=%s", choice.task->name,
+                             is_data ? "model" : "datamodule",
+                             is_data ? choice.model->name : choice.data->name);
+}
