@@ -26,6 +26,8 @@ typedef struct KilnArg {
     bool fixed;    /* outputs: has a destination or is read after the run, so it must be plain */
     bool has_dest; /* outputs: has a destination, which only the step writes */
     bool absent;   /* optional input not given */
+    bool constant; /* inputs: depends on parameters alone, so that its conversion to another layout
+                    * is kept between runs */
     size_t bytes;  /* size of the value in its layout */
     void *data;    /* address in the backend's memory, set before each run; aligned to 64 bytes
                     * unless it is a leaf */
@@ -106,6 +108,7 @@ struct KilnBackend {
     const KilnBackendOps *ops;
     KilnDType float_type; /* of all floats in a step: f32 or f64 */
     int threads;
+    uint64_t writes; /* to its buffers so far: kiln_buffer_version */
     KilnConvolution convolution;
     bool bf16; /* the processor multiplies bf16; otherwise products of bf16 are computed in f32 */
     char machine[64]; /* affects rounding: "avx512, oneDNN 2.7.2"; "" if nothing does */

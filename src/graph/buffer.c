@@ -8,6 +8,7 @@
 struct KilnBuffer {
     KilnBackend *backend;
     size_t bytes;
+    uint64_t version;
     char *address; /* of the backend; not to be dereferenced */
 };
 
@@ -31,6 +32,7 @@ KilnStatus kiln_buffer_new(KilnBackend *backend, size_t bytes, KilnBuffer **ret,
         free(buffer);
         return kiln_error_nomem(err, bytes);
     }
+    kiln_buffer_written(buffer);
     *ret = buffer;
     return KILN_OK;
 }
@@ -48,8 +50,19 @@ size_t kiln_buffer_bytes(const KilnBuffer *buffer)
     return buffer->bytes;
 }
 
+uint64_t kiln_buffer_version(const KilnBuffer *buffer)
+{
+    return buffer->version;
+}
+
+void kiln_buffer_written(KilnBuffer *buffer)
+{
+    buffer->version = ++buffer->backend->writes;
+}
+
 void kiln_buffer_upload(KilnBuffer *buffer, size_t offset, const void *host, size_t bytes)
 {
+    kiln_buffer_written(buffer);
     memory_of(buffer)->upload(buffer->backend, buffer->address + offset, host, bytes);
 }
 
@@ -61,11 +74,13 @@ void kiln_buffer_download(const KilnBuffer *buffer, size_t offset, void *host, s
 void kiln_buffer_copy(KilnBuffer *to, size_t to_offset, const KilnBuffer *from, size_t from_offset,
                       size_t bytes)
 {
+    kiln_buffer_written(to);
     memory_of(to)->copy(to->backend, to->address + to_offset, from->address + from_offset, bytes);
 }
 
 void kiln_buffer_clear(KilnBuffer *buffer, size_t offset, size_t bytes)
 {
+    kiln_buffer_written(buffer);
     memory_of(buffer)->clear(buffer->backend, buffer->address + offset, bytes);
 }
 
@@ -76,6 +91,7 @@ void *kiln_buffer_address(const KilnBuffer *buffer, size_t offset)
 
 void *kiln_buffer_host_view(KilnBuffer *buffer, size_t offset)
 {
+    kiln_buffer_written(buffer);
     return kiln_backend_on_host(buffer->backend) ? kiln_buffer_address(buffer, offset) : NULL;
 }
 

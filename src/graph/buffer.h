@@ -30,8 +30,15 @@ void kiln_buffer_copy(KilnBuffer *to, size_t to_offset, const KilnBuffer *from, 
 void kiln_buffer_clear(KilnBuffer *buffer, size_t offset, size_t bytes);
 
 /* The bytes at an offset for the host to read or write, instead of a copy; NULL: the host cannot
- * see the backend's memory. Valid until the next kernel or copy. */
+ * see the backend's memory. Valid until the next kernel or copy. Counts as a write. */
 void *kiln_buffer_host_view(KilnBuffer *buffer, size_t offset);
+
+/* The version of the bytes: every write gives the buffer a number that no buffer of the backend had
+ * before, so what was computed from them is still right while the version stays. */
+uint64_t kiln_buffer_version(const KilnBuffer *buffer);
+/* To be called before kernels write to the buffer: copies, uploads and so on count by themselves.
+ */
+void kiln_buffer_written(KilnBuffer *buffer);
 
 /* The address for a kernel's argument. Nothing but the backend may read or write there. */
 void *kiln_buffer_address(const KilnBuffer *buffer, size_t offset);

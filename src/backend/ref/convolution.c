@@ -81,12 +81,27 @@ static void add_bias(KilnCall *call)
             sums[i] += kiln_ref_get(bias, i % out);
 }
 
+/* The residual and the relu that were folded into the convolution. */
+static void finish(KilnCall *call)
+{
+    const KilnConvAttrs *attrs = call->attrs;
+    double *sums = call->workspace;
+
+    for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
+        if (!call->inputs[3].absent)
+            sums[i] += kiln_ref_get(&call->inputs[3], i);
+        if (attrs->relu != 0 && sums[i] <= 0.0)
+            sums[i] = 0.0;
+    }
+}
+
 static void conv2d_run(KilnCall *call)
 {
     clear(call);
     each_product(call, &call->inputs[0].shape, &call->inputs[1].shape, &call->outputs[0].shape,
                  visit_forward);
     add_bias(call);
+    finish(call);
     store(call);
 }
 

@@ -17,9 +17,10 @@ typedef struct KilnRewrite {
     size_t n_nodes;
     KilnTensor **tensors; /* the step's, then those that passes added; by id */
     size_t n_tensors, cap_tensors;
-    bool has_bf16_variables;              /* some variables are bf16 */
-    bool layouts, in_place, share_memory; /* what planning may do; see passes/planning.c */
-    bool *kept;                           /* per tensor: its bytes are read after the run */
+    bool has_bf16_variables; /* some variables are bf16 */
+    /* What planning may do; see passes/planning.c. */
+    bool layouts, constants, in_place, share_memory;
+    bool *kept;      /* per tensor: its bytes are read after the run */
     KilnNode **made; /* per tensor: its producer, NULL for leaves; see kiln_rewrite_index */
     int *reads;      /* per tensor: inputs that read it; see kiln_rewrite_index */
 } KilnRewrite;

@@ -9,6 +9,14 @@ KilnStatus kiln_pass_layouts(KilnRewrite *rewrite, KilnError *err)
     return KILN_OK;
 }
 
+/* In steps without gradients: there, parameters change less often than steps run. */
+KilnStatus kiln_pass_constants(KilnRewrite *rewrite, KilnError *err)
+{
+    (void)err;
+    rewrite->constants = !rewrite->graph->backward;
+    return KILN_OK;
+}
+
 /* Off in anomaly detection, which still needs a call's inputs after it. */
 KilnStatus kiln_pass_in_place(KilnRewrite *rewrite, KilnError *err)
 {

@@ -42,10 +42,13 @@ static bool needs_upload(const KilnGraph *graph, const KilnStorage *storage)
            location_of(graph, storage)->host != NULL;
 }
 
-static KilnStatus reserve_memory(KilnGraph *graph, const KilnPlan *plan, KilnError *err)
+static KilnStatus reserve_memory(KilnGraph *graph, KilnPlan *plan, KilnError *err)
 {
     size_t uploads = 0;
     KilnStatus status = ensure_buffer(graph, &graph->block, plan->block_size, "activations", err);
+
+    if (status >= 0 && plan->constants_size > 0)
+        status = ensure_buffer(graph, &plan->constants, plan->constants_size, "constants", err);
 
     for (size_t i = 0; i < plan->n_storages && !kiln_backend_on_host(graph->backend); i++)
         uploads += needs_upload(graph, &plan->storages[i]) ? aligned(plan->storages[i].bytes) : 0;
@@ -88,9 +91,15 @@ static KilnStatus bind_storages(const KilnGraph *graph, KilnPlan *plan, KilnErro
             plan->pointers[i] = kiln_buffer_address(graph->block, storage->offset);
             continue;
         }
+        if (storage->kind == KILN_STORAGE_CONSTANT) {
+            plan->pointers[i] = kiln_buffer_address(plan->constants, storage->offset);
+            continue;
+        }
         const KilnLocation *location = location_of(graph, storage);
         status = check_location(graph, graph->tensors[storage->tensor], location, err);
         plan->pointers[i] = (void *)kiln_location_address(location);
+        if (location->buffer != NULL && (storage->written || storage->kind == KILN_STORAGE_DEST))
+            kiln_buffer_written(location->buffer);
         if (status >= 0 && needs_upload(graph, storage)) {
             kiln_buffer_upload(graph->uploads, uploaded, location->host, storage->bytes);
             plan->pointers[i] = kiln_buffer_address(graph->uploads, uploaded);
@@ -136,9 +145,11 @@ static KilnLocation result_location(const KilnGraph *graph, const KilnPlan *plan
     if (plan->outputs[i] < 0)
         return output->at;
     const KilnStorage *storage = &plan->storages[kiln_plan_storage(plan, plan->outputs[i])];
-    return storage->kind == KILN_STORAGE_BLOCK
-               ? (KilnLocation) { .buffer = graph->block, .offset = storage->offset }
-               : *location_of(graph, storage);
+    if (storage->kind == KILN_STORAGE_BLOCK)
+        return (KilnLocation) { .buffer = graph->block, .offset = storage->offset };
+    if (storage->kind == KILN_STORAGE_CONSTANT)
+        return (KilnLocation) { .buffer = plan->constants, .offset = storage->offset };
+    return *location_of(graph, storage);
 }
 
 /* Memory for copies of the results; grow-only, so that steps allocate nothing. */

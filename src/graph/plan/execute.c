@@ -4,6 +4,7 @@
 
 #include "graph/plan/anomaly.h"
 #include "graph/plan/binding.h"
+#include "graph/plan/constants.h"
 #include "graph/op.h"
 #include "graph/plan/plan.h"
 #include "graph/plan/plan_cache.h"
@@ -13,17 +14,18 @@
 
 /* ---- Running ------------------------------------------------------------------- */
 
-static void run_calls(const KilnPlan *plan)
+/* Each runs the calls from number `first` on. */
+static void run_calls(const KilnPlan *plan, size_t first)
 {
-    for (size_t c = 0; c < plan->n_calls; c++)
+    for (size_t c = first; c < plan->n_calls; c++)
         plan->calls[c]->kernel->run(&plan->calls[c]->call);
 }
 
-static void run_timed(const KilnPlan *plan)
+static void run_timed(const KilnPlan *plan, size_t first)
 {
     double start = kiln_clock();
 
-    for (size_t c = 0; c < plan->n_calls; c++) {
+    for (size_t c = first; c < plan->n_calls; c++) {
         KilnPlanCall *made = plan->calls[c];
 
         made->kernel->run(&made->call);
@@ -34,14 +36,32 @@ static void run_timed(const KilnPlan *plan)
     }
 }
 
-static KilnStatus run_checked(const KilnPlan *plan, KilnError *err)
+static KilnStatus run_checked(const KilnPlan *plan, size_t first, KilnError *err)
 {
-    for (size_t c = 0; c < plan->n_calls; c++) {
+    for (size_t c = first; c < plan->n_calls; c++) {
         plan->calls[c]->kernel->run(&plan->calls[c]->call);
         if (kiln_anomaly_check(plan->calls[c], err) < 0)
             return err->status;
     }
     return KILN_OK;
+}
+
+/* Leaves out the constants if no parameter that they depend on was written since the last run. */
+static KilnStatus run_plan(const KilnGraph *graph, KilnPlan *plan, KilnError *err)
+{
+    const uint64_t stamp = kiln_constants_stamp(graph, plan);
+    const size_t first = stamp != 0 && stamp == plan->stamp ? plan->n_constants : 0;
+    KilnStatus status = KILN_OK;
+
+    plan->stamp = 0;
+    if (graph->detect_anomaly)
+        status = run_checked(plan, first, err);
+    else if (graph->profile)
+        run_timed(plan, first);
+    else
+        run_calls(plan, first);
+    plan->stamp = status >= 0 ? stamp : 0;
+    return status;
 }
 
 static KilnStatus check_outputs(const KilnGraph *graph, KilnTensor *const *outputs, size_t n,
@@ -86,12 +106,7 @@ KilnStatus kiln_graph_execute(KilnGraph *graph, KilnPlan *plan, KilnTensor *cons
     KilnStatus status = kiln_plan_bind(graph, plan, err);
     if (status < 0)
         return status;
-    if (graph->detect_anomaly)
-        status = run_checked(plan, err);
-    else if (graph->profile)
-        run_timed(plan);
-    else
-        run_calls(plan);
+    status = run_plan(graph, plan, err);
     return status >= 0 ? kiln_plan_read_outputs(graph, plan, outputs, n, err) : status;
 }
 

@@ -4,6 +4,7 @@
 #include "graph/plan/plan.h"
 
 #include "graph/passes/passes.h"
+#include "graph/plan/constants.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ typedef struct Builder {
     KilnPlan *plan;
     KilnArena arena;  /* for planning only */
     KilnRewrite step; /* the recorded step after all passes */
+    bool *constant;   /* per tensor: depends on parameters alone; see constants.h */
     Value **values;   /* per tensor: its values, NULL before its producer */
     int *reach; /* per tensor: index of the last node that reads its bytes, also through aliases;
                    INT_MAX: read after the run; -1: never read */
@@ -93,7 +95,11 @@ static KilnStatus emit_copy(Builder *b, const KilnTensor *tensor, const Value *f
         return b->err->status;
     made->inputs[0] = from->storage;
     made->outputs[0] = to->storage;
-    return kiln_plan_call_push(b->plan, made, b->err);
+    const bool before = b->plan->constant;
+    b->plan->constant = b->constant[tensor->id];
+    KilnStatus status = kiln_plan_call_push(b->plan, made, b->err);
+    b->plan->constant = before;
+    return status;
 }
 
 /* The tensor's value in `layout`, converted if it does not exist yet. */
@@ -210,10 +216,12 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
     for (int i = 0; i < node->n_inputs; i++) {
         const Value *value = node->inputs[i] != NULL ? value_made(b, node->inputs[i]) : NULL;
 
-        if (value != NULL)
-            call->inputs[i] = arg_of(node->inputs[i], value);
-        else if (node->inputs[i] != NULL)
+        if (value == NULL && node->inputs[i] != NULL)
             return KILN_E_NOMEM;
+        if (value == NULL)
+            continue;
+        call->inputs[i] = arg_of(node->inputs[i], value);
+        call->inputs[i].constant = b->constant[node->inputs[i]->id];
     }
     for (int i = 0; i < node->n_outputs; i++) {
         const KilnTensor *output = node->outputs[i];
@@ -260,6 +268,8 @@ static KilnStatus convert_inputs(Builder *b, KilnPlanCall *made, const KilnNode 
             return b->err->status;
         arg->bytes = value->bytes;
         made->inputs[i] = value->storage;
+        if ((node->op->updates >> i & 1) != 0)
+            b->plan->storages[value->storage].written = true;
     }
     return KILN_OK;
 }
@@ -295,6 +305,7 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
         return kiln_error_set(b->err, KILN_E_INTERNAL, "%s cannot run the map that was fused to it",
                               node->op->name);
     b->plan->backward = is_backward(b, node);
+    b->plan->constant = node->n_outputs > 0 && b->constant[node->outputs[0]->id];
     KilnPlanCall *made = kiln_plan_call_new(b->plan, backend, kernel, node->layer, node->op->name,
                                             b->err);
     if (made != NULL && node->op->flops != NULL)
@@ -349,10 +360,13 @@ static KilnStatus build(Builder *b, KilnTensor *const *outputs, size_t n)
         return b->err->status;
     b->values = kiln_arena_alloc(&b->arena, (b->step.n_tensors + 1) * sizeof(Value *));
     b->reach = kiln_arena_alloc(&b->arena, (b->step.n_tensors + 1) * sizeof(int));
+    b->constant = kiln_arena_alloc(&b->arena, b->step.n_tensors + 1);
     plan->outputs = malloc((n + 1) * sizeof(int));
-    if (b->values == NULL || b->reach == NULL || plan->outputs == NULL)
+    if (b->values == NULL || b->reach == NULL || b->constant == NULL || plan->outputs == NULL)
         return kiln_error_nomem(b->err, b->step.n_tensors * sizeof(Value));
     find_reach(b);
+    if (b->step.constants)
+        kiln_constants_find(&b->step, b->constant);
     for (size_t i = 0; i < b->step.n_nodes; i++) {
         if (emit_node(b, b->step.nodes[i]) < 0)
             return b->err->status;
@@ -364,6 +378,8 @@ static KilnStatus build(Builder *b, KilnTensor *const *outputs, size_t n)
         if (plan->outputs[i] >= 0)
             plan->storages[plan->outputs[i]].kept = true;
     }
+    if (kiln_constants_place(plan, b->err) < 0)
+        return b->err->status;
     return kiln_plan_memory(plan, b->step.in_place, b->step.share_memory, b->err);
 }
 

@@ -8,19 +8,21 @@
 
 /* Memory that one or more values use, one after the other. */
 typedef enum KilnStorageKind {
-    KILN_STORAGE_BLOCK, /* part of the graph's block */
-    KILN_STORAGE_LEAF,  /* a leaf's own bytes */
-    KILN_STORAGE_DEST   /* a tensor's destination */
+    KILN_STORAGE_BLOCK,   /* part of the graph's block */
+    KILN_STORAGE_LEAF,    /* a leaf's own bytes */
+    KILN_STORAGE_DEST,    /* a tensor's destination */
+    KILN_STORAGE_CONSTANT /* part of the plan's constants */
 } KilnStorageKind;
 
 typedef struct KilnStorage {
     KilnStorageKind kind;
     int tensor; /* leaf and destination: id of the tensor that has the address */
     size_t bytes;
-    size_t offset;   /* block: from its start */
+    size_t offset;   /* block, constants: from their start */
     int first, last; /* block: first and last call that use it */
     int merged;      /* the storage that this one shares; its own index: none */
     bool kept;       /* holds a result that is read after the run */
+    bool written;    /* leaf: a call updates it */
 } KilnStorage;
 
 /* A call, and the storages of its arguments (-1: absent). */
@@ -29,6 +31,7 @@ typedef struct KilnPlanCall {
     const KilnKernel *kernel;
     int inputs[KILN_MAX_INPUTS], outputs[KILN_MAX_OUTPUTS], workspace;
     bool prepared;
+    bool constant;            /* depends on parameters alone */
     const char *layer, *name; /* for messages and the profile; owned by the plan */
     bool backward;            /* computes gradients, or comes after them */
     double flops;             /* as KilnOp's */
@@ -43,8 +46,12 @@ struct KilnPlan {
     size_t bytes;         /* of memory that it holds, for the plan cache */
     KilnArena arena;      /* calls, attributes, names */
     KilnPlanCall *made;   /* all calls, for release */
-    KilnPlanCall **calls; /* in order of execution */
+    KilnPlanCall **calls; /* in order of execution: constants first */
     size_t n_calls, cap_calls;
+    size_t n_constants;    /* calls that compute constants */
+    size_t constants_size; /* bytes of what the other calls read of them */
+    KilnBuffer *constants; /* allocated by the first run */
+    uint64_t stamp;        /* identifies the parameters that they were computed from; 0: none */
     KilnStorage *storages;
     size_t n_storages, cap_storages;
     void **pointers; /* of the storages, set before each run */
@@ -52,6 +59,7 @@ struct KilnPlan {
     size_t block_size;
     bool backward; /* the calls pushed now compute gradients; when done: the plan computes gradients
                     */
+    bool constant; /* the calls pushed now compute constants */
 };
 
 /* Plans the recorded step so that `outputs` can be read after a run. */

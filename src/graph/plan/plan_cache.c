@@ -44,11 +44,12 @@ static KilnPlan *take_plan(KilnGraph *graph, XXH128_hash_t key)
     return NULL;
 }
 
-/* A plan's own memory, with an estimate of what its kernels hold; the block is the graph's. */
+/* A plan's own memory with its constants, and an estimate of what its kernels hold; the block is
+ * the graph's. */
 static size_t plan_size(const KilnPlan *plan)
 {
     enum { KERNEL_STATE = 8192 }; /* a oneDNN primitive with its memory objects, a bound map */
-    size_t bytes = sizeof(*plan) + kiln_arena_bytes(&plan->arena) +
+    size_t bytes = sizeof(*plan) + kiln_arena_bytes(&plan->arena) + plan->constants_size +
                    plan->cap_calls * sizeof(*plan->calls) +
                    plan->cap_storages * (sizeof(*plan->storages) + sizeof(*plan->pointers));
 

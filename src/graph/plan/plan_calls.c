@@ -104,6 +104,7 @@ KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made, KilnError *er
         return kiln_error_nomem(err, sizeof(KilnPlanCall *));
     plan->calls = calls;
     made->backward = plan->backward;
+    made->constant = plan->constant;
     calls[plan->n_calls++] = made;
     if (made->call.workspace_size > 0) {
         made->workspace = kiln_plan_storage_new(plan, KILN_STORAGE_BLOCK, -1,
@@ -132,6 +133,7 @@ void kiln_plans_free(KilnPlan *plans)
         for (KilnPlanCall *made = plans->made; made != NULL; made = made->next_made)
             kiln_plan_call_release(made);
         kiln_arena_release(&plans->arena);
+        kiln_buffer_free(plans->constants);
         free(plans->calls);
         free(plans->storages);
         free(plans->pointers);

@@ -33,15 +33,23 @@ static void add_map(char *text, size_t size, const KilnMap *map)
         add_step(text, size, (KilnMapCode)map->steps[i].code);
 }
 
-/* Names what the pass fuse_norm fused to a normalization, from its inputs and attributes: the sum
- * and relu after it, or their gradients before it. */
-static void name_norm(const KilnCall *call, char *text, size_t size)
+static bool is_batch_norm(const KilnOp *op)
 {
-    const KilnBatchNormAttrs *attrs = call->attrs;
-    bool backward = call->op == &kiln_op_batch_norm_grad;
-    int more = backward ? 7 : call->op == &kiln_op_batch_norm ? 3 : 5;
+    return op == &kiln_op_batch_norm || op == &kiln_op_batch_norm_eval ||
+           op == &kiln_op_batch_norm_grad;
+}
+
+/* Names what the passes fuse_norm and fold_norm fused to a normalization or a convolution, from its
+ * inputs and attributes: the sum and relu after it, or their gradients before it. */
+static void name_with_relu(const KilnCall *call, char *text, size_t size)
+{
+    const bool backward = call->op == &kiln_op_batch_norm_grad;
+    const bool takes_relu = is_batch_norm(call->op)
+                                ? ((const KilnBatchNormAttrs *)call->attrs)->relu != 0
+                                : ((const KilnConvAttrs *)call->attrs)->relu != 0;
+    const int more = backward ? 7 : call->op == &kiln_op_batch_norm_eval ? 5 : 3;
     const char *sum = call->n_inputs > more && !call->inputs[more].absent ? "add" : NULL;
-    const char *relu = attrs->relu == 0 ? NULL : backward ? "relu_grad" : "relu";
+    const char *relu = !takes_relu ? NULL : backward ? "relu_grad" : "relu";
 
     const char *const parts[] = { backward ? sum : NULL, backward ? relu : NULL, call->op->name,
                                   backward ? NULL : sum, backward ? NULL : relu };
@@ -54,12 +62,6 @@ static void name_norm(const KilnCall *call, char *text, size_t size)
     }
 }
 
-static bool is_batch_norm(const KilnOp *op)
-{
-    return op == &kiln_op_batch_norm || op == &kiln_op_batch_norm_eval ||
-           op == &kiln_op_batch_norm_grad;
-}
-
 /* Names an elementwise chain by its steps. */
 static void name_call(const KilnPlanCall *made, char *text, size_t size)
 {
@@ -68,8 +70,8 @@ static void name_call(const KilnPlanCall *made, char *text, size_t size)
     text[0] = '\0';
     if (op != NULL && strcmp(op->name, "map") == 0 && op->attrs_size == sizeof(KilnMap))
         add_map(text, size, made->call.attrs);
-    else if (is_batch_norm(op))
-        name_norm(&made->call, text, size);
+    else if (is_batch_norm(op) || op == &kiln_op_conv2d)
+        name_with_relu(&made->call, text, size);
     else
         snprintf(text, size, "%s", made->name);
     if (made->call.epilogue != NULL)

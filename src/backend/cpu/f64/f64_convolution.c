@@ -166,6 +166,21 @@ static void add_bias(const KilnCall *call)
         values[i] += ((const double *)bias->data)[i % columns];
 }
 
+/* The residual and the relu that were folded into the convolution. */
+static void finish(const KilnCall *call)
+{
+    const KilnConvAttrs *attrs = call->attrs;
+    const KilnArg *more = &call->inputs[3], *y = &call->outputs[0];
+    double *values = y->data;
+
+    for (int64_t i = 0; i < kiln_cpu_count(y); i++) {
+        if (!more->absent)
+            values[i] += ((const double *)more->data)[i];
+        if (attrs->relu != 0 && values[i] <= 0.0)
+            values[i] = 0.0;
+    }
+}
+
 /* ---- The kernels ---------------------------------------------------------------------------- */
 
 static void forward(const Job *job, double *x, double *y, int64_t group, int64_t part,
@@ -238,6 +253,7 @@ static void conv2d_run(KilnCall *call)
     swap_axes(job.weight, weight->data, weight->shape.dim[0], conv->in, conv->taps);
     run_job(&job);
     add_bias(call);
+    finish(call);
 }
 
 static void grad_input_run(KilnCall *call)

@@ -153,6 +153,20 @@ static KilnStatus input_arg(KilnCall *call, const ConvTensor *tensor, KilnPrimit
     return add_reorder(call, from, *arg, err);
 }
 
+/* Input 3, if there is one, becomes what the result is added to; planning puts it there by itself
+ * if nothing reads it later. */
+static KilnStatus add_residual(KilnCall *call, const KilnPrimitiveArg *result, KilnError *err)
+{
+    KilnPrimitiveArg from = { .md = result->md, .buffer = KILN_BUFFER_INPUT, .at = 3 };
+    KilnArg *more = &call->inputs[3];
+
+    if (more->absent)
+        return KILN_OK;
+    KilnStatus status = kiln_layout_of(&kiln_cpu(call)->dnnl, KILN_MD_IMAGE, result->md,
+                                       &more->layout, err);
+    return status == KILN_OK ? add_reorder(call, from, *result, err) : status;
+}
+
 /* `tensors` ends with the output; inputs get the descriptors' layouts. */
 static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const ConvTensor *tensors,
                              int n, KilnError *err)
@@ -171,6 +185,8 @@ static KilnStatus conv_steps(KilnCall *call, dnnl_primitive_desc_t pd, const Con
         status = tensor->input < 0 ? output_arg(call, tensor, &args[i], err)
                                    : input_arg(call, tensor, &args[i], err);
     }
+    if (status == KILN_OK)
+        status = add_residual(call, result, err);
     if (status == KILN_OK)
         status = kiln_primitives_add(call, pd, args, n, err);
     if (status == KILN_OK && result->buffer == KILN_BUFFER_WORKSPACE) {
@@ -221,6 +237,9 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     if (status == KILN_OK && !bias->absent)
         status = kiln_md_make(&kiln_cpu(call)->dnnl, KILN_MD_VECTOR, bias->dtype, &bias->shape,
                               KILN_MD_PLAIN, &conv.bias, err);
+    conv.inference = call->inputs[1].constant;
+    conv.sum = !call->inputs[3].absent;
+    conv.relu = ((const KilnConvAttrs *)call->attrs)->relu != 0;
     if (status == KILN_OK)
         status = conv_pd(call, kiln_pd_conv, &conv, &pd, err);
     if (status != KILN_OK)
@@ -414,6 +433,7 @@ static const KilnKernel kernels[] = {
       .prepare = conv2d_prepare,
       .run = conv2d_run,
       .release = kiln_primitives_release,
+      .in_place = 1u << 3,
       .bf16_inputs = 1u << 0 | 1u << 1,
       .bf16_outputs = 1u << 0,
       .rounding_inputs = 1u << 1 },

@@ -102,11 +102,12 @@ KilnMdFacts kiln_md_facts(KilnMd md)
 #if !V3
 /* Version 2 first fills an operation descriptor; `described` is its status. */
 static dnnl_status_t pd_create(KilnDnnl *dnnl, dnnl_status_t described, const void *desc,
-                               const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *ret)
+                               const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
+                               dnnl_primitive_desc_t *ret)
 {
     if (described != dnnl_success)
         return described;
-    return dnnl_primitive_desc_create(ret, desc, dnnl->attr, dnnl->engine, hint);
+    return dnnl_primitive_desc_create(ret, desc, attr, dnnl->engine, hint);
 }
 #endif
 
@@ -125,26 +126,65 @@ static Gaps conv_gaps(const KilnConvMd *conv)
     return (Gaps) { .dim = { conv->dilation[0] - 1, conv->dilation[1] - 1 } };
 }
 
-dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
+static dnnl_status_t add_post_ops(const KilnConvMd *conv, dnnl_primitive_attr_t attr)
+{
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t status = dnnl_post_ops_create(&ops);
+
+#if V3
+    if (status == dnnl_success && conv->sum)
+        status = dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+    if (status == dnnl_success && conv->relu)
+        status = dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
+#else
+    if (status == dnnl_success && conv->sum)
+        status = dnnl_post_ops_append_sum(ops, 1.0f);
+    if (status == dnnl_success && conv->relu)
+        status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+#endif
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_post_ops(attr, ops);
+    dnnl_post_ops_destroy(ops);
+    return status;
+}
+
+static dnnl_status_t pd_forward(KilnDnnl *dnnl, const KilnConvMd *conv,
+                                const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *ret)
 {
     const Gaps gaps = conv_gaps(conv);
+    const dnnl_prop_kind_t kind = conv->inference ? dnnl_forward_inference : dnnl_forward_training;
 
-    if (!kiln_dnnl_has_room())
-        return dnnl_out_of_memory;
 #if V3
     return dnnl_convolution_forward_primitive_desc_create(
-        ret, dnnl->engine, dnnl_forward_training, conv_algorithm(conv), conv->src, conv->weights,
-        conv->bias, conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding, dnnl->attr);
+        ret, dnnl->engine, kind, conv_algorithm(conv), conv->src, conv->weights, conv->bias,
+        conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding, attr);
 #else
     dnnl_convolution_desc_t desc;
 
     return pd_create(dnnl,
                      dnnl_dilated_convolution_forward_desc_init(
-                         &desc, dnnl_forward_training, conv_algorithm(conv), conv->src,
-                         conv->weights, conv->bias, conv->dst, conv->stride, gaps.dim,
-                         conv->padding, conv->padding),
-                     &desc, NULL, ret);
+                         &desc, kind, conv_algorithm(conv), conv->src, conv->weights, conv->bias,
+                         conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding),
+                     &desc, attr, NULL, ret);
 #endif
+}
+
+dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
+{
+    dnnl_primitive_attr_t attr = NULL;
+
+    if (!kiln_dnnl_has_room())
+        return dnnl_out_of_memory;
+    if (!conv->sum && !conv->relu)
+        return pd_forward(dnnl, conv, dnnl->attr, ret);
+    dnnl_status_t status = dnnl_primitive_attr_clone(&attr, dnnl->attr);
+    if (status != dnnl_success)
+        return status;
+    status = add_post_ops(conv, attr);
+    if (status == dnnl_success)
+        status = pd_forward(dnnl, conv, attr, ret);
+    dnnl_primitive_attr_destroy(attr);
+    return status;
 }
 
 dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
@@ -166,7 +206,7 @@ dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_pri
                        dnnl_dilated_convolution_backward_data_desc_init(
                            &desc, conv_algorithm(conv), conv->src, conv->weights, conv->dst,
                            conv->stride, gaps.dim, conv->padding, conv->padding),
-                       &desc, hint, ret);
+                       &desc, dnnl->attr, hint, ret);
 #endif
     dnnl_primitive_desc_destroy(hint);
     return status;
@@ -196,7 +236,7 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
                        dnnl_dilated_convolution_backward_weights_desc_init(
                            &desc, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
                            conv->stride, gaps.dim, conv->padding, conv->padding),
-                       &desc, hint, ret);
+                       &desc, dnnl->attr, hint, ret);
 #endif
     dnnl_primitive_desc_destroy(hint);
     return status;

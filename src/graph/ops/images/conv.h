@@ -10,14 +10,18 @@
     X(conv2d_grad_weight)                                                                          \
     X(conv_transpose2d)
 
-/* conv2d              x, weight, bias? -> y               KilnConvAttrs
+/* conv2d              x, weight, bias?, more? -> y        KilnConvAttrs
  * conv2d_grad_input   dy, weight -> dx                    KilnConvAttrs (with the input's shape)
  * conv2d_grad_weight  dy, x -> dweight                    KilnConvAttrs (with the weight's shape)
  * conv_transpose2d    x, weight, bias? -> y               KilnConvAttrs (with the output's shape):
- *                     conv2d_grad_input, and the bias */
+ *                     conv2d_grad_input, and the bias
+ *
+ * Only the pass fold_norm sets `more` and the relu: then y = relu(conv(x) + more), or without relu
+ * where it is 0. */
 typedef struct KilnConvAttrs {
     int64_t stride[2], padding[2], dilation[2]; /* of height, of width */
     int64_t groups;
+    int64_t relu;
     KilnShape shape;
 } KilnConvAttrs;
 
