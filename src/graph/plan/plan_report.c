@@ -157,6 +157,11 @@ size_t kiln_plan_bytes(const KilnPlan *plan)
     return plan->block_size;
 }
 
+size_t kiln_plan_constant_bytes(const KilnPlan *plan)
+{
+    return plan->constants_size;
+}
+
 bool kiln_plan_trains(const KilnPlan *plan)
 {
     return plan->backward;

@@ -18,9 +18,9 @@ static const int64_t growth = 8 << 20;
 
 int64_t kiln_memory_estimate_needed(const KilnMemoryEstimate *memory)
 {
-    return memory->activations + memory->parameters + memory->gradients + memory->buffers +
-           memory->optimizer + memory->average + memory->callbacks + memory->metrics +
-           memory->computing + memory->batches + memory->order + memory->reading +
+    return memory->activations + memory->constants + memory->parameters + memory->gradients +
+           memory->buffers + memory->optimizer + memory->average + memory->callbacks +
+           memory->metrics + memory->computing + memory->batches + memory->order + memory->reading +
            memory->snapshot + memory->growth;
 }
 
@@ -36,6 +36,7 @@ void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *p
 {
     if (memory->activations < (int64_t)kiln_plan_bytes(plan))
         memory->activations = (int64_t)kiln_plan_bytes(plan);
+    memory->constants += (int64_t)kiln_plan_constant_bytes(plan);
     if (!kiln_plan_trains(plan))
         return;
     memory->flops = kiln_plan_flops(plan, false);
@@ -294,6 +295,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     if (!memory->memory_known || kiln_memory_estimate_needed(memory) <= memory->memory.available)
         return KILN_OK;
     add_part(&text, "activations", memory->activations);
+    add_part(&text, "converted weights", memory->constants);
     add_part(&text, "parameters", memory->parameters);
     add_part(&text, "gradients", memory->gradients);
     add_part(&text, "buffers", memory->buffers);

@@ -9,6 +9,7 @@
 /* In bytes. */
 typedef struct KilnMemoryEstimate {
     int64_t activations; /* the block in which steps run */
+    int64_t constants;   /* converted weights that evaluation's plans keep */
     int64_t parameters, gradients;
     int64_t buffers;    /* running statistics and counters */
     int64_t optimizer;  /* state of all optimizers */
