@@ -9,7 +9,19 @@
 /* With fewer input channels, Winograd's transforms cost more than they save. */
 enum { WINOGRAD_CHANNELS = 16 };
 
+/* In inference, oneDNN would choose Winograd for batches of 4 and more only, but it is faster for
+ * any result of so many pixels; with fewer, reading the transformed weights takes longer than it
+ * saves. */
+enum { WINOGRAD_PIXELS = 128 };
+
 typedef dnnl_status_t (*MakePd)(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);
+
+static int64_t pixels_of(KilnMd image)
+{
+    const KilnMdFacts facts = kiln_md_facts(image);
+
+    return facts.dims[0] * facts.dims[2] * facts.dims[3];
+}
 
 /* Uses the backend's algorithm, or direct convolution if it does not exist. */
 static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
@@ -24,7 +36,8 @@ static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
     conv->padding = attrs->padding;
     conv->dilation = attrs->dilation;
     conv->winograd = cpu->base.convolution == KILN_CONVOLUTION_AUTO && attrs->groups == 1 &&
-                     kiln_md_facts(conv->src).dims[1] >= WINOGRAD_CHANNELS;
+                     kiln_md_facts(conv->src).dims[1] >= WINOGRAD_CHANNELS &&
+                     (!conv->inference || pixels_of(conv->dst) >= WINOGRAD_PIXELS);
     status = make(&cpu->dnnl, conv, ret);
     if (status == dnnl_unimplemented && conv->winograd) {
         conv->winograd = false;

@@ -113,7 +113,9 @@ static dnnl_status_t pd_create(KilnDnnl *dnnl, dnnl_status_t described, const vo
 
 static dnnl_alg_kind_t conv_algorithm(const KilnConvMd *conv)
 {
-    return conv->winograd ? dnnl_convolution_auto : dnnl_convolution_direct;
+    if (!conv->winograd)
+        return dnnl_convolution_direct;
+    return conv->inference ? dnnl_convolution_winograd : dnnl_convolution_auto;
 }
 
 /* oneDNN counts dilation as the gaps between the kernel's elements. */
