@@ -21,7 +21,7 @@ static const KilnCommand commands[] = {
       "test or validate a checkpoint" },
     { "predict", kiln_command_predict, true,
       "RUN INPUT [split=test|val|train] [output=FILE] [OVERRIDE...]",
-      "one line of JSON for each image" },
+      "one line of JSON for each sample; INPUT -: for each line of standard input, at once" },
     { "graph", kiln_command_graph, true, "[OVERRIDE...]",
       "the planned step: operations, time, memory" },
     { "ckpt", kiln_command_ckpt, false, "ls|show|verify|diff [RUN...]",

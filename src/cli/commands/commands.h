@@ -17,6 +17,8 @@ int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry);
 int kiln_command_train_help(const KilnArgs *args, const KilnRegistry *registry);
 int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
+/* predict with the input "-". */
+int kiln_command_predict_lines(KilnArgs *args);
 int kiln_command_graph(KilnArgs *args);
 int kiln_command_ckpt(KilnArgs *args);
 int kiln_command_verify_resume(KilnArgs *args);

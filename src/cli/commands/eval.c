@@ -169,6 +169,13 @@ int kiln_command_predict(KilnArgs *args)
         status = check_words(args, &err);
     if (status < 0)
         return kiln_screen_result(args->command, status, &err);
-    return with_callback(args, "prediction_writer", "path", kiln_args_take(args, "output"),
-                         predict);
+    const char *output = kiln_args_take(args, "output");
+    if (args->input == NULL || strcmp(args->input, "-") != 0)
+        return with_callback(args, "prediction_writer", "path", output, predict);
+    if (output == NULL)
+        return kiln_command_predict_lines(args);
+    status = kiln_error_set(&err, KILN_E_USAGE,
+                            "output=%s: predictions of standard input go to standard output",
+                            output);
+    return kiln_screen_result(args->command, status, &err);
 }

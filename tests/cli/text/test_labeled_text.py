@@ -85,10 +85,38 @@ class LabeledText(Case):
         split = [json.loads(line) for line in split.splitlines()]
         given = [json.loads(line) for line in given.splitlines()]
         self.assertEqual(len(given), 20)
+        piped, _ = self.kiln("predict", "run", "-", stdin="".join(f"{text}\n" for text, _ in samples))
+        for a, b in zip([json.loads(line) for line in piped.splitlines()], given, strict=True):
+            self.assertEqual(a["class"], b["class"])
+            for p, q in zip(a["probabilities"], b["probabilities"]):
+                self.assertAlmostEqual(p, q, places=6)
         for a, b in zip(split, given):
             self.assertEqual(a["class"], b["class"])
             for p, q in zip(a["probabilities"], b["probabilities"]):
                 self.assertAlmostEqual(p, q, places=6)
+
+    def test_standard_input(self):
+        """Each line is answered before the next one comes; one that is no text gets a message."""
+        self.write("a.csv", csv(rows(40)))
+        self.train("datamodule.files.train=[a.csv]")
+        process = subprocess.Popen([os.path.join(BUILD, "kiln"), "predict", "run", "-"], cwd=self.dir, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for i, text in enumerate([b"a fine film\n", b"a dull film\r\n"]):
+            process.stdin.write(text)
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+            self.assertEqual(answer["index"], i)
+            self.assertAlmostEqual(sum(answer["probabilities"]), 1.0, places=5)
+        out, err = process.communicate(b"\na\0b\ncaf\xe9\nlast", timeout=60)
+        answers = [json.loads(line) for line in out.splitlines()]
+        self.assertIn("empty", answers[0]["error"])
+        self.assertIn("NUL", answers[1]["error"])
+        self.assertIn("not UTF-8", answers[2]["error"])
+        self.assertIn("class", answers[3])
+        self.assertEqual(answers[3]["file"], "-:6")
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("some lines could not be read", err.decode())
+        self.kiln("predict", "run", "-", "output=x.jsonl", status=2)
 
     def test_resume(self):
         """A run that stops after an epoch and resumes ends with the same bytes."""
