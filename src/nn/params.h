@@ -69,6 +69,9 @@ KILN_NODISCARD KilnStatus kiln_params_draw(KilnParams *params, KilnError *err);
 /* Resets a parameter to its initial value. */
 KILN_NODISCARD KilnStatus kiln_param_redraw(KilnParam *param, KilnError *err);
 
+/* Records kiln_graph_backward. Parameters that the loss does not depend on get zeros, and their
+ * lists of sparse rows become empty; a graph that accumulates leaves both as they are. */
+void kiln_params_backward(KilnParams *params, KilnGraph *graph, KilnTensor *loss);
 /* All gradients as one variable leaf [size], as kiln_params_flat_values. */
 KilnTensor *kiln_params_flat_gradients(KilnParams *params, KilnGraph *graph);
 /* All float buffers as one variable leaf; NULL if there are none. Each starts at a multiple of 64

@@ -66,7 +66,7 @@ void kiln_fit_record_gradients(KilnTrainer *trainer, KilnRecording *at, KilnTens
                                bool accumulates)
 {
     trainer->graph->accumulates = accumulates;
-    kiln_graph_backward(trainer->graph, loss);
+    kiln_params_backward(trainer->params, trainer->graph, loss);
     at->gradients = kiln_params_flat_gradients(trainer->params, trainer->graph);
     KILN_RECORD(trainer, on_after_backward, at);
 }

@@ -246,6 +246,44 @@ static void test_list(void **unused)
     }
 }
 
+/* A step without the embedding, or with a lookup that its loss does not use, leaves no row of the
+ * last step to be updated again; one that accumulates keeps them. */
+static void test_unused(void **unused)
+{
+    static const int32_t word = 3;
+    static const float one = 1.0f;
+
+    (void)unused;
+    for (int how = 0; how < 8; how++) {
+        const bool looks_up = (how & 1) != 0, accumulates = (how & 2) != 0;
+        float x = 2.0f, dx = 0.0f;
+        Net net;
+
+        net_init(&net, how < 4);
+        record_gradient(&net, 0, false);
+        run(&net);
+        assert_int_equal(list_of(&net)[0], 6);
+        kiln_graph_begin(net.graph);
+        net.graph->accumulates = accumulates;
+        if (looks_up)
+            kiln_nn_embedding(&net.layer,
+                              kiln_graph_input(net.graph, KILN_I32, KILN_SHAPE(1), &word));
+        KilnTensor *other = kiln_graph_variable(net.graph, KILN_F32, KILN_SCALAR, &x, true, &dx);
+        kiln_params_backward(
+            net.params, net.graph,
+            kiln_mul(other, kiln_graph_input(net.graph, KILN_F32, KILN_SCALAR, &one)));
+        adam_step(&net, 1, true);
+        run(&net);
+        assert_true(dx == 1.0f);
+        assert_int_equal(list_of(&net)[0], accumulates ? 6 : 0);
+        for (int i = 0; i < SIZE && !accumulates; i++) {
+            assert_true(params_gradients(net.params)[i] == 0.0f);
+            assert_true(params_values(net.params)[i] == number(i, 5));
+        }
+        net_release(&net);
+    }
+}
+
 /* Clipping reads and limits the listed rows alone. */
 static void test_clipping(void **unused)
 {
@@ -305,9 +343,9 @@ static void test_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_torch),   cmocka_unit_test(test_all_rows),
-        cmocka_unit_test(test_list),    cmocka_unit_test(test_clipping),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_torch),    cmocka_unit_test(test_all_rows),
+        cmocka_unit_test(test_list),     cmocka_unit_test(test_unused),
+        cmocka_unit_test(test_clipping), cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
