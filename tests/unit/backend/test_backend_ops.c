@@ -139,6 +139,36 @@ static void test_not_finite(void **unused)
     }
 }
 
+/* A row of logits that is ignored: no loss, and gradients of 0, but NaN if the row has no softmax
+ * (as PyTorch). */
+static void test_ignored_rows(void **unused)
+{
+    KilnBackend *backends[] = { ref_new(), cpu_new(2, KILN_CONVOLUTION_DIRECT) };
+    KilnError err = { 0 };
+
+    (void)unused;
+    for (size_t b = 0; b < KILN_COUNT(backends); b++) {
+        KilnGraph *graph = NULL;
+        float logits[12] = { 1, 2, 3, NAN, 1, 2, INFINITY, 1, 2, -INFINITY, 1, 2 }, grads[12];
+        int32_t labels[4] = { 1, -1, -1, -1 };
+
+        assert_int_equal(kiln_graph_new(backends[b], &graph, &err), KILN_OK);
+        kiln_graph_begin(graph);
+        KilnTensor *loss = kiln_cross_entropy(
+            kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(4, 3), logits, true, grads),
+            kiln_graph_input(graph, KILN_I32, KILN_SHAPE(4), labels),
+            (KilnCrossEntropy) { .ignore = true, .ignore_index = -1 });
+        kiln_graph_backward(graph, loss);
+        assert_int_equal(kiln_graph_run(graph, &loss, 1, &err), KILN_OK);
+        assert_float_equal(kiln_tensor_scalar(loss), 1.4076059, 1e-6);
+        assert_float_equal(grads[1], -0.7552716, 1e-6);
+        for (int i = 3; i < 12; i++)
+            assert_true(i < 9 ? isnan(grads[i]) : grads[i] == 0.0f);
+        kiln_graph_free(graph);
+        kiln_backend_free(backends[b]);
+    }
+}
+
 static void test_threads_refused(void **unused)
 {
     KilnBackend *backend = NULL;
@@ -153,9 +183,9 @@ static void test_threads_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),          cmocka_unit_test(test_winograd),
-        cmocka_unit_test(test_dropout_mask),    cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_threads_refused),
+        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_dropout_mask), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_ignored_rows), cmocka_unit_test(test_threads_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

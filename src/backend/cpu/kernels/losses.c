@@ -314,8 +314,13 @@ static void cross_entropy_grad_part(void *context, int64_t begin, int64_t end)
         const int32_t label = labels[r];
         const Label kind = label_kind(attrs, label);
 
+        if (kind == LABEL_WRONG) {
+            kiln_cpu(call)->loops->fill(dx, NAN, n);
+            continue;
+        }
+        /* 0, and NaN where p is (as PyTorch). */
         if (kind != LABEL_COUNTS) {
-            kiln_cpu(call)->loops->fill(dx, kind == LABEL_WRONG ? NAN : 0.0f, n);
+            rows_of(call)->entropy_grad(dx, p, NULL, 0.0f, 0.0f, n);
             continue;
         }
 

@@ -110,11 +110,11 @@ static const Row table[] = {
     { "l1", row_pair, build_l1, 0, 0, false, false },
     { "huber", row_pair, build_huber, 0, 0, false, false },
     { "smooth_l1", row_pair, build_smooth_l1, 0, 0, false, false },
-    { "cosine", row_pair, build_cosine, 0, 0, false, false },
+    { "cosine", row_pair, build_cosine, 0, 0, true, false },
     { "bce", row_pair, build_bce, 0, 0, true, false },
     { "kl_div", row_pair, build_kl_div, 0, 0, true, false },
     { "sigmoid_focal", row_pair, build_sigmoid_focal, 0, 0, true, false },
     { "cross_entropy_soft", row_pair, build_cross_entropy_soft, 0, 0, false, false },
-    { "dice", row_images, build_dice, 0, 0, false, false },
+    { "dice", row_images, build_dice, 0, 0, true, false },
 };
 ROWS(loss)

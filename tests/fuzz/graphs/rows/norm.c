@@ -123,6 +123,6 @@ static const Row table[] = {
     { "batch_norm", row_batch_norm, build_batch_norm, 0, 0, true, false },
     { "batch_norm_relu", row_batch_norm_relu, build_batch_norm_relu, 0, 32, true, false },
     { "weight_norm", row_weight_norm, build_weight_norm, 0, 0, false, false },
-    { "spectral_norm", row_spectral_norm, build_spectral_norm, 0, 0, false, false },
+    { "spectral_norm", row_spectral_norm, build_spectral_norm, 0, 0, true, false },
 };
 ROWS(norm)

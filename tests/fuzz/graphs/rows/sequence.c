@@ -270,13 +270,13 @@ BUILD(random)
 }
 
 static const Row table[] = {
-    { "attention", row_attention, build_attention, 0, 56, true, false },
-    { "attention", row_attention, build_attention, 0, 56, true, false },
-    { "attention_packed", row_attention_packed, build_attention_packed, 0, 56, true, false },
+    { "attention", row_attention, build_attention, 0, 56, true, true },
+    { "attention", row_attention, build_attention, 0, 56, true, true },
+    { "attention_packed", row_attention_packed, build_attention_packed, 0, 56, true, true },
     { "rotary", row_rotary, build_rotary, 0, 0, false, false },
     { "cache_write", row_cache_write, build_cache_write, 0, 0, true, false },
-    { "lstm", row_lstm, build_lstm, 0, 60, false, true },
-    { "gru", row_gru, build_gru, 0, 60, false, true },
+    { "lstm", row_lstm, build_lstm, 0, 60, true, true },
+    { "gru", row_gru, build_gru, 0, 60, true, true },
     { "embedding", row_embedding, build_embedding, 0, 0, false, false },
     { "embedding_bag", row_embedding_bag, build_embedding_bag, 0, 0, false, false },
     { "ctc", row_ctc, build_ctc, 0, 0, false, false },
