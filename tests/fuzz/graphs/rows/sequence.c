@@ -266,7 +266,7 @@ BUILD(random)
 
     out[0] = item->arg[0] == 0   ? kiln_add(in[0], kiln_uniform(shape, -0.5, 1.5, in[1], 3))
              : item->arg[0] == 1 ? kiln_mul(in[0], kiln_normal(shape, 0.25, 2.0, in[1], 3))
-                                 : kiln_bernoulli(kiln_sigmoid(in[0]), in[1], 3);
+                                 : kiln_bernoulli(in[0], in[1], 3); /* 0 or 1 outside of [0, 1] */
 }
 
 static const Row table[] = {
