@@ -9,7 +9,7 @@
 /* Commands that compose the user's config. */
 #define COMPOSES "train graph verify-resume tune "
 /* Commands that use the config of a past run. */
-#define PAST_RUN "eval predict replay "
+#define PAST_RUN "eval predict generate replay "
 
 #define AT(member) offsetof(KilnArgs, member)
 
@@ -58,10 +58,10 @@ static const KilnFlag flags[] = {
       "interrupted ones from their last checkpoint" },
     { "--retry-failed", NULL, NULL, KILN_FLAG_SWITCH, AT(retry_failed), "train", "sweeps",
       "with --resume: run failed jobs again, too" },
-    { "--quiet", "-q", NULL, KILN_FLAG_SWITCH, AT(quiet), "train eval predict", "screen",
+    { "--quiet", "-q", NULL, KILN_FLAG_SWITCH, AT(quiet), "train eval predict generate", "screen",
       "errors only" },
-    { "--verbose", "-v", NULL, KILN_FLAG_SWITCH, AT(verbose), "train eval predict", "screen",
-      "more: all values from config files, threads, checkpoints" },
+    { "--verbose", "-v", NULL, KILN_FLAG_SWITCH, AT(verbose), "train eval predict generate",
+      "screen", "more: all values from config files, threads, checkpoints" },
     { "--once", NULL, NULL, KILN_FLAG_SWITCH, AT(once), "top", "output",
       "print once and stop, as in a pipe" },
     { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top doctor", "output", "as JSON, once" },

@@ -22,6 +22,10 @@ static const KilnCommand commands[] = {
     { "predict", kiln_command_predict, true,
       "RUN INPUT [split=test|val|train] [output=FILE] [OVERRIDE...]",
       "one line of JSON for each sample; INPUT -: for each line of standard input, at once" },
+    { "generate", kiln_command_generate, true,
+      "RUN [prompt=TEXT] [input=FILE] [max_tokens=N] [temperature=T] [top_k=N] [top_p=P] "
+      "[repetition_penalty=X] [stop=TEXT] [seed=N] [OVERRIDE...]",
+      "text from a language model" },
     { "graph", kiln_command_graph, true, "[OVERRIDE...]",
       "the planned step: operations, time, memory" },
     { "ckpt", kiln_command_ckpt, false, "ls|show|verify|diff [RUN...]",

@@ -292,6 +292,9 @@ struct KilnDataModuleOps {
      * read, such as an index. Only rank 0 calls it, and the other ranks wait: keep nothing in
      * `self`. Not called in KILN_STAGE_PREDICT, which has no data. */
     KilnStatus (*prepare_data)(KilnInstance *self, const KilnDataContext *context, KilnError *err);
+    /* Optional: the tokenizer that made the feature "tokens", ready for use from setup to release
+     * (kiln/tokenizer.h). */
+    const KilnInstance *(*tokenizer)(const KilnInstance *self);
 };
 
 #endif

@@ -28,6 +28,19 @@ KILN_API KilnTensor *kiln_step_dropout_key(KilnStep *step);
 /* The next number for kiln_dropout's `stream` in this step. */
 KILN_API int64_t kiln_step_stream(KilnStep *step);
 
+/* A step of generating continues earlier ones: its first row stands at a position of its own in
+ * each sample, and layers that look back keep their rows in caches. In all other steps rows begin
+ * at 0, and a cache is what it is given, so a model has one forward for both. */
+
+/* i32 [batch]: the position of each sample's first row; NULL: the step continues no other. */
+KILN_API KilnTensor *kiln_step_position(KilnStep *step);
+/* i32 [batch, rows]: the positions of `rows` rows. */
+KILN_API KilnTensor *kiln_step_places(KilnStep *step, int64_t rows);
+/* The rows of earlier steps along `axis`, with those of x at their positions: more rows than are
+ * filled, so attention needs kiln_cache_mask. x itself in a step that continues no other. Each step
+ * must ask for the same caches in the same order. */
+KILN_API KilnTensor *kiln_step_cache(KilnStep *step, KilnTensor *x, int axis);
+
 /* How to log a value. 0 is Lightning's default: on_step in training, on_epoch in validation and
  * test. A value with both flags is logged as NAME_step and NAME_epoch. */
 typedef enum KilnLogFlags {
@@ -109,6 +122,9 @@ struct KilnModuleOps {
     /* Optional: the module's hooks (kiln/trainer.h), called after those of plain callbacks. Their
      * state_dict saves the module's state that is not a parameter. */
     const KilnCallbackOps *hooks;
+    /* Optional, of language models, for `kiln generate`: from the feature "tokens" [batch, time],
+     * record the logits of each next token as the output "logits" [batch, time, tokens]. */
+    void (*generate_step)(KilnInstance *self, KilnStep *step);
 };
 
 /* ---- Optimizers ---------------------------------------------------------------- */

@@ -57,6 +57,17 @@ KILN_API KILN_NODISCARD KilnStatus kiln_param_new(const KilnScope *scope, const 
  * last batch normalization of a residual branch starts at 0, say). Call it
  * before the store is sealed. */
 KILN_API void kiln_param_set_init(KilnParam *param, KilnInit init);
+/* What a tensor in the weights file of another program holds of a parameter. */
+typedef struct KilnForeignTensor {
+    int64_t row, rows; /* rows [row, row + rows) of axis 0; rows 0: nothing, it is no surprise */
+    bool transposed;   /* the file has the two axes of a matrix the other way round */
+} KilnForeignTensor;
+/* The option `weights` also reads the parameter from tensors of other names, where the file has
+ * none of its own. Those of a parameter in several parts are named by ascending rows; a tensor
+ * whose rows an earlier one has filled is ignored. KILN_E_NOMEM. */
+KILN_API KILN_NODISCARD KilnStatus kiln_param_foreign(KilnParam *param, KilnForeignTensor part,
+                                                      KilnError *err, const char *format, ...)
+    KILN_PRINTF(4, 5);
 /* Declare saved state that is not trained (f32 or i64), filled with `value`. */
 KILN_API KILN_NODISCARD KilnStatus kiln_register_buffer(const KilnScope *scope, const char *name,
                                                         KilnDType dtype, KilnShape shape,

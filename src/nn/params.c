@@ -183,6 +183,29 @@ void kiln_param_set_init(KilnParam *param, KilnInit init)
     param->init = init;
 }
 
+KilnStatus kiln_param_foreign(KilnParam *param, KilnForeignTensor part, KilnError *err,
+                              const char *format, ...)
+{
+    KilnArena *arena = &param->store->arena;
+    KilnForeignName *foreign = kiln_arena_alloc(arena, sizeof(*foreign));
+    char name[LONGEST_NAME + 1];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(name, sizeof(name), format, args);
+    va_end(args);
+    const char *copy = kiln_arena_strdup(arena, name);
+    if (foreign == NULL || copy == NULL)
+        return kiln_error_nomem(err, sizeof(*foreign));
+    *foreign = (KilnForeignName) { .name = copy, .part = part };
+    if (param->foreign == NULL)
+        param->foreign = foreign;
+    else
+        *param->foreign_end = foreign;
+    param->foreign_end = &foreign->next;
+    return KILN_OK;
+}
+
 /* ---- The store ----------------------------------------------------------------- */
 
 KilnStatus kiln_params_new(uint64_t seed, KilnParams **ret, KilnError *err)

@@ -7,6 +7,13 @@
 #include "graph/buffer.h"
 #include "kiln/nn.h"
 
+/* kiln_param_foreign. */
+typedef struct KilnForeignName {
+    const char *name;
+    KilnForeignTensor part;
+    struct KilnForeignName *next; /* in order of declaration */
+} KilnForeignName;
+
 struct KilnParam {
     KilnParams *store;
     const char *name; /* full name, in the store's arena */
@@ -19,7 +26,8 @@ struct KilnParam {
     bool frozen; /* no gradient or update now; statistics: used unchanged */
     KilnInit init;
     int64_t zero_first, zero_count; /* elements that start as 0, whatever init says */
-    int64_t offset;      /* index in the flat buffers if trained, else in statistics or counters */
+    int64_t offset; /* index in the flat buffers if trained, else in statistics or counters */
+    KilnForeignName *foreign, **foreign_end;
     int64_t sparse_rows; /* index in the store's sparse rows; -1: it has none */
     KilnTensor *leaf;    /* of the step that last used it; see kiln_param_tensor */
     int leaf_id;

@@ -43,6 +43,18 @@ static const CommandHelp pages[] = {
         "a sample per line, such as {\"image\": \"x.png\"}", "kiln predict best DIR output=all.csv",
         "a table", "kiln predict best split=test output=all.csv",
         "the test samples; a test set `night` goes to all-night.csv", NULL } },
+    { "generate",
+      "Prints text as a language model goes on from the prompt (prompt=TEXT), token by token. "
+      "input=FILE takes each line of a file as a prompt (input=- those of standard input) and "
+      "prints a line of JSON for each. It ends after max_tokens (256), at the tokenizer's end of a "
+      "text, or before a text given with stop=, which can be repeated. temperature=0 takes the "
+      "most likely token; above, tokens are drawn (seed=), from the top_k most likely ones, or "
+      "from those that make up top_p of the probability. repetition_penalty above 1 avoids tokens "
+      "that occurred. " RUN,
+      { "kiln generate best prompt='To be'", "256 tokens, drawn at temperature 1",
+        "kiln generate best prompt='To be' temperature=0", "the most likely tokens",
+        "kiln generate RUN prompt='To be' top_k=40 temperature=0.8 seed=2", "another text",
+        "kiln generate best input=prompts.txt max_tokens=50", "many prompts at once", NULL } },
     { "graph",
       "Plans the training step, measures it for a second and prints every operation: what was "
       "fused into it, its output, its memory and how long that is needed, and its time. --svg "

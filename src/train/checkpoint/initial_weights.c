@@ -61,15 +61,75 @@ typedef struct Match {
     size_t loaded;
 } Match;
 
+/* Whether the file's tensor has the shape of that part of the parameter. */
+static bool part_fits(const KilnParam *param, const KilnForeignTensor *part,
+                      const KilnStEntry *entry)
+{
+    KilnShape want = *kiln_param_shape(param);
+
+    want.dim[0] = part->rows;
+    if (part->transposed) {
+        want.dim[0] = want.dim[1];
+        want.dim[1] = part->rows;
+    }
+    return kiln_shape_equal(&want, &entry->shape);
+}
+
+/* Call `take` for each tensor of another program's names that fills rows of the parameter, in
+ * order, until one fails. *ret_rows: how many rows are filled. */
+typedef KilnStatus TakePart(const KilnSafetensors *file, const KilnStEntry *entry,
+                            const KilnForeignTensor *part, KilnParam *param, KilnError *err);
+static KilnStatus for_each_part(const KilnSafetensors *file, KilnParam *param, TakePart *take,
+                                int64_t *ret_rows, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    *ret_rows = 0;
+    for (const KilnForeignName *at = param->foreign; at != NULL && status >= 0; at = at->next) {
+        const KilnStEntry *entry = kiln_safetensors_find(file, at->name);
+
+        if (entry == NULL || at->part.row != *ret_rows || at->part.rows == 0 ||
+            !part_fits(param, &at->part, entry))
+            continue;
+        *ret_rows += at->part.rows;
+        if (take != NULL)
+            status = take(file, entry, &at->part, param, err);
+    }
+    return status;
+}
+
+/* Whether tensors of other names hold the whole parameter. */
+static bool is_foreign(const KilnSafetensors *file, KilnParam *param)
+{
+    int64_t rows;
+
+    return for_each_part(file, param, NULL, &rows, NULL) >= 0 && param->foreign != NULL &&
+           rows == param->shape.dim[0];
+}
+
+static bool is_named(const KilnTrainer *trainer, const char *name)
+{
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const KilnParam *param = kiln_params_at(trainer->params, i);
+
+        for (const KilnForeignName *at = param->foreign; at != NULL; at = at->next)
+            if (strcmp(at->name, name) == 0)
+                return true;
+    }
+    return false;
+}
+
 static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file, Match *match)
 {
     char here[KILN_SHAPE_TEXT], there[KILN_SHAPE_TEXT];
 
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
-        const KilnParam *param = kiln_params_at(trainer->params, i);
+        KilnParam *param = kiln_params_at(trainer->params, i);
         const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
 
-        if (entry == NULL)
+        if (entry == NULL && is_foreign(file, param))
+            match->loaded++;
+        else if (entry == NULL)
             add(&match->missing, "%s", kiln_param_name(param));
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
             add(&match->other_shapes, "%s (%s in the file, %s in this network)",
@@ -79,7 +139,8 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
             match->loaded++;
     }
     for (size_t i = 0; i < kiln_safetensors_count(file); i++)
-        if (kiln_params_find(trainer->params, kiln_safetensors_at(file, i)->name) == NULL)
+        if (kiln_params_find(trainer->params, kiln_safetensors_at(file, i)->name) == NULL &&
+            !is_named(trainer, kiln_safetensors_at(file, i)->name))
             add(&match->unused, "%s", kiln_safetensors_at(file, i)->name);
 }
 
@@ -135,12 +196,49 @@ static void report(KilnTrainer *trainer, const Match *match, const char *path)
         kiln_output_print(&trainer->output, "weights: not used: %s", names_of(&match->unused));
 }
 
+/* Read a matrix whose axes the file has the other way round. */
+static KilnStatus read_transposed(const KilnSafetensors *file, const KilnStEntry *entry,
+                                  KilnDType dtype, KilnLocation to, KilnError *err)
+{
+    const size_t size = kiln_dtype_size(dtype);
+    const size_t in = (size_t)entry->shape.dim[0], out = (size_t)entry->shape.dim[1];
+    char *data = malloc(2 * in * out * size);
+    char *turned = data + in * out * size;
+
+    if (data == NULL)
+        return kiln_error_nomem(err, 2 * in * out * size);
+    KilnStatus status = kiln_safetensors_read(file, entry, dtype, data, err);
+    for (size_t o = 0; o < out && status >= 0; o++)
+        for (size_t i = 0; i < in; i++)
+            memcpy(turned + (o * in + i) * size, data + (i * out + o) * size, size);
+    if (status >= 0)
+        kiln_buffer_upload(to.buffer, to.offset, turned, in * out * size);
+    free(data);
+    return status;
+}
+
+static KilnStatus read_part(const KilnSafetensors *file, const KilnStEntry *entry,
+                            const KilnForeignTensor *part, KilnParam *param, KilnError *err)
+{
+    const KilnDType dtype = kiln_param_dtype(param);
+    const int64_t row = param->count / param->shape.dim[0];
+    KilnLocation to = kiln_param_location(param);
+
+    to.offset += (size_t)(part->row * row) * kiln_dtype_size(dtype);
+    return part->transposed ? read_transposed(file, entry, dtype, to, err)
+                            : kiln_read_tensor(file, entry, dtype, to, err);
+}
+
 /* Read a parameter's value if the file has it. */
 static KilnStatus read_param(const KilnSafetensors *file, KilnParam *param, KilnError *err)
 {
     const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
+    int64_t rows;
 
-    if (entry == NULL || !kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
+    if (entry == NULL)
+        return is_foreign(file, param) ? for_each_part(file, param, read_part, &rows, err)
+                                       : KILN_OK;
+    if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
         return KILN_OK;
     return kiln_read_tensor(file, entry, kiln_param_dtype(param), kiln_param_location(param), err);
 }

@@ -24,6 +24,9 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->n_metric_inputs = 0;
     step->n_extra_reads = 0;
     step->has_run = false;
+    step->position = NULL;
+    if (step->decode != NULL)
+        step->decode->used = 0;
     kiln_rng_init(&rng, seed, KILN_RNG_DROPOUT, 0, (uint64_t)number);
     for (size_t i = 0; i < KILN_COUNT(step->dropout_seed); i++)
         step->dropout_seed[i] = (int32_t)(kiln_rng_u32(&rng) >> 1);

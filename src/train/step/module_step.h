@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "train/loader/loader.h"
 #include "train/metrics/metrics.h"
+#include "train/step/decode.h"
 
 enum { KILN_STEP_LOGS = 64, KILN_STEP_METRICS = 32, KILN_STEP_EXTRA_READS = 16 };
 
@@ -40,7 +41,9 @@ struct KilnStep {
     size_t n_metric_inputs;
     KilnTensor *const *extra_reads; /* other tensors that are read after it has run; borrowed */
     size_t n_extra_reads;
-    bool has_run; /* the outputs have values */
+    bool has_run;       /* the outputs have values */
+    KilnDecode *decode; /* of steps that continue earlier ones; borrowed. NULL: this one doesn't */
+    KilnTensor *position; /* kiln_step_position; NULL: not used yet */
 };
 
 enum { KILN_STEP_NAME = 256 };

@@ -21,6 +21,7 @@ COMMANDS = {
               [*SHORT_RUN, "kiln.run.dir=run1"], ["-m", *SHORT_RUN, "lr=0.1,0.2", "kiln.sweep.dir=sweep1"]],
     "eval": [["RUN"], ["--help"]],
     "predict": [["RUN", "split=val"]],
+    "generate": [["--help"]],
     "graph": [TINY],
     "ckpt": [["ls"], ["show", "RUN"], ["verify", "RUN"], ["diff", "RUN", "RUN"]],
     "verify-resume": [["-n", "1", *SHORT_RUN]],

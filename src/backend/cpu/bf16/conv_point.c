@@ -38,6 +38,7 @@ static KilnBf16Product product_of(const KilnCall *call, bool gradient)
                     .stride = gradient ? in : out,
                     .bias = bias != NULL ? bias->data : NULL },
         .tiles = kiln_cpu(call)->tiles,
+        .loops = kiln_cpu(call)->loops,
         .threads = call->backend->threads,
     };
 }

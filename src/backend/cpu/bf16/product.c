@@ -229,10 +229,62 @@ static size_t part_workspace(const KilnBf16Product *p)
            sizeof(uint16_t);
 }
 
+/* ---- A single row ------------------------------------------------------------------------- */
+
+/* Each element of the right factor is used once, so it is read where it is: the product takes as
+ * long as reading it does. */
+static bool is_single_row(const KilnBf16Product *p)
+{
+    return p->left.rows == 1 && !p->left.across && p->left.spread == 0 && !p->right.f32 &&
+           !p->right.across;
+}
+
+typedef struct SingleRow {
+    const KilnBf16Product *product;
+    const float *row;
+} SingleRow;
+
+static void run_columns(void *context, int64_t begin, int64_t end)
+{
+    enum { COLUMNS = 64 };
+    const SingleRow *single = context;
+    const KilnBf16Product *p = single->product;
+    _Alignas(64) float sums[COLUMNS];
+
+    for (int64_t j = begin; j < end; j += COLUMNS) {
+        const int64_t columns = kiln_min_i64(COLUMNS, end - j);
+
+        p->loops->dot_rows_bf16(sums, single->row,
+                                (const uint16_t *)p->right.data + j * p->right.stride,
+                                p->right.stride, columns, p->right.depth);
+        finish(p, sums, COLUMNS, &(KilnGemmPart) { 0, 1, j, columns });
+    }
+}
+
+static void run_single_row(const KilnBf16Product *p, float *row)
+{
+    const int64_t n = p->left.depth;
+    const SingleRow single = { p, row };
+
+    if (p->left.f32) {
+        uint16_t *rounded = (uint16_t *)(void *)(row + n);
+
+        p->loops->to_bf16(rounded, p->left.data, n);
+        p->loops->from_bf16(row, rounded, n);
+    } else {
+        p->loops->from_bf16(row, p->left.data, n);
+    }
+    kiln_parallel(p->threads, p->right.rows, 65536 / (n + 1) + 1, 64, run_columns, (void *)&single);
+}
+
+/* ---- All products --------------------------------------------------------------------------- */
+
 size_t kiln_bf16_product_workspace(const KilnBf16Product *p)
 {
     const size_t sums = (size_t)(p->left.rows * sums_stride(p)) * sizeof(float);
 
+    if (is_single_row(p)) /* the row in f32 and in bf16, in whole lines of the cache */
+        return (size_t)blocks(p->left.depth, 32) * 32 * (sizeof(float) + sizeof(uint16_t));
     return depth_parts(p) > 1 ? (size_t)depth_parts(p) * (part_workspace(p) + sums)
                               : whole_workspace(p);
 }
@@ -275,6 +327,10 @@ void kiln_bf16_product(const KilnBf16Product *product, void *workspace)
 {
     Parts parts = { product, depth_parts(product), workspace, NULL };
 
+    if (is_single_row(product)) {
+        run_single_row(product, workspace);
+        return;
+    }
     if (parts.count == 1) {
         run_whole(product, workspace);
         return;

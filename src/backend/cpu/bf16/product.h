@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "backend/cpu/bf16/tiles.h"
+#include "backend/cpu/isa/vector_loops.h"
 #include "backend/cpu/kernels/gemm.h"
 
 /* Called with finished sums: sums[r * stride + c] is that of part->row + r and part->column + c.
@@ -18,6 +19,7 @@ typedef struct KilnBf16Product {
     KilnBf16Done *done; /* NULL, or stores the sums; called from several threads */
     void *context;
     const KilnTileOps *tiles;
+    const KilnLoops *loops;
     int threads;
 } KilnBf16Product;
 

@@ -93,6 +93,36 @@ static void blocks_to_bf16(uint16_t *y, const float *x, int64_t begin, int64_t e
 }
 
 /* Eight elements; for AVX2 shorter code than half of KILN_LANES. */
+static float dot_bf16(const float *x, const uint16_t *row, int64_t n)
+{
+    enum { AT_ONCE = 4 };
+    KilnFloats sum[AT_ONCE] = { { 0 } };
+    float total = 0.0f;
+    int64_t i = 0;
+
+    for (; i + AT_ONCE * KILN_LANES <= n; i += AT_ONCE * KILN_LANES)
+#pragma GCC unroll 4
+        for (int v = 0; v < AT_ONCE; v++)
+            sum[v] += kiln_load_lanes(x, i + v * KILN_LANES, KILN_LANES, false) *
+                      kiln_load_lanes(row, i + v * KILN_LANES, KILN_LANES, true);
+    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (; i + KILN_LANES <= n; i += KILN_LANES)
+        sum[0] += kiln_load_lanes(x, i, KILN_LANES, false) *
+                  kiln_load_lanes(row, i, KILN_LANES, true);
+    for (int lane = 0; lane < KILN_LANES; lane++)
+        total += sum[0][lane];
+    for (; i < n; i++)
+        total += x[i] * kiln_bf16_to(row[i]);
+    return total;
+}
+
+static void dot_rows_bf16(float *y, const float *x, const uint16_t *rows, int64_t stride,
+                          int64_t count, int64_t n)
+{
+    for (int64_t r = 0; r < count; r++)
+        y[r] = dot_bf16(x, rows + r * stride, n);
+}
+
 KILN_INLINE void eight_from_bf16(float *y, const uint16_t *x)
 {
     typedef uint32_t Words __attribute__((vector_size(32)));
@@ -396,6 +426,7 @@ const KilnLoops KILN_LOOPS(loops) = {
     .fill = fill,
     .to_bf16 = to_bf16,
     .from_bf16 = from_bf16,
+    .dot_rows_bf16 = dot_rows_bf16,
     .blocks_to_bf16 = blocks_to_bf16,
     .blocks_from_bf16 = blocks_from_bf16,
     .dropout = dropout,

@@ -29,6 +29,9 @@ typedef struct KilnLoops {
     /* To bf16, rounded like kiln_bf16_of, and back. */
     void (*to_bf16)(uint16_t *y, const float *x, int64_t n);
     void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
+    /* y[r] = x · row r, for rows of n elements of bf16 that are `stride` apart. */
+    void (*dot_rows_bf16)(float *y, const float *x, const uint16_t *rows, int64_t stride,
+                          int64_t count, int64_t n);
     /* Rows [begin, end) of y [rows, channels] of bf16, from an image in blocks of channels: x
      * [channels / block][rows][block], padded; block is 8 or 16. */
     void (*blocks_to_bf16)(uint16_t *y, const float *x, int64_t begin, int64_t end, int64_t rows,

@@ -60,6 +60,7 @@ static KilnBf16Product bf16_of(const KilnCall *call, const KilnGemm *gemm)
                    .depth = gemm->k },
         .result = { .data = y->data, .f32 = y->dtype == KILN_F32, .stride = gemm->ldc },
         .tiles = kiln_cpu(call)->tiles,
+        .loops = kiln_cpu(call)->loops,
         .threads = call->backend->threads,
     };
 }

@@ -1,0 +1,354 @@
+/* Streams of tokens: encoding files, and keeping the ids in a file. */
+#include "kiln/tools/token_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kiln/files/cache.h"
+#include "text/stream/text_parts.h"
+
+enum { PIECE = 16 << 20 }; /* bytes of text that are encoded at once, about */
+
+/* What such a file begins with; the ids follow. */
+typedef struct Header {
+    char magic[8];
+    uint64_t key, count;
+    uint64_t width; /* bytes of an id */
+} Header;
+
+static const char magic[8] = "kilntok1";
+
+struct KilnTokenStream {
+    Header header;
+    const void *ids;
+    void *mapping; /* of the file; NULL: `ids` is from malloc */
+    size_t mapped;
+};
+
+/* ---- Encoding ------------------------------------------------------------------------------ */
+
+/* Where ids go: to a file, or into memory that grows. */
+typedef struct Sink {
+    Header header;
+    FILE *file; /* NULL: into memory */
+    char *data;
+    size_t capacity; /* bytes */
+    KilnEncoding encoding;
+    const KilnTokenStreamSpec *spec;
+    int64_t end_token; /* after each document; -1: none */
+} Sink;
+
+static KilnStatus make_room(Sink *sink, size_t bytes, KilnError *err)
+{
+    if (bytes <= sink->capacity)
+        return KILN_OK;
+    const size_t capacity = bytes + bytes / 2;
+    char *data = realloc(sink->data, capacity);
+    if (data == NULL)
+        return kiln_error_nomem(err, capacity);
+    sink->data = data;
+    sink->capacity = capacity;
+    return KILN_OK;
+}
+
+static KilnStatus put(Sink *sink, const int32_t *ids, size_t n, KilnError *err)
+{
+    const size_t width = sink->header.width, before = sink->file != NULL ? 0 : sink->header.count;
+    KilnStatus status = make_room(sink, (before + n) * width, err);
+
+    if (status < 0)
+        return status;
+    char *to = sink->data + before * width;
+    for (size_t i = 0; i < n; i++) {
+        if (width == sizeof(uint16_t))
+            ((uint16_t *)(void *)to)[i] = (uint16_t)ids[i];
+        else
+            ((int32_t *)(void *)to)[i] = ids[i];
+    }
+    sink->header.count += n;
+    return sink->file == NULL || fwrite(to, width, n, sink->file) == n
+               ? KILN_OK
+               : kiln_error_errno(err, sink->spec->cache);
+}
+
+static KilnStatus encode(Sink *sink, KilnString text, KilnError *err)
+{
+    const KilnTokenizerInput input = { .text = text };
+    KilnStatus status = kiln_tokenizer_encode(sink->spec->tokenizer, &input, &sink->encoding, err);
+
+    return status >= 0 ? put(sink, sink->encoding.ids, sink->encoding.n, err) : status;
+}
+
+static KilnStatus end_document(Sink *sink, KilnError *err)
+{
+    const int32_t id = (int32_t)sink->end_token;
+
+    return sink->end_token >= 0 ? put(sink, &id, 1, err) : KILN_OK;
+}
+
+/* The end of a piece of [at, end): all if it is short, else after a line that ends with no white
+ * space and is followed by none, so that no token is cut; without such a line, before a
+ * character. */
+static uint64_t piece_end(const char *data, uint64_t at, uint64_t end)
+{
+    if (end - at <= PIECE)
+        return end;
+    for (uint64_t i = at + PIECE; i > at + PIECE / 2; i--)
+        if (data[i - 1] == '\n' && (unsigned char)data[i - 2] > ' ' && (unsigned char)data[i] > ' ')
+            return i;
+    uint64_t i = at + PIECE;
+    while (i > at && ((unsigned char)data[i] & 0xc0) == 0x80)
+        i--;
+    return i;
+}
+
+static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const char *data,
+                                  uint64_t at, uint64_t end, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    while (at < end && status >= 0) {
+        const uint64_t stop = piece_end(data, at, end);
+
+        status = encode(sink, (KilnString) { data + at, (size_t)(stop - at) }, err);
+        if (status < 0)
+            kiln_error_prefix(err, "%s: from byte %" PRIu64 " on: ", part->path, at);
+        else
+            status = kiln_poll_check(sink->spec->poll, "tokens", (int64_t)stop, (int64_t)part->end,
+                                     err);
+        at = stop;
+    }
+    return status >= 0 ? end_document(sink, err) : status;
+}
+
+static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const char *data, uint64_t end,
+                               KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (uint64_t at = part->begin; at < end && status >= 0;) {
+        const char *stop = memchr(data + at, '\n', (size_t)(end - at));
+        const uint64_t next = stop != NULL ? (uint64_t)(stop - data) + 1 : end;
+        uint64_t last = stop != NULL ? next - 1 : end;
+
+        if (last > at && data[last - 1] == '\r')
+            last--;
+        if (last > at)
+            status = encode_document(sink, part, data, at, last, err);
+        at = next;
+    }
+    return status;
+}
+
+static KilnStatus encode_parts(Sink *sink, KilnError *err)
+{
+    const KilnTokenStreamSpec *spec = sink->spec;
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < spec->n_parts && status >= 0; i++) {
+        const KilnTextPart *part = &spec->parts[i];
+        KilnTextMap map = { 0 };
+
+        status = kiln_text_map_open(&map, part->path, err);
+        if (status < 0)
+            break;
+        const uint64_t end = part->end < map.size ? part->end : map.size;
+        if (part->begin < end)
+            status = spec->lines ? encode_lines(sink, part, map.data, end, err)
+                                 : encode_document(sink, part, map.data, part->begin, end, err);
+        kiln_text_map_close(&map);
+    }
+    return status;
+}
+
+/* ---- The file ------------------------------------------------------------------------------ */
+
+/* Add the tokens of the vocabulary to the hash. Normalizers and rules count through what they make
+ * of the text only, so the hash is also of a text that shows them. */
+static uint64_t hash_tokenizer(const KilnInstance *tokenizer, uint64_t hash)
+{
+    static const char probe[] = "A small  Test, 12.5% of it's \xc3\xa9 \xe2\x84\xa2\n\tEND";
+    const KilnTokenizerInput input = { .text = { probe, sizeof(probe) - 1 } };
+    KilnEncoding encoding = { 0 };
+    KilnError err;
+
+    for (int64_t i = 0; i < kiln_tokenizer_size(tokenizer); i++) {
+        const KilnString token = kiln_tokenizer_token(tokenizer, i);
+
+        hash = kiln_hash(token.length > 0 ? token.data : "", token.length, hash + 1);
+    }
+    if (kiln_tokenizer_encode(tokenizer, &input, &encoding, &err) >= 0)
+        hash = kiln_hash(encoding.ids, encoding.n * sizeof(*encoding.ids), hash);
+    kiln_encoding_release(&encoding);
+    return hash;
+}
+
+static KilnStatus key_of(const KilnTokenStreamSpec *spec, uint64_t *ret, KilnError *err)
+{
+    uint64_t hash = hash_tokenizer(spec->tokenizer, spec->lines);
+
+    for (size_t i = 0; i < spec->n_parts; i++) {
+        const KilnTextPart *part = &spec->parts[i];
+        uint64_t identity = 0;
+
+        if (!kiln_file_identity(part->path, &identity))
+            return kiln_error_errno(err, part->path);
+        const uint64_t numbers[] = { identity, part->begin, part->end };
+        hash = kiln_hash(numbers, sizeof(numbers), hash);
+    }
+    *ret = hash;
+    return KILN_OK;
+}
+
+/* Map the file if it is whole and has that key; NULL if not. */
+static KilnTokenStream *map_file(const char *path, uint64_t key)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    KilnTokenStream *stream = calloc(1, sizeof(*stream));
+    struct stat st;
+
+    if (fd >= 0 && stream != NULL && fstat(fd, &st) == 0 &&
+        read(fd, &stream->header, sizeof(stream->header)) == (ssize_t)sizeof(stream->header) &&
+        memcmp(stream->header.magic, magic, sizeof(magic)) == 0 && stream->header.key == key &&
+        (uint64_t)st.st_size ==
+            sizeof(stream->header) + stream->header.count * stream->header.width) {
+        stream->mapped = (size_t)st.st_size;
+        stream->mapping = mmap(NULL, stream->mapped, PROT_READ, MAP_SHARED, fd, 0);
+        if (stream->mapping == MAP_FAILED)
+            stream->mapping = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (stream == NULL || stream->mapping == NULL) {
+        free(stream);
+        return NULL;
+    }
+    stream->ids = (const char *)stream->mapping + sizeof(stream->header);
+    return stream;
+}
+
+/* Encode into a file of another name, which then gets that name, so that nobody reads half of
+ * it. */
+static KilnStatus write_file(Sink *sink, const char *path, KilnError *err)
+{
+    KilnText temporary = { 0 };
+    KilnStatus status = KILN_OK;
+
+    kiln_text_printf(&temporary, "%s.%ld", path, (long)getpid());
+    if (temporary.failed)
+        return kiln_error_nomem(err, strlen(path));
+    sink->file = kiln_file_open(temporary.data, "wb");
+    if (sink->file == NULL || fwrite(&sink->header, sizeof(sink->header), 1, sink->file) != 1)
+        status = kiln_error_errno(err, temporary.data);
+    if (status >= 0)
+        status = encode_parts(sink, err);
+    if (status >= 0 && (fseek(sink->file, 0, SEEK_SET) != 0 ||
+                        fwrite(&sink->header, sizeof(sink->header), 1, sink->file) != 1))
+        status = kiln_error_errno(err, temporary.data);
+    if (sink->file != NULL && fclose(sink->file) != 0 && status >= 0)
+        status = kiln_error_errno(err, temporary.data);
+    if (status >= 0 && rename(temporary.data, path) != 0)
+        status = kiln_error_errno(err, path);
+    if (status < 0)
+        unlink(temporary.data);
+    kiln_text_release(&temporary);
+    return status;
+}
+
+static KilnStatus open_cached(Sink *sink, KilnTokenStream **ret, KilnError *err)
+{
+    const KilnTokenStreamSpec *spec = sink->spec;
+    KilnText path = { 0 };
+    KilnStatus status = key_of(spec, &sink->header.key, err);
+
+    if (status >= 0 && mkdir(spec->cache, 0777) != 0 && errno != EEXIST)
+        status = kiln_error_errno(err, spec->cache);
+    kiln_text_printf(&path, "%s/%s-%016" PRIx64 ".tokens", spec->cache, spec->name,
+                     sink->header.key);
+    if (status >= 0 && path.failed)
+        status = kiln_error_nomem(err, strlen(spec->cache));
+    if (status >= 0) {
+        *ret = map_file(path.data, sink->header.key);
+        if (*ret == NULL) {
+            status = write_file(sink, path.data, err);
+            if (status >= 0)
+                *ret = map_file(path.data, sink->header.key);
+            if (status >= 0 && *ret == NULL)
+                status = kiln_error_errno(err, path.data);
+        }
+    }
+    kiln_text_release(&path);
+    return status;
+}
+
+static KilnStatus open_in_memory(Sink *sink, KilnTokenStream **ret, KilnError *err)
+{
+    KilnStatus status = encode_parts(sink, err);
+    KilnTokenStream *stream = status >= 0 ? calloc(1, sizeof(*stream)) : NULL;
+
+    if (status < 0)
+        return status;
+    if (stream == NULL)
+        return kiln_error_nomem(err, sizeof(*stream));
+    *stream = (KilnTokenStream) { .header = sink->header, .ids = sink->data };
+    sink->data = NULL;
+    *ret = stream;
+    return KILN_OK;
+}
+
+/* ---- Streams ------------------------------------------------------------------------------- */
+
+KilnStatus kiln_token_stream_open(const KilnTokenStreamSpec *spec, KilnTokenStream **ret,
+                                  KilnError *err)
+{
+    const bool narrow = kiln_tokenizer_size(spec->tokenizer) <= UINT16_MAX + 1;
+    Sink sink = {
+        .spec = spec,
+        .header = { .width = narrow ? sizeof(uint16_t) : sizeof(int32_t) },
+        .end_token = kiln_tokenizer_special(spec->tokenizer, KILN_TOKEN_EOS),
+    };
+    KilnTokenStream *stream = NULL;
+
+    memcpy(sink.header.magic, magic, sizeof(magic));
+    KilnStatus status = spec->cache != NULL ? open_cached(&sink, &stream, err)
+                                            : open_in_memory(&sink, &stream, err);
+    kiln_encoding_release(&sink.encoding);
+    free(sink.data);
+    if (status >= 0)
+        *ret = stream;
+    return status;
+}
+
+void kiln_token_stream_close(KilnTokenStream *stream)
+{
+    if (stream == NULL)
+        return;
+    if (stream->mapping != NULL)
+        munmap(stream->mapping, stream->mapped);
+    else
+        free((void *)stream->ids);
+    free(stream);
+}
+
+int64_t kiln_token_stream_count(const KilnTokenStream *stream)
+{
+    return (int64_t)stream->header.count;
+}
+
+void kiln_token_stream_read(const KilnTokenStream *stream, int64_t from, int64_t n, int32_t *ret)
+{
+    if (stream->header.width == sizeof(uint16_t)) {
+        const uint16_t *ids = (const uint16_t *)stream->ids + from;
+
+        for (int64_t i = 0; i < n; i++)
+            ret[i] = ids[i];
+    } else {
+        memcpy(ret, (const int32_t *)stream->ids + from, (size_t)n * sizeof(*ret));
+    }
+}

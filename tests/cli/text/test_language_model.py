@@ -1,0 +1,158 @@
+"""Language models: training on text files, generating, resuming, and what is refused."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import json
+import os
+import signal
+import subprocess
+
+from kilntest import BUILD, Case, main, read_json
+
+VERSE = "Shall I compare thee to a summer's day?\nThou art more lovely and more temperate.\n"
+TINY = ["task=language_model", "datamodule=text_blocks", "datamodule.files=[text.txt]", "datamodule.context=16",
+        "model=gpt", "model.width=32", "model.layers=2", "model.heads=4", "optimizer=adamw", "lr=0.01", "batch_size=8",
+        "trainer.max_epochs=2", "trainer.threads=1", "test=false",
+        "callbacks.model_checkpoint.monitor=val/loss", "kiln.run.dir=run"]
+CHARACTERS = ["datamodule.tokenizer._target_=tokenizer/characters"]
+
+
+class LanguageModel(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("text.txt", (VERSE * 30).encode())
+
+    def kiln(self, *args, stdin="", status=0):
+        done = subprocess.run([os.path.join(BUILD, "kiln"), *args], cwd=self.dir, input=stdin.encode(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, status, done.stderr.decode())
+        return done.stdout.decode(), done.stderr.decode()
+
+    def generate(self, *args, **more):
+        return self.kiln("generate", "run", "-q", *args, **more)[0]
+
+    def test_train_and_generate(self):
+        """A text that repeats is learned; generating goes on with it."""
+        self.kiln("train", *TINY, *CHARACTERS, "datamodule.context=48", "trainer.max_epochs=80")
+        metrics = {name: m["last"]["value"] for name, m in read_json(self.path("run/summary.json"))["metrics"].items()}
+        self.assertLess(metrics["val/loss"], 0.1)
+        self.assertAlmostEqual(metrics["val/perplexity"], 2.718281828 ** metrics["val/loss"], delta=1e-3)
+        out = self.generate("prompt=Shall I ", "temperature=0", "max_tokens=40")
+        self.assertEqual(out, VERSE[:48] + "\n")
+        out = self.generate("prompt=Shall I ", "temperature=0", "stop=day?", "stop=x")
+        self.assertEqual(out, "Shall I compare thee to a summer's \n")
+        # the same seed, the same text; many prompts at once give what each gives alone
+        draw = ["temperature=2", "max_tokens=30"]
+        self.assertEqual(self.generate("prompt=Thou", *draw, "seed=3"), self.generate("prompt=Thou", *draw, "seed=3"))
+        self.assertNotEqual(self.generate("prompt=Thou", *draw, "seed=3"), self.generate("prompt=Thou", *draw, "seed=4"))
+        lines = self.generate("input=-", "temperature=0", "max_tokens=20", stdin="Shall I \nThou art\n").splitlines()
+        alone = [self.generate(f"prompt={p}", "temperature=0", "max_tokens=20") for p in ("Shall I ", "Thou art")]
+        for line, one in zip(map(json.loads, lines), alone):
+            self.assertEqual(line["prompt"] + line["text"] + "\n", one)
+            self.assertEqual((line["tokens"], line["end"]), (20, "max_tokens"))
+        # beyond the context
+        self.assertGreater(len(self.generate("prompt=Shall", "max_tokens=200")), 200)
+        # the loss of a text, as validation sees it
+        self.write("lines.txt", b"Shall I compare\nzzzzqqqq\n")
+        out, _ = self.kiln("predict", "run", "lines.txt", "-q")
+        good, bad = map(json.loads, out.splitlines())
+        self.assertLess(good["loss"], bad["loss"])
+
+    def test_bytes_and_lines(self):
+        """Documents end with the tokenizer's end of a text, which generating stops at."""
+        self.write("text.txt", b"abc\n\ndefg\r\n" * 60)
+        self.kiln("tokenizer", "train", "tokenizer=bpe", "tokenizer.special_tokens=['<|endoftext|>']", "files=text.txt",
+                  "output=t.json", "tokenizer.vocab_size=257")
+        self.kiln("train", *TINY, "datamodule.tokenizer._target_=tokenizer/pretrained", "datamodule.tokenizer.path=t.json",
+                  "datamodule.documents=line", "datamodule.blocks=consecutive", "datamodule.context=4", "trainer.max_epochs=20")
+        out = self.generate("input=-", "temperature=0", stdin="ab\nde\n\n")
+        made = list(map(json.loads, out.splitlines()))
+        self.assertEqual([m["end"] for m in made], ["end_token"] * 3)
+        self.assertEqual([m["text"] for m in made[:2]], ["c", "fg"])
+        self.assertIn(made[2]["text"], ["abc", "defg"])
+
+    def test_cache_and_resume(self):
+        """Tokens from a cache folder give the same run; a resumed run ends with the same bytes."""
+        self.kiln("train", *TINY, "datamodule.cache=tokens", "kiln.run.dir=first")
+        cached = sorted(os.listdir(self.path("tokens")))
+        self.assertEqual([name.split("-")[0] for name in cached], ["train", "val"])
+        before = [os.stat(self.path(f"tokens/{name}")).st_mtime_ns for name in cached]
+        self.kiln("train", *TINY, "datamodule.cache=tokens", "kiln.run.dir=second")
+        self.assertEqual(before, [os.stat(self.path(f"tokens/{name}")).st_mtime_ns for name in cached])
+        self.kiln("train", *TINY, "kiln.run.dir=third", "trainer.max_epochs=1")
+        self.kiln("train", *TINY, "kiln.run.dir=fourth", "ckpt_path=third")
+
+        def weights(run):
+            with open(self.path(f"{run}/checkpoints/last/model.safetensors"), "rb") as file:
+                return file.read()
+
+        self.assertEqual(weights("first"), weights("second"))
+        self.kiln("train", *TINY, "kiln.run.dir=fifth", "datamodule.cache=null")
+        self.assertEqual(weights("first"), weights("fifth"))
+        # another text is encoded again
+        self.write("text.txt", (VERSE * 31).encode())
+        self.kiln("train", *TINY, "datamodule.cache=tokens", "kiln.run.dir=sixth", "trainer.max_epochs=1")
+        self.assertEqual(len(os.listdir(self.path("tokens"))), 4)
+
+    def test_samples(self):
+        """The callback writes texts after each validation, and changes nothing else."""
+        out, _ = self.kiln("train", *TINY, "callbacks=sample_text", "callbacks.sample_text.prompts=[Shall,Thou]",
+                           "callbacks.sample_text.max_tokens=5")
+        self.assertEqual(out.count("sample 1: Shall"), 2)
+        self.assertEqual(out.count("sample 2: Thou"), 2)
+        self.kiln("train", *TINY, "kiln.run.dir=plain")
+        with open(self.path("run/checkpoints/last/model.safetensors"), "rb") as a, \
+                open(self.path("plain/checkpoints/last/model.safetensors"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_interrupt(self):
+        self.kiln("train", *TINY, "trainer.max_steps=2")
+        process = subprocess.Popen([os.path.join(BUILD, "kiln"), "generate", "run", "prompt=Shall", "max_tokens=100000000",
+                                    "datamodule.context=16"], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(process.stdout.read(5), b"Shall")
+        process.stdout.read(3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertTrue(out.endswith(b"\n"))
+
+    def test_refusals(self):
+        self.kiln("train", *TINY, *CHARACTERS, "trainer.max_steps=2")
+        for args, status, says in [
+                ([], 2, "the prompt is missing"),
+                (["prompt=a", "input=b"], 2, "both prompt and input"),
+                (["prompt="], 1, "prompt 1 is empty"),
+                (["prompt=" + 17 * "a"], 1, "prompt 1 has 17 tokens, but the model was trained on 16"),
+                (["prompt=a", "top_p=2"], 2, "top_p=2: expected a number from 0 to 1"),
+                (["prompt=a", "top_k=1.5"], 2, "top_k"),
+                (["prompt=a", "temperature=hot"], 2, "temperature=hot"),
+                (["prompt=a", "max_token=3"], 1, "max_token"),
+                (["prompt=a", "stop="], 2, "stop="),
+                (["input=none.txt"], 1, "none.txt")]:
+            _, err = self.kiln("generate", "run", *args, status=status)
+            self.assertIn(says, err)
+        for args, says in [
+                (["datamodule.files=[none.txt]"], "none.txt"),
+                (["datamodule.context=100000"], "context: a block has 100001 tokens"),
+                (["model.context=8"], "context: 8 tokens"),
+                (["model.heads=5"], "divides the width 32"),
+                (["model.kv_heads=3"], "divides the 4 heads"),
+                (["model.width=36", "model.heads=12", "model.positions=rotary"], "even width")]:
+            _, err = self.kiln("train", *TINY, *args, "kiln.run.dir=bad", status=1)
+            self.assertIn(says, err)
+        self.write("text.txt", VERSE.encode() * 30 + b"\xff")
+        _, err = self.kiln("train", *TINY, *CHARACTERS, "kiln.run.dir=bad", "datamodule.val_share=0", status=1)
+        self.assertIn("0xff", err)
+        # a tokenizer of another size than the network's
+        self.write("text.txt", (VERSE * 30).encode())
+        _, err = self.kiln("train", *TINY, "kiln.run.dir=bad", "weights=run", status=1)
+        self.assertIn("token_embedding.weight", err)
+        self.kiln("train", "kiln.run.dir=digits", "trainer.max_steps=1", "test=false")
+        _, err = self.kiln("generate", "digits", "prompt=a", status=1)
+        self.assertIn("task vision generates no text", err)
+
+
+if __name__ == "__main__":
+    main()
