@@ -1,4 +1,4 @@
-/* What must be chosen with a datamodule or a model that does not fit the default config. */
+/* What must be chosen with a task, a datamodule or a model that does not fit the default config. */
 #include "cli/help/example.h"
 
 #include <string.h>
@@ -56,9 +56,42 @@ static bool search(const KilnRegistry *registry, Choice *choice)
     return false;
 }
 
+/* The same for a task: find data and a network. */
+static bool search_for_task(const KilnRegistry *registry, Choice *choice)
+{
+    const size_t n = kiln_registry_count(registry);
+
+    for (size_t i = 0; i < n; i++) {
+        choice->data = kiln_registry_at(registry, i);
+        for (size_t j = 0; j < n && choice->data->kind == KILN_KIND_DATAMODULE; j++) {
+            choice->model = kiln_registry_at(registry, j);
+            if (choice->model->kind == KILN_KIND_MODEL && fits(choice))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* What must be chosen with a task that does not fit the default data and network. */
+static const char *task_companions(KilnArena *arena, const KilnRegistry *registry,
+                                   const KilnComponent *task)
+{
+    Choice choice = { .task = task,
+                      .data = kiln_registry_find(registry, KILN_KIND_DATAMODULE, "digits"),
+                      .model = kiln_registry_find(registry, KILN_KIND_MODEL, "cnn") };
+
+    if (choice.data == NULL || choice.model == NULL || fits(&choice) ||
+        !search_for_task(registry, &choice))
+        return "";
+    return kiln_arena_printf(arena, " datamodule=%s model=%s", choice.data->name,
+                             choice.model->name);
+}
+
 const char *kiln_example_companions(KilnArena *arena, const KilnRegistry *registry,
                                     const KilnComponent *component)
 {
+    if (component->kind == KILN_KIND_MODULE)
+        return task_companions(arena, registry, component);
     const bool is_data = component->kind == KILN_KIND_DATAMODULE;
     Choice choice = {
         .task = kiln_registry_find(registry, KILN_KIND_MODULE, "vision"),

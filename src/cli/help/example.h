@@ -27,7 +27,7 @@ const char *kiln_example_required(KilnArena *arena, const KilnField *fields, con
 /* Append "_target_: kind/name" and all options with their defaults, as YAML lines. */
 void kiln_example_file(KilnText *text, const KilnComponent *component, int indent);
 
-/* Overrides with which a datamodule or model that does not fit the default config composes:
+/* Overrides with which a task, datamodule or model that does not fit the default config composes:
  * " task=classification model=text_cnn"; "" if it fits, or nothing does. (companions.c) */
 const char *kiln_example_companions(KilnArena *arena, const KilnRegistry *registry,
                                     const KilnComponent *component);

@@ -102,7 +102,7 @@ class Show(Case):
         required = any(re.search(r": \?\?\?( |$)", line) for line in lines)  # a run would refuse that, so --cfg does too
         # With what its lines to try choose besides.
         besides = [w for w in parts(out)["try"][0].split() if re.fullmatch(r"(task|model|datamodule)=\w+", w) and
-                   not w.startswith(f"{group}=")] if group in ("model", "datamodule") else []
+                   not w.startswith(f"{group}=")] if group in ("task", "model", "datamodule") else []
         out, _ = self.run_kiln(f"{group}=mine", *besides, "--cfg", "all" if group.startswith("kiln") else "job",
                                status=1 if required or name == UNFINISHED else 0)
         self.assertIn(f"_target_: {name}", out)
