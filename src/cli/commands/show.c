@@ -115,14 +115,17 @@ static const char *plugin_inputs(const KilnComponent *component)
     }
 }
 
-/* Whether a model gives nothing for a sample as a whole, so that it is part of other models. */
+/* Whether a model gives nothing for a sample as a whole, nor classes, so that it is part of other
+ * models. */
 static bool is_part(const KilnComponent *component)
 {
     if (component->kind != KILN_KIND_MODEL)
         return false;
     const KilnSignature *signature = component->ops.model->signature;
     for (size_t i = 0; i < signature->n_outputs; i++)
-        if (signature->outputs[i].content == KILN_VECTOR)
+        if (signature->outputs[i].content == KILN_VECTOR ||
+            (signature->outputs[i].axes != NULL &&
+             strstr(signature->outputs[i].axes, "classes") != NULL))
             return false;
     return true;
 }
