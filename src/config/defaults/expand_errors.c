@@ -6,6 +6,8 @@
 #include "config/defaults/expand.h"
 #include "config/provenance/error_list.h"
 
+enum { MOST_NESTED = 256 }; /* options of groups in a group that a message may choose from */
+
 void kiln_expand_leave_out(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
     KilnDefaultsList *list = expander->list;
@@ -27,13 +29,42 @@ static const char *const *list_options(const KilnExpander *expander, const char 
     return names;
 }
 
+/* The options of `group` and of the groups in it, "name" and "inner/name". Out of memory: fewer. */
+static const char *const *list_all_options(KilnExpander *expander, const char *group, size_t *ret_n)
+{
+    size_t n, n_groups, total;
+    const char *const *own = list_options(expander, group, false, &n);
+    const char *const *groups = list_options(expander, group, true, &n_groups);
+    const char **all = kiln_arena_alloc(expander->arena, (n + MOST_NESTED) * sizeof(*all));
+
+    if (all == NULL) {
+        *ret_n = n;
+        return own;
+    }
+    for (total = 0; total < n; total++)
+        all[total] = own[total];
+    for (size_t g = 0; g < n_groups; g++) {
+        const char *inner = kiln_arena_printf(expander->arena, "%s/%s", group, groups[g]);
+        size_t n_inner = 0;
+        const char *const *names = inner != NULL ? list_options(expander, inner, false, &n_inner)
+                                                 : NULL;
+
+        for (size_t i = 0; i < n_inner && total < n + MOST_NESTED; i++)
+            if ((all[total] = kiln_arena_printf(expander->arena, "%s/%s", groups[g], names[i])) !=
+                NULL)
+                total++;
+    }
+    *ret_n = total;
+    return all;
+}
+
 /* "; did you mean 'a'? options of group: a, b" */
 static void append_options(KilnExpander *expander, const char *group, const char *wrong,
                            KilnText *text)
 {
     enum { MOST_SHOWN = 40 };
     size_t n;
-    const char *const *options = list_options(expander, group, false, &n);
+    const char *const *options = list_all_options(expander, group, &n);
     const char *near = wrong != NULL && n > 0 ? kiln_nearest(wrong, options, n) : NULL;
 
     if (n == 0)
@@ -45,6 +76,14 @@ static void append_options(KilnExpander *expander, const char *group, const char
         kiln_text_printf(text, "%s%s", i > 0 ? ", " : "", options[i]);
     if (n > MOST_SHOWN)
         kiln_text_append(text, ", ...");
+}
+
+/* Whether `group` was made of an entry with a name relative to the group of its file. */
+static bool is_relative(const KilnDefaultsEntry *entry, const char *group)
+{
+    const size_t length = strlen(entry->name);
+
+    return entry->name[0] != '/' && strncmp(group, entry->name, length) != 0;
 }
 
 /* "there is no group 'x'; did you mean 'y'?" */
@@ -63,7 +102,7 @@ static void append_no_group(KilnExpander *expander, const KilnDefaultsEntry *ent
     if (n > 0)
         near = kiln_nearest(slash != NULL ? slash + 1 : group, groups, n);
     kiln_text_printf(text, "there is no group '%s'", group);
-    if (entry->name[0] != '/' &&
+    if (is_relative(entry, group) &&
         kiln_search_is_group(&expander->config->search, entry->name, false))
         kiln_text_printf(text,
                          "; '%s' is relative to this file's own group: write `/%s`, or "
