@@ -69,7 +69,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_backend_cpu_new(int threads, KilnBackend
 typedef enum KilnConvolution {
     KILN_CONVOLUTION_AUTO,  /* the backend chooses; Winograd's algorithm (Lavin and Gray 2016) where
                              * it is faster, whose rounding is somewhat larger: up to 4e-6 of the
-                             * largest value against 1e-6 */
+                             * largest value against 1e-6. In bf16 without AMX the error of an
+                             * image's values is 0.43 % (root mean square), against 0.24 % */
     KILN_CONVOLUTION_DIRECT /* sums in the order of the definition */
 } KilnConvolution;
 /* For the graphs that are planned from now on; AUTO when this is never called.

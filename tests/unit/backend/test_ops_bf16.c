@@ -276,10 +276,39 @@ static void test_products_of_variables(void **unused)
     kiln_backend_free(ref);
 }
 
+/* Weights of f32, which kernels round while they pack them. */
+static void test_convolutions_of_variables(void **unused)
+{
+    static const KilnConvolution ways[] = { KILN_CONVOLUTION_AUTO, KILN_CONVOLUTION_DIRECT };
+    KilnBackend *ref = ref_new();
+
+    (void)unused;
+    for (size_t way = 0; way < KILN_COUNT(ways); way++) {
+        KilnBackend *one = cpu_new(1, ways[way]), *three = cpu_new(3, ways[way]);
+
+        for (size_t k = 0; k < samples_conv2d.count; k++) {
+            Case c = samples_conv2d.cases[k];
+            Result want;
+
+            if (left_out(&c))
+                continue;
+            c.tolerance = 2e-2;
+            run_case(ref, &c, &want);
+            check_run(&want, run_variables, one, KILN_BF16_MIXED, "cpu, bf16, 1 thread", &c);
+            check_run(&want, run_variables, three, KILN_BF16_MIXED, "cpu, bf16, 3 threads", &c);
+            result_free(&want);
+        }
+        kiln_backend_free(three);
+        kiln_backend_free(one);
+    }
+    kiln_backend_free(ref);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_bf16),
                                         cmocka_unit_test(test_products_of_variables),
+                                        cmocka_unit_test(test_convolutions_of_variables),
                                         cmocka_unit_test(test_sums_over_a_batch),
                                         cmocka_unit_test(test_variables) };
 

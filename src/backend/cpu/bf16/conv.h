@@ -16,4 +16,9 @@ void kiln_bf16_conv_image_run(KilnCall *call, bool gradient);
 bool kiln_bf16_conv_point_prepare(KilnCall *call, bool gradient);
 bool kiln_bf16_conv_point_run(KilnCall *call, bool gradient);
 
+/* The same, with any weight, for 3 x 3 convolutions with stride 1 by vdpbf16ps, with Winograd's
+ * algorithm if the backend may use it. */
+bool kiln_bf16_conv_winograd_prepare(KilnCall *call, bool gradient);
+bool kiln_bf16_conv_winograd_run(KilnCall *call, bool gradient);
+
 #endif

@@ -220,12 +220,13 @@ static bool has_tiles(const KilnCall *call)
 static bool tiles_prepare(KilnCall *call, bool gradient)
 {
     return kiln_bf16_conv_point_prepare(call, gradient) ||
+           kiln_bf16_conv_winograd_prepare(call, gradient) ||
            kiln_bf16_conv_image_prepare(call, gradient);
 }
 
 static void tiles_run(KilnCall *call, bool gradient)
 {
-    if (!kiln_bf16_conv_point_run(call, gradient))
+    if (!kiln_bf16_conv_point_run(call, gradient) && !kiln_bf16_conv_winograd_run(call, gradient))
         kiln_bf16_conv_image_run(call, gradient);
 }
 

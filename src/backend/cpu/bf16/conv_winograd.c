@@ -1,0 +1,443 @@
+/* 3 x 3 convolutions with stride 1, and the gradients of their input, in bf16 by Winograd's
+ * algorithm F(2 x 2, 3 x 3) (Lavin and Gray 2016): 16 products for 4 pixels instead of 36. Tiles of
+ * 4 x 4 pixels and the weight are transformed in f32 and rounded to bf16, the products are summed
+ * and transformed back in f32. Larger tiles would save more, but their sums of far-apart values
+ * need more digits than bf16 has.
+ *
+ * For vdpbf16ps alone: AMX multiplies faster than the transforms feed it. */
+#include "backend/cpu/bf16/conv.h"
+
+#include "backend/cpu/cpu.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "base/min.h"
+#include "tensor/bf16.h"
+
+#define VECTOR __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+
+enum {
+    POINTS = 16, /* of a transformed tile: independent products */
+    LANES = 16,
+    MIN_TILES = 64,      /* fewer do not pay for the weight's transform */
+    MIN_GROUP = 4,       /* blocks of channels: fewer do not pay for the pixels' transform */
+    EACH = 4,            /* at least this many items per thread, if there are enough channels */
+    MAX_CHANNELS = 4096, /* of the source: a block of its tiles stays in a thread's scratch */
+    /* Between points, in elements: padded, since multiples of 4 KiB conflict in the cache. */
+    SUMS_PITCH = KILN_TILE_BLOCK * KILN_TILE_BLOCK + LANES,
+    PIXELS_PAD = KILN_TILE_DEPTH
+};
+
+typedef struct Work {
+    const KilnArg *source, *weight, *bias, *result;
+    const KilnTileOps *tiles;
+    bool gradient;
+    int64_t depth, channels;
+    int64_t steps;               /* tiles of depth */
+    int64_t padding[2];          /* before the first pixel of the source */
+    int64_t down, across, count; /* tiles of pixels of an image; of all images */
+    int64_t group, groups;       /* blocks of channels of an item, and how many such groups */
+    uint16_t *right;             /* transformed weight: [point][row of tiles][step] */
+    char *scratch;               /* per thread: transformed pixels, then sums */
+} Work;
+
+/* ---- Sizes ------------------------------------------------------------------------------ */
+
+static int64_t channel_blocks(const Work *w)
+{
+    return w->channels / KILN_TILE_BLOCK;
+}
+
+static int64_t pixel_blocks(const Work *w)
+{
+    return (w->count + KILN_TILE_BLOCK - 1) / KILN_TILE_BLOCK;
+}
+
+/* Elements of the transformed pixels of a block, at one point. */
+static int64_t pixels_pitch(const Work *w)
+{
+    return KILN_TILE_BLOCK * w->depth + PIXELS_PAD;
+}
+
+/* Elements of the transformed weight at one point. */
+static int64_t weight_pitch(const Work *w)
+{
+    return w->channels * w->depth;
+}
+
+static size_t pixels_bytes(const Work *w)
+{
+    return (size_t)(POINTS * pixels_pitch(w)) * sizeof(uint16_t);
+}
+
+static size_t scratch_bytes(const Work *w)
+{
+    return pixels_bytes(w) + (size_t)(POINTS * SUMS_PITCH) * sizeof(float);
+}
+
+static bool is_fit(const KilnCall *call)
+{
+    const KilnConvAttrs *attrs = call->attrs;
+    const int64_t *weight = call->inputs[1].shape.dim;
+
+    if (call->inputs[0].dtype != KILN_BF16 || kiln_cpu(call)->tiles != &kiln_tiles_vectors ||
+        call->backend->convolution != KILN_CONVOLUTION_AUTO || attrs->groups != 1 ||
+        weight[2] != 3 || weight[3] != 3)
+        return false;
+    for (int axis = 0; axis < 2; axis++)
+        if (attrs->stride[axis] != 1 || attrs->dilation[axis] != 1 || attrs->padding[axis] > 2 ||
+            weight[axis] % KILN_TILE_BLOCK != 0 || weight[axis] > MAX_CHANNELS)
+            return false;
+    return true;
+}
+
+/* Input 0 is the source, for a gradient too; the weight is input 1. */
+static bool measure(const KilnCall *call, bool gradient, Work *w)
+{
+    const KilnConvAttrs *attrs = call->attrs;
+    const int64_t *weight = call->inputs[1].shape.dim, *y = call->outputs[0].shape.dim;
+    const int threads = call->backend->threads;
+
+    if (!is_fit(call))
+        return false;
+    *w = (Work) { .source = &call->inputs[0],
+                  .weight = &call->inputs[1],
+                  .bias = gradient || call->inputs[2].absent ? NULL : &call->inputs[2],
+                  .result = &call->outputs[0],
+                  .tiles = kiln_cpu(call)->tiles,
+                  .gradient = gradient,
+                  .depth = weight[gradient ? 0 : 1],
+                  .channels = weight[gradient ? 1 : 0],
+                  .down = (y[1] + 1) / 2,
+                  .across = (y[2] + 1) / 2 };
+    for (int axis = 0; axis < 2; axis++)
+        w->padding[axis] = gradient ? 2 - attrs->padding[axis] : attrs->padding[axis];
+    w->steps = w->depth / KILN_TILE_DEPTH;
+    w->count = y[0] * w->down * w->across;
+    w->group = channel_blocks(w);
+    while (w->group > MIN_GROUP &&
+           pixel_blocks(w) * (channel_blocks(w) / w->group) < EACH * threads)
+        w->group = (w->group + 1) / 2;
+    w->groups = (channel_blocks(w) + w->group - 1) / w->group;
+    return w->count >= MIN_TILES;
+}
+
+/* ---- The weight --------------------------------------------------------------------------- */
+
+/* u = G g Gᵀ of 16 kernels, stored `pitch` floats apart. */
+VECTOR static void transform_kernels(const __m512 g[3][3], float *u, int64_t pitch)
+{
+    const __m512 half = _mm512_set1_ps(0.5f);
+    __m512 rows[4][3];
+
+    for (int x = 0; x < 3; x++) {
+        const __m512 outer = _mm512_mul_ps(half, _mm512_add_ps(g[0][x], g[2][x]));
+        const __m512 inner = _mm512_mul_ps(half, g[1][x]);
+
+        rows[0][x] = g[0][x];
+        rows[1][x] = _mm512_add_ps(outer, inner);
+        rows[2][x] = _mm512_sub_ps(outer, inner);
+        rows[3][x] = g[2][x];
+    }
+    for (int y = 0; y < 4; y++) {
+        const __m512 outer = _mm512_mul_ps(half, _mm512_add_ps(rows[y][0], rows[y][2]));
+        const __m512 inner = _mm512_mul_ps(half, rows[y][1]);
+        float *to = u + 4 * y * pitch;
+
+        _mm512_storeu_ps(to, rows[y][0]);
+        _mm512_storeu_ps(to + pitch, _mm512_add_ps(outer, inner));
+        _mm512_storeu_ps(to + 2 * pitch, _mm512_sub_ps(outer, inner));
+        _mm512_storeu_ps(to + 3 * pitch, rows[y][2]);
+    }
+}
+
+/* Transforms 16 adjacent kernels; a gradient's are turned around. */
+VECTOR static void transform_weights(const Work *w, int64_t first, float *u, int64_t pitch)
+{
+    const bool f32 = w->weight->dtype == KILN_F32;
+    const float *wide = (const float *)w->weight->data + 9 * first;
+    const uint16_t *narrow = (const uint16_t *)w->weight->data + 9 * first;
+    float taps[9][LANES];
+    __m512 g[3][3];
+
+    for (int lane = 0; lane < LANES; lane++)
+        for (int tap = 0; tap < 9; tap++)
+            taps[tap][lane] = f32 ? wide[9 * lane + tap] : kiln_bf16_to(narrow[9 * lane + tap]);
+    for (int tap = 0; tap < 9; tap++)
+        g[tap / 3][tap % 3] = _mm512_loadu_ps(taps[w->gradient ? 8 - tap : tap]);
+    transform_kernels(g, u, pitch);
+}
+
+/* Transforms and packs one tile at each point: channels from `row`, depth from `k`. */
+static void pack_tile(const Work *w, int64_t row, int64_t k)
+{
+    enum { TILE = KILN_TILE_SIZE + LANES };
+    _Alignas(64) float u[POINTS * TILE];
+    const int64_t in = w->weight->shape.dim[1];
+    KilnTileMatrix matrix = { .f32 = true,
+                              .across = w->gradient,
+                              .stride = w->gradient ? KILN_TILE_ROWS : KILN_TILE_DEPTH,
+                              .rows = KILN_TILE_ROWS,
+                              .depth = KILN_TILE_DEPTH };
+
+    if (w->gradient)
+        for (int64_t i = 0; i < KILN_TILE_DEPTH; i++)
+            transform_weights(w, (k + i) * in + row, u + i * KILN_TILE_ROWS, TILE);
+    else
+        for (int64_t i = 0; i < 2 * KILN_TILE_ROWS; i++)
+            transform_weights(w, (row + i / 2) * in + k + i % 2 * LANES, u + i * LANES, TILE);
+    for (int64_t point = 0; point < POINTS; point++) {
+        matrix.data = u + point * TILE;
+        kiln_tiles_pack(w->right + point * weight_pitch(w) + row * w->depth +
+                            k / KILN_TILE_DEPTH * KILN_TILE_SIZE,
+                        &matrix, true, 0, 1);
+    }
+}
+
+/* Items are rows of tiles. */
+static void pack_weight(void *context, KilnShares *shares)
+{
+    const Work *w = context;
+
+    for (int64_t t; (t = kiln_next_item(shares)) >= 0;)
+        for (int64_t k = 0; k < w->depth; k += KILN_TILE_DEPTH)
+            pack_tile(w, t * KILN_TILE_ROWS, k);
+}
+
+/* ---- Pixels ------------------------------------------------------------------------------- */
+
+/* One of the 4 x 4 pixels of a tile; zeros outside of the image. */
+typedef struct Pixel {
+    const uint16_t *data;
+    int64_t step; /* 0 for zeros */
+} Pixel;
+
+/* Where tile number `tile` is: its image, and the row and column of its first pixel. */
+typedef struct Place {
+    int64_t image, y, x;
+} Place;
+
+static Place place_of(const Work *w, int64_t tile)
+{
+    const int64_t within = tile % (w->down * w->across);
+
+    return (Place) { tile / (w->down * w->across), within / w->across * 2, within % w->across * 2 };
+}
+
+static void find_pixels(const Work *w, int64_t tile, Pixel pixels[POINTS])
+{
+    static const uint16_t zeros[LANES];
+    const int64_t *dim = w->source->shape.dim;
+    const Place place = place_of(w, tile);
+
+    for (int64_t i = 0; i < POINTS; i++) {
+        const int64_t y = place.y + i / 4 - w->padding[0], x = place.x + i % 4 - w->padding[1];
+        const bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
+
+        pixels[i] = inside ? (Pixel) { (const uint16_t *)w->source->data +
+                                           ((place.image * dim[1] + y) * dim[2] + x) * w->depth,
+                                       LANES }
+                           : (Pixel) { zeros, 0 };
+    }
+}
+
+VECTOR static __m512 load_bf16(const uint16_t *from)
+{
+    const __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
+
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+
+/* v = Bᵀ d B of 16 channels, rounded and stored `pitch` elements apart. */
+VECTOR static void transform_pixels(Pixel pixels[POINTS], uint16_t *v, int64_t pitch)
+{
+    __m512 rows[4][4];
+
+#pragma GCC unroll 4
+    for (int x = 0; x < 4; x++) {
+        __m512 d[4];
+
+#pragma GCC unroll 4
+        for (int y = 0; y < 4; y++) {
+            d[y] = load_bf16(pixels[4 * y + x].data);
+            pixels[4 * y + x].data += pixels[4 * y + x].step;
+        }
+        rows[0][x] = _mm512_sub_ps(d[0], d[2]);
+        rows[1][x] = _mm512_add_ps(d[1], d[2]);
+        rows[2][x] = _mm512_sub_ps(d[2], d[1]);
+        rows[3][x] = _mm512_sub_ps(d[1], d[3]);
+    }
+#pragma GCC unroll 4
+    for (int y = 0; y < 4; y++) {
+        const __m512 *d = rows[y];
+        const __m512 points[4] = { _mm512_sub_ps(d[0], d[2]), _mm512_add_ps(d[1], d[2]),
+                                   _mm512_sub_ps(d[2], d[1]), _mm512_sub_ps(d[1], d[3]) };
+
+#pragma GCC unroll 4
+        for (int x = 0; x < 4; x++)
+            _mm256_store_si256((__m256i *)(void *)(v + (4 * y + x) * pitch),
+                               (__m256i)_mm512_cvtneps_pbh(points[x]));
+    }
+}
+
+/* Transforms a block of tiles as left factors: [point][row of tiles][step]. */
+static void transform_block(const Work *w, int64_t first, int64_t rows, uint16_t *v)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        uint16_t *to = v + r / KILN_TILE_ROWS * w->steps * KILN_TILE_SIZE +
+                       r % KILN_TILE_ROWS * KILN_TILE_DEPTH;
+        Pixel pixels[POINTS];
+
+        find_pixels(w, first + r, pixels);
+        for (int64_t k = 0; k < w->depth; k += LANES)
+            transform_pixels(pixels,
+                             to + k / KILN_TILE_DEPTH * KILN_TILE_SIZE + k % KILN_TILE_DEPTH,
+                             pixels_pitch(w));
+    }
+}
+
+/* ---- Results ------------------------------------------------------------------------------ */
+
+VECTOR static void store_pixel(const Work *w, int64_t at, int64_t channel, __m512 sum)
+{
+    if (w->bias != NULL)
+        sum = _mm512_add_ps(sum, _mm512_loadu_ps((const float *)w->bias->data + channel));
+    if (w->result->dtype == KILN_F32)
+        _mm512_storeu_ps((float *)w->result->data + at, sum);
+    else
+        _mm256_storeu_si256((__m256i *)(void *)((uint16_t *)w->result->data + at),
+                            (__m256i)_mm512_cvtneps_pbh(sum));
+}
+
+/* Aᵀ m A of 16 channels of a tile: 2 x 2 pixels, of which the image may lack some. */
+VECTOR static void transform_sums(const Work *w, const float *m, const Place *place,
+                                  int64_t channel)
+{
+    const int64_t *dim = w->result->shape.dim;
+    __m512 rows[2][4];
+
+#pragma GCC unroll 4
+    for (int x = 0; x < 4; x++) {
+        __m512 d[4];
+
+#pragma GCC unroll 4
+        for (int y = 0; y < 4; y++)
+            d[y] = _mm512_load_ps(m + (4 * y + x) * SUMS_PITCH);
+        rows[0][x] = _mm512_add_ps(_mm512_add_ps(d[0], d[1]), d[2]);
+        rows[1][x] = _mm512_sub_ps(_mm512_sub_ps(d[1], d[2]), d[3]);
+    }
+    for (int64_t y = 0; y < kiln_min_i64(2, dim[1] - place->y); y++) {
+        const int64_t at = ((place->image * dim[1] + place->y + y) * dim[2] + place->x) * dim[3] +
+                           channel;
+        const __m512 *d = rows[y];
+
+        store_pixel(w, at, channel, _mm512_add_ps(_mm512_add_ps(d[0], d[1]), d[2]));
+        if (place->x + 1 < dim[2])
+            store_pixel(w, at + dim[3], channel, _mm512_sub_ps(_mm512_sub_ps(d[1], d[2]), d[3]));
+    }
+}
+
+/* ---- The product -------------------------------------------------------------------------- */
+
+/* The products of a block of tiles and a block of channels at every point. */
+static void multiply_points(const Work *w, const uint16_t *v, int64_t rows, int64_t column,
+                            float *sums)
+{
+    const int64_t line = w->steps * KILN_TILE_SIZE;
+
+    for (int64_t point = 0; point < POINTS; point++) {
+        const KilnTileSide left = {
+            .first = v + point * pixels_pitch(w), .second = line, .step = KILN_TILE_SIZE, .row = 64
+        };
+        const KilnTileSide right = { .first = w->right + point * weight_pitch(w) +
+                                              2 * column * line,
+                                     .second = line,
+                                     .step = KILN_TILE_SIZE,
+                                     .row = 64 };
+
+        w->tiles->block(sums + point * SUMS_PITCH, KILN_TILE_BLOCK, &left, &right, rows, w->steps,
+                        1, false);
+    }
+}
+
+/* Block number `block` of tiles, for a group of channels. */
+static void one_item(const Work *w, int64_t block, int64_t group, void *scratch)
+{
+    const int64_t first = block * KILN_TILE_BLOCK, from = group * w->group;
+    const int64_t rows = kiln_min_i64(KILN_TILE_BLOCK, w->count - first);
+    uint16_t *v = scratch;
+    float *sums = (float *)(void *)((char *)scratch + pixels_bytes(w));
+
+    transform_block(w, first, rows, v);
+    for (int64_t column = from; column < kiln_min_i64(from + w->group, channel_blocks(w));
+         column++) {
+        multiply_points(w, v, rows, column, sums);
+        for (int64_t r = 0; r < rows; r++) {
+            const Place place = place_of(w, first + r);
+
+            for (int64_t lane = 0; lane < KILN_TILE_BLOCK; lane += LANES)
+                transform_sums(w, sums + r * KILN_TILE_BLOCK + lane, &place,
+                               column * KILN_TILE_BLOCK + lane);
+        }
+    }
+}
+
+static void multiply(void *context, KilnShares *shares)
+{
+    const Work *w = context;
+    void *scratch = w->scratch + (size_t)kiln_thread() * scratch_bytes(w);
+
+    for (int64_t i; (i = kiln_next_item(shares)) >= 0;)
+        one_item(w, i % pixel_blocks(w), i / pixel_blocks(w), scratch);
+}
+
+/* ---- The kernels ---------------------------------------------------------------------------- */
+
+static size_t right_bytes(const Work *w)
+{
+    return (size_t)(POINTS * weight_pitch(w)) * sizeof(uint16_t);
+}
+
+bool kiln_bf16_conv_winograd_prepare(KilnCall *call, bool gradient)
+{
+    Work w;
+
+    if (!measure(call, gradient, &w))
+        return false;
+    call->inputs[0].layout = call->inputs[1].layout = KILN_PLAIN;
+    call->workspace_size = right_bytes(&w) + (size_t)call->backend->threads * scratch_bytes(&w);
+    return true;
+}
+
+bool kiln_bf16_conv_winograd_run(KilnCall *call, bool gradient)
+{
+    const int threads = call->backend->threads;
+    Work w;
+
+    if (!measure(call, gradient, &w))
+        return false;
+    w.right = call->workspace;
+    w.scratch = (char *)call->workspace + right_bytes(&w);
+    kiln_parallel_items(threads, w.channels / KILN_TILE_ROWS, pack_weight, &w);
+    kiln_parallel_items(threads, pixel_blocks(&w) * w.groups, multiply, &w);
+    return true;
+}
+
+#else
+
+/* Other processors have no vdpbf16ps. */
+bool kiln_bf16_conv_winograd_prepare(KilnCall *call, bool gradient)
+{
+    (void)call, (void)gradient;
+    return false;
+}
+
+bool kiln_bf16_conv_winograd_run(KilnCall *call, bool gradient)
+{
+    (void)call, (void)gradient;
+    return false;
+}
+
+#endif
