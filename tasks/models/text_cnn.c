@@ -62,6 +62,9 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
         return kiln_error_nomem(err, opts->kernels_count * sizeof(*state->convs));
     KilnStatus status = kiln_nn_embedding_init(&state->embedding, scope, "embedding", tokens->n_ids,
                                                opts->width, (int64_t)tokens->pad, err);
+    if (status >= 0) /* as Kim's; N(0, 1) would give rare words the largest vectors */
+        kiln_param_set_init(state->embedding.weight,
+                            (KilnInit) { .kind = KILN_INIT_UNIFORM, .a = 0.25 });
     for (size_t i = 0; i < opts->kernels_count && status >= 0; i++) {
         const KilnScope convs = kiln_scope(scope, "convs");
         char name[24];

@@ -56,6 +56,9 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
                               tokens->name);
     KilnStatus status = kiln_nn_embedding_init(&state->embedding, scope, "embedding", tokens->n_ids,
                                                opts->width, (int64_t)tokens->pad, err);
+    if (status >= 0) /* as Kim's; N(0, 1) would give rare words the largest vectors */
+        kiln_param_set_init(state->embedding.weight,
+                            (KilnInit) { .kind = KILN_INIT_UNIFORM, .a = 0.25 });
     if (status >= 0)
         status = kiln_nn_lstm_init(&state->lstm, scope, "lstm", spec, err);
     return status < 0 ? status
