@@ -9,8 +9,9 @@
 #include "graph/plan/plan.h"
 #include "graph/plan/plan_cache.h"
 
-/* Ids fit an int, and 32-bit indexing is safe in every kernel and library. */
-static const int64_t most_elements = INT64_C(1) << 31;
+/* Of tensors: 32-bit indexing is safe in every kernel and library. Of the flat buffers of a model
+ * and its optimizer, which only updates and norms read: their sizes in bytes fit. */
+static const int64_t most_elements = INT64_C(1) << 31, most_flat = INT64_C(1) << 48;
 
 /* ---- Create and free ------------------------------------------------------------ */
 
@@ -186,7 +187,7 @@ static KilnShape shape_normal(const KilnShape *shape)
     return normal;
 }
 
-KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err)
+static KilnStatus check_shape(const KilnShape *shape, int64_t most, KilnError *err)
 {
     char text[KILN_SHAPE_TEXT];
 
@@ -199,11 +200,16 @@ KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err)
                                   kiln_shape_text(shape, text, sizeof(text)));
     }
     int64_t count = kiln_shape_count(shape);
-    if (count < 0 || count >= most_elements)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "shape %s has too many elements; less than 2^31 are possible",
-                              kiln_shape_text(shape, text, sizeof(text)));
+    if (count < 0 || count >= most)
+        return kiln_error_set(
+            err, KILN_E_SHAPE, "shape %s has too many elements; less than 2^%d are possible",
+            kiln_shape_text(shape, text, sizeof(text)), most == most_flat ? 48 : 31);
     return KILN_OK;
+}
+
+KilnStatus kiln_shape_check(const KilnShape *shape, KilnError *err)
+{
+    return check_shape(shape, most_elements, err);
 }
 
 /* ---- Plan key ------------------------------------------------------------------- */
@@ -227,11 +233,11 @@ void kiln_plan_key_add(KilnPlanKey *plan_key, const void *bytes, size_t n)
 /* ---- Leaves ------------------------------------------------------------------ */
 
 static KilnTensor *leaf_new(KilnGraph *graph, const char *kind, KilnDType dtype,
-                            const KilnShape *shape)
+                            const KilnShape *shape, int64_t most)
 {
     KilnError err;
 
-    if (kiln_shape_check(shape, &err) < 0) {
+    if (check_shape(shape, most, &err) < 0) {
         kiln_error_prefix(&err, "%s: ", kind);
         return poison_with(graph, &err);
     }
@@ -259,7 +265,7 @@ static void key_add_leaf(KilnGraph *graph, const KilnTensor *leaf)
 
 KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnShape shape, const void *data)
 {
-    KilnTensor *leaf = leaf_new(graph, "input", dtype, &shape);
+    KilnTensor *leaf = leaf_new(graph, "input", dtype, &shape, most_elements);
 
     if (leaf->poisoned)
         return leaf;
@@ -296,7 +302,9 @@ KilnTensor *kiln_graph_variable_at(KilnGraph *graph, KilnDType dtype, KilnShape 
                                    KilnLocation at, bool wants_grad, KilnLocation grad)
 {
     const bool bf16 = dtype == KILN_BF16 && graph->float_type == KILN_F32;
-    KilnTensor *leaf = leaf_new(graph, "variable", bf16 ? KILN_F32 : dtype, &shape);
+    const bool flat = shape.rank == 1 && !wants_grad;
+    KilnTensor *leaf = leaf_new(graph, "variable", bf16 ? KILN_F32 : dtype, &shape,
+                                flat ? most_flat : most_elements);
 
     if (leaf->poisoned)
         return leaf;
@@ -362,6 +370,12 @@ static KilnNode *node_new(KilnGraph *graph, const KilnOp *op, KilnTensor *const 
 }
 
 /* Checks the inputs in general, before the operation checks its own rules. */
+/* Whether kernels of the operation index flat buffers with 64 bits. */
+static bool takes_flat(const KilnOp *op)
+{
+    return op->updates != 0 || op == &kiln_op_l2_norm;
+}
+
 static KilnStatus check_inputs(const KilnGraph *graph, const KilnOp *op, KilnTensor *const *inputs,
                                int n_inputs, KilnError *err)
 {
@@ -375,6 +389,8 @@ static KilnStatus check_inputs(const KilnGraph *graph, const KilnOp *op, KilnTen
         if ((op->updates >> i & 1) != 0 && !x->variable)
             return kiln_error_set(err, KILN_E_INTERNAL,
                                   "input %d is updated and must be a variable", i + 1);
+        if (!takes_flat(op) && kiln_shape_check(&x->shape, err) < 0)
+            return kiln_error_prefix(err, "input %d: ", i + 1);
     }
     return KILN_OK;
 }
