@@ -188,6 +188,13 @@ static json_t *row_json(const State *state, const KilnOutputView *outputs, size_
         if (text != NULL)
             json_object_set_new(line, spec->features[i].name, json_string(text));
     }
+    for (size_t i = 0; kiln_trainer_result_name(state->trainer, i) != NULL; i++) {
+        const char *value = kiln_trainer_result(state->trainer, i, row);
+
+        if (value != NULL)
+            json_object_set_new(line, kiln_trainer_result_name(state->trainer, i),
+                                json_loads(value, JSON_DECODE_ANY, NULL));
+    }
     for (size_t i = 0; i < n; i++) {
         const char *class = class_of(state, &outputs[i], row);
         const int64_t width = width_of(&outputs[i]);
@@ -225,6 +232,10 @@ static void add_head(State *state, const KilnOutputView *outputs, size_t n)
             add_cell(state, ",", spec->features[i].name);
             state->n_values++;
         }
+    for (size_t i = 0; kiln_trainer_result_name(state->trainer, i) != NULL; i++) {
+        add_cell(state, ",", kiln_trainer_result_name(state->trainer, i));
+        state->n_values++;
+    }
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
 
@@ -251,6 +262,18 @@ static void add_sample(State *state, int64_t sample)
     add_cell(state, ",", name != NULL ? name : "");
 }
 
+/* The cell of a result: a JSON text without its quotes, else the JSON. */
+static void add_result(State *state, const char *value)
+{
+    json_t *json = value != NULL ? json_loads(value, JSON_DECODE_ANY, NULL) : NULL;
+
+    add_cell(state, ",",
+             json_is_string(json) ? json_string_value(json)
+             : value != NULL      ? value
+                                  : "");
+    json_decref(json);
+}
+
 static void add_csv_row(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
                         int64_t row)
 {
@@ -269,6 +292,8 @@ static void add_csv_row(State *state, const KilnOutputView *outputs, size_t n, i
         if (spec->features[i].content == KILN_TEXT)
             add_cell(state, ",", text != NULL ? text : "");
     }
+    for (size_t i = 0; kiln_trainer_result_name(state->trainer, i) != NULL; i++)
+        add_result(state, kiln_trainer_result(state->trainer, i, row));
     for (size_t i = 0; i < n; i++) {
         const int64_t width = width_of(&outputs[i]);
 

@@ -9,6 +9,7 @@
 typedef struct KilnStep KilnStep; /* module.h */
 
 enum { KILN_MODEL_VALUES = 16 }; /* inputs, or outputs, that a model may have */
+enum { KILN_MODEL_MEMORIES = 4 };
 
 /* What a model takes and gives. Static; everything that reads it knows the model without data. */
 typedef struct KilnSignature {
@@ -78,6 +79,16 @@ struct KilnModelOps {
      * input's are set by the caller. */
     void (*forward)(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
                     KilnModelValue *outputs);
+    /* Optional, both: for models that write a sequence token by token (kiln/tools/beam_search.h).
+     * Record what every token is computed from, f32 [batch, ...], of the inputs that the batch has;
+     * returns the number of tensors, at most KILN_MODEL_MEMORIES. */
+    size_t (*encode)(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                     KilnTensor **memories);
+    /* Record the logits [rows, 1, classes] of what follows `tokens` i32 [rows, 1], in a step that
+     * continues earlier ones (kiln_step_cache). rows is a multiple of the memories' batch: rows of
+     * one sample follow each other. */
+    KilnTensor *(*decode)(KilnInstance *self, KilnStep *step, KilnTensor *const *memories,
+                          KilnTensor *tokens);
 };
 
 /* Set up a model in the user's options as `use` says. `given`: the features of the data, of which
@@ -95,5 +106,13 @@ KILN_API KilnShape kiln_model_need_shape(const KilnInstance *model, size_t i);
  * another type or shape than its signature and setup say, a poisoned tensor with both. */
 KILN_API void kiln_model_forward(KilnInstance *model, KilnStep *step, const KilnModelValue *values,
                                  KilnModelValue *ret);
+
+/* Whether the model writes sequences token by token (KilnModelOps.encode and .decode). */
+KILN_API bool kiln_model_decodes(const KilnInstance *model);
+/* Record its two parts, after setup; kiln_model_encode reads the batch's features. */
+KILN_API size_t kiln_model_encode(KilnInstance *model, KilnStep *step,
+                                  KilnTensor *ret[KILN_MODEL_MEMORIES]);
+KILN_API KilnTensor *kiln_model_decode(KilnInstance *model, KilnStep *step,
+                                       KilnTensor *const *memories, KilnTensor *tokens);
 
 #endif

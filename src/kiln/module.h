@@ -93,6 +93,8 @@ typedef struct KilnOptimizers {
 
 /* A training batch of a module that makes its own steps (kiln/manual.h). */
 typedef struct KilnManual KilnManual;
+/* Results beyond a recorded step (kiln/tools/row_results.h). */
+typedef struct KilnResults KilnResults;
 
 struct KilnModuleOps {
     /* The models in its options, and the features of the data that it reads itself, by name (a
@@ -125,6 +127,10 @@ struct KilnModuleOps {
     /* Optional, of language models, for `kiln generate`: from the feature "tokens" [batch, time],
      * record the logits of each next token as the output "logits" [batch, time, tokens]. */
     void (*generate_step)(KilnInstance *self, KilnStep *step);
+    /* Optional: called when a step of validation, test or prediction has run, for results that no
+     * recorded step can give (kiln/tools/row_results.h): decoded sequences, texts. Predictions may
+     * call it in several threads at once. */
+    KilnStatus (*finish_step)(KilnInstance *self, KilnResults *results, KilnError *err);
 };
 
 /* ---- Optimizers ---------------------------------------------------------------- */

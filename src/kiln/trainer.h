@@ -86,6 +86,11 @@ enum { KILN_STEP_OUTPUTS = 8 };
 KILN_API size_t kiln_trainer_outputs(const KilnTrainer *trainer,
                                      KilnOutputView ret[KILN_STEP_OUTPUTS]);
 
+/* Results of that batch's rows beside the outputs (kiln_results_set): the name of number i, NULL
+ * after the last; and the value of a row, JSON as text, NULL: it has none. */
+KILN_API const char *kiln_trainer_result_name(const KilnTrainer *trainer, size_t i);
+KILN_API const char *kiln_trainer_result(const KilnTrainer *trainer, size_t i, int64_t row);
+
 /* The loss of the newest training batch, which may be NaN or infinite; false if no batch has run or
  * it has no loss. */
 KILN_API bool kiln_trainer_loss(const KilnTrainer *trainer, double *ret);

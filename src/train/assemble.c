@@ -13,6 +13,7 @@
 #include "train/optim/averaged_weights.h"
 #include "train/step/module_data.h"
 #include "train/step/plan_steps.h"
+#include "train/step/row_results_state.h"
 #include "train/trainer.h"
 
 /* ---- Components --------------------------------------------------------------------- */
@@ -266,6 +267,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_hooks_release(&trainer->hooks);
     kiln_instances_free(trainer->callbacks, trainer->n_callbacks);
     kiln_loggers_release(&trainer->loggers);
+    kiln_step_release_results(&trainer->step);
     kiln_graph_free(trainer->graph);
     kiln_params_free(trainer->params);
     kiln_optimizers_release(trainer);

@@ -5,22 +5,27 @@
 
 #include "data/raw/raw_text.h"
 
-/* The only field that takes `type`; NULL: none or several do, or another one is required. */
+/* The only required field, if it takes `type`; without a required one, the only optional one that
+ * does. NULL: none or several do. */
 static const KilnRawField *only_field(const KilnRawField *fields, size_t n, KilnRawType type)
 {
-    const KilnRawField *found = NULL;
+    const KilnRawField *required = NULL, *optional = NULL;
+    size_t n_required = 0, n_optional = 0;
 
     for (size_t i = 0; i < n; i++) {
         const bool takes = (fields[i].types & type) != 0;
 
-        if (!takes && !fields[i].optional)
-            return NULL;
-        if (takes && found != NULL)
-            return NULL;
-        if (takes)
-            found = &fields[i];
+        if (!fields[i].optional) {
+            n_required++;
+            required = takes ? &fields[i] : NULL;
+        } else if (takes) {
+            n_optional++;
+            optional = &fields[i];
+        }
     }
-    return found;
+    if (n_required > 0)
+        return n_required == 1 ? required : NULL;
+    return n_optional == 1 ? optional : NULL;
 }
 
 static bool takes_arrays(const KilnRawField *fields, size_t n)

@@ -51,6 +51,12 @@ KILN_API size_t kiln_predictor_fields(const KilnPredictor *predictor, const Kiln
 
 /* ---- Predicting ---------------------------------------------------------------------------- */
 
+/* A result of a sample that is no tensor. */
+typedef struct KilnNamedResult {
+    const char *name;
+    const char *json; /* a JSON value */
+} KilnNamedResult;
+
 /* The results of one raw sample. */
 typedef struct KilnPrediction {
     KilnStatus status; /* KILN_OK, or why the sample could not be prepared: it has no outputs */
@@ -59,6 +65,9 @@ typedef struct KilnPrediction {
      * sample; an axis of varying length is as long as the sample was padded to. */
     const KilnOutputView *outputs;
     size_t n_outputs;
+    /* What its finish_step gives (kiln_results_set): texts, decoded sequences. */
+    const KilnNamedResult *results;
+    size_t n_results;
 } KilnPrediction;
 
 typedef struct KilnPredictions {

@@ -5,6 +5,7 @@
 #include "base/call.h"
 #include "kiln/tools/clock.h"
 #include "train/optim/averaged_weights.h"
+#include "train/step/row_results_state.h"
 #include "train/trainer.h"
 
 /* The hooks of one phase, by offset in KilnCallbackOps. */
@@ -55,6 +56,8 @@ static KilnStatus eval_batch(KilnTrainer *trainer, KilnPhase phase, const EvalHo
         return status;
     kiln_eval_record(trainer, phase, batch);
     status = kiln_step_run(&trainer->step, NULL, err);
+    if (status >= 0 && phase != KILN_PHASE_SANITY)
+        status = kiln_step_finish(trainer, &trainer->step, NULL, err);
     if (status >= 0 && trainer->options.tracks && phase != KILN_PHASE_SANITY)
         status = kiln_step_update_metrics(&trainer->step, trainer->at.epoch, trainer->at.step, err);
     trainer->eval.batch = done;

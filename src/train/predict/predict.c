@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "train/predict/predictor.h"
 #include "train/predict/prepare.h"
+#include "train/step/row_results_state.h"
 #include "train/trainer.h"
 
 /* The results, and the memory of all that they point to. */
@@ -80,6 +81,28 @@ static KilnStatus take_outputs(const KilnStep *step, const KilnBatch *batch, Kil
     return KILN_OK;
 }
 
+/* Copy the results beside the outputs. */
+static KilnStatus take_results(const KilnStep *step, const KilnBatch *batch, KilnArena *arena,
+                               KilnPrediction *list, KilnError *err)
+{
+    const KilnRowResult *given;
+    const size_t n = kiln_step_results(step, &given);
+
+    for (int64_t row = 0; row < batch->size && n > 0; row++) {
+        KilnPrediction *to = &list[batch->samples[row]];
+        KilnNamedResult *results = kiln_arena_alloc(arena, n * sizeof(*results));
+
+        for (size_t i = 0; i < n && results != NULL; i++)
+            if (given[i].values[row] != NULL)
+                results[to->n_results++] = (KilnNamedResult) {
+                    .name = given[i].name,
+                    .json = kiln_arena_strdup(arena, given[i].values[row]),
+                };
+        to->results = results;
+    }
+    return arena->failed ? kiln_error_nomem(err, n * sizeof(KilnNamedResult)) : KILN_OK;
+}
+
 static KilnStatus take_errors(const KilnPrepared *prepared, size_t n, KilnArena *arena,
                               KilnPrediction *list, KilnError *err)
 {
@@ -151,6 +174,8 @@ static KilnStatus predict_prepared(KilnPredictor *predictor, Chunk *chunk, size_
             status = kiln_predictor_step(predictor, slot, &batch, err);
         if (status >= 0)
             status = take_outputs(slot->step, &batch, &results->arena, chunk->list, err);
+        if (status >= 0)
+            status = take_results(slot->step, &batch, &results->arena, chunk->list, err);
         if (slot != NULL)
             kiln_predict_slot_give_back(&predictor->slots, slot);
     }

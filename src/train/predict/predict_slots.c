@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "train/assemble.h"
+#include "train/step/row_results_state.h"
 #include "train/trainer.h"
 
 /* Limit the slot's plans to its share of all. */
@@ -15,6 +16,7 @@ static void limit_plans(const KilnPredictSlots *slots, KilnGraph *graph)
 
 static void slot_free(KilnPredictSlot *slot)
 {
+    kiln_step_release_results(&slot->own);
     kiln_graph_free(slot->graph);
     kiln_backend_free(slot->backend);
     free(slot);

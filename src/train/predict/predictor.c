@@ -8,6 +8,7 @@
 #include "train/assemble.h"
 #include "train/predict/prepare.h"
 #include "train/run/checkpoint_config.h"
+#include "train/step/row_results_state.h"
 #include "train/trainer.h"
 
 /* ---- Opening ------------------------------------------------------------------------------- */
@@ -175,5 +176,9 @@ KilnStatus kiln_predictor_step(KilnPredictor *predictor, KilnPredictSlot *slot,
     KilnPlan *plan = NULL;
     KilnStatus status = kiln_predictor_record(predictor, slot, batch, &plan, err);
 
-    return status >= 0 ? kiln_step_execute(slot->step, NULL, plan, err) : status;
+    if (status >= 0)
+        status = kiln_step_execute(slot->step, NULL, plan, err);
+    return status >= 0
+               ? kiln_step_finish(predictor->trainer, slot->step, &predictor->recording, err)
+               : status;
 }

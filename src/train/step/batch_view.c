@@ -1,4 +1,5 @@
 /* The current batch as hooks see it: its samples and the step's outputs. */
+#include "train/step/row_results_state.h"
 #include "train/trainer.h"
 
 const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *ret_n)
@@ -67,6 +68,23 @@ size_t kiln_trainer_outputs(const KilnTrainer *trainer, KilnOutputView ret[KILN_
             .data = kiln_tensor_data(step->outputs[i].value),
         };
     return step->n_outputs;
+}
+
+const char *kiln_trainer_result_name(const KilnTrainer *trainer, size_t i)
+{
+    const KilnRowResult *list;
+
+    return i < kiln_step_results(&trainer->step, &list) ? list[i].name : NULL;
+}
+
+const char *kiln_trainer_result(const KilnTrainer *trainer, size_t i, int64_t row)
+{
+    const KilnRowResult *list;
+
+    return i < kiln_step_results(&trainer->step, &list) && row >= 0 &&
+                   row < trainer->step.batch.size
+               ? list[i].values[row]
+               : NULL;
 }
 
 size_t kiln_trainer_unread(const KilnTrainer *trainer, const KilnUnreadSample **ret)

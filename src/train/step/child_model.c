@@ -320,3 +320,36 @@ void kiln_model_forward(KilnInstance *model, KilnStep *step, const KilnModelValu
                              : check_output(model, graph, o, inputs, outputs[o], batch);
     }
 }
+
+/* ---- Writing sequences ------------------------------------------------------------------ */
+
+bool kiln_model_decodes(const KilnInstance *model)
+{
+    const KilnModelOps *ops = kiln_instance_component(model)->ops.model;
+
+    return ops->encode != NULL && ops->decode != NULL;
+}
+
+size_t kiln_model_encode(KilnInstance *model, KilnStep *step, KilnTensor *ret[KILN_MODEL_MEMORIES])
+{
+    const KilnModelBinding *binding = model->binding;
+    KilnModelValue inputs[KILN_MODEL_VALUES] = { 0 };
+
+    for (size_t i = 0; i < binding->n_inputs; i++)
+        if (binding->features[i] != NULL && kiln_step_has(step, binding->features[i]))
+            inputs[i] = feature_value(binding, step, i);
+    kiln_call_enter(model, "encode");
+    const size_t n = kiln_instance_component(model)->ops.model->encode(model, step, inputs, ret);
+    kiln_call_leave();
+    return n;
+}
+
+KilnTensor *kiln_model_decode(KilnInstance *model, KilnStep *step, KilnTensor *const *memories,
+                              KilnTensor *tokens)
+{
+    kiln_call_enter(model, "decode");
+    KilnTensor *logits = kiln_instance_component(model)->ops.model->decode(model, step, memories,
+                                                                           tokens);
+    kiln_call_leave();
+    return logits;
+}

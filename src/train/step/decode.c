@@ -26,6 +26,44 @@ void kiln_decode_release(KilnDecode *decode)
     free(decode->position);
 }
 
+/* Of one cache, through `room` for all samples. */
+static void reorder(const KilnDecodeCache *cache, const int32_t *parents, int64_t batch,
+                    size_t bytes, char *room)
+{
+    const size_t stride = kiln_buffer_bytes(cache->buffer) / (size_t)batch;
+
+    for (int64_t r = 0; r < batch; r++)
+        if (parents[r] != r)
+            kiln_buffer_download(cache->buffer, (size_t)parents[r] * stride,
+                                 room + (size_t)r * bytes, bytes);
+    for (int64_t r = 0; r < batch; r++)
+        if (parents[r] != r)
+            kiln_buffer_upload(cache->buffer, (size_t)r * stride, room + (size_t)r * bytes, bytes);
+}
+
+KilnStatus kiln_decode_reorder(KilnDecode *decode, const int32_t *parents, int64_t rows,
+                               KilnError *err)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < decode->n; i++) {
+        const size_t bytes = kiln_buffer_bytes(decode->caches[i].buffer) / (size_t)decode->batch;
+
+        most = bytes > most ? bytes : most;
+    }
+    char *room = malloc(most * (size_t)decode->batch + 1);
+    if (room == NULL)
+        return kiln_error_nomem(err, most * (size_t)decode->batch);
+    for (size_t i = 0; i < decode->n; i++) {
+        const size_t bytes = kiln_buffer_bytes(decode->caches[i].buffer) / (size_t)decode->batch;
+
+        reorder(&decode->caches[i], parents, decode->batch,
+                bytes / (size_t)decode->rows * (size_t)rows, room);
+    }
+    free(room);
+    return KILN_OK;
+}
+
 KilnTensor *kiln_step_position(KilnStep *step)
 {
     const KilnDecode *decode = step->decode;

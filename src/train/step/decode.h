@@ -23,6 +23,10 @@ typedef struct KilnDecode {
 /* Every position is 0. KILN_E_NOMEM. */
 KILN_NODISCARD KilnStatus kiln_decode_init(KilnDecode *decode, KilnBackend *backend, int64_t batch,
                                            int64_t rows, KilnError *err);
+/* Row r of every cache becomes what row parents[r] was, as far as they are filled: `rows` rows
+ * along the second axis. KILN_E_NOMEM. */
+KILN_NODISCARD KilnStatus kiln_decode_reorder(KilnDecode *decode, const int32_t *parents,
+                                              int64_t rows, KilnError *err);
 /* Accepts a zeroed struct. */
 void kiln_decode_release(KilnDecode *decode);
 

@@ -43,7 +43,8 @@ struct KilnStep {
     size_t n_extra_reads;
     bool has_run;       /* the outputs have values */
     KilnDecode *decode; /* of steps that continue earlier ones; borrowed. NULL: this one doesn't */
-    KilnTensor *position; /* kiln_step_position; NULL: not used yet */
+    KilnTensor *position;        /* kiln_step_position; NULL: not used yet */
+    struct KilnResults *results; /* of the module's finish_step; NULL: none yet */
 };
 
 enum { KILN_STEP_NAME = 256 };

@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "train/step/module_step.h"
+#include "train/step/row_results_state.h"
 
 /* The prefix of metrics' names in a phase. */
 static const char *prefix_of(KilnPhase phase)
@@ -116,6 +117,44 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
     step->metric_inputs[step->n_metric_inputs].scores = scores;
     step->metric_inputs[step->n_metric_inputs].targets = targets;
     step->n_metric_inputs++;
+}
+
+/* The state of a metric of sequences in the step's phase. */
+static KilnStatus sequence_state(KilnStep *step, KilnInstance *metric, unsigned flags, size_t *ret,
+                                 KilnError *err)
+{
+    const KilnMetricForm form = { 0 };
+    char plain[KILN_STEP_NAME], buf[KILN_STEP_NAME];
+
+    if (kiln_instance_component(metric)->ops.metric->takes != KILN_METRIC_SEQUENCES)
+        return kiln_error_set(err, KILN_E_SHAPE, "metric \"%s\" does not count sequences",
+                              key_of(metric));
+    snprintf(plain, sizeof(plain), "%s/%s", prefix_of(step->phase), key_of(metric));
+    return kiln_metrics_get_state(step->metrics, step->phase, metric,
+                                  kiln_step_name(step, plain, buf), flags, &form, ret, err);
+}
+
+void kiln_step_sequence_metric(KilnStep *step, KilnInstance *metric, unsigned flags)
+{
+    KilnError err = { 0 };
+    size_t state;
+
+    if (sequence_state(step, metric, flags, &state, &err) < 0)
+        kiln_graph_poison(step->graph, "%s", err.text);
+}
+
+KilnStatus kiln_results_metric(KilnResults *results, KilnInstance *metric,
+                               const KilnMetricRows *rows, KilnError *err)
+{
+    KilnStep *step = results->step;
+    size_t state = 0;
+
+    if (step->phase == KILN_PHASE_PREDICT)
+        return KILN_OK;
+    KilnStatus status = sequence_state(step, metric, 0, &state, err);
+    return status >= 0
+               ? kiln_metric_state_update(step->metrics->collection.list[state].state, rows, err)
+               : status;
 }
 
 KilnStatus kiln_step_update_metric_states(KilnStep *step, KilnError *err)
