@@ -306,11 +306,11 @@ bench: all $(B)/bench/kernels_resnet $(B)/bench/mlp $(B)/bench/gpt $(B)/bench/ls
 bench-infer: all $(B)/bench/infer
 	@python3 bench/infer.py $(BENCH)
 bench-loop: all
-	@python3 bench/loop.py
-	@python3 bench/launch.py
-bench-config: all $(B)/bench/compose $(B)/bench/sweep_inside
-	@python3 bench/compose.py
-	@python3 bench/sweep.py
+	@python3 bench/loop/loop.py
+	@python3 bench/loop/launch.py
+bench-config: all $(B)/bench/config/compose $(B)/bench/config/sweep_inside
+	@python3 bench/config/compose.py
+	@python3 bench/config/sweep.py
 $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)

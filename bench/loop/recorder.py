@@ -1,6 +1,6 @@
 """What the flight recorder costs a training step: runs with and without it in turn, in pairs.
 
-    python3 bench/recorder.py [NAME...]
+    python3 bench/loop/recorder.py [NAME...]
 
 Prints the medians of the steps' medians and the median of the pairs' ratios; the aim is below 1.01.
 The loop's whole time is compared, too: hooks are outside of the step."""
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.abspath(f"{__file__}/../../..")
 BUILD = os.path.join(ROOT, "build/release")
 THREADS = os.environ.get("THREADS", "2")
 ROUNDS = int(os.environ.get("ROUNDS", "11"))

@@ -1,6 +1,6 @@
 """Times kiln's tokenizer beside Hugging Face's: byte-level BPE, tiny-shakespeare 100 times, 2 threads.
 
-    PYTHON bench/tokenizer.py [TOKENIZER.json [TEXT]]     PYTHON has the package tokenizers
+    PYTHON bench/text/tokenizer.py [TOKENIZER.json [TEXT]]     PYTHON has the package tokenizers
 
 Lines are texts, with character offsets on both sides. Pairs of runs; prints medians."""
 import os
@@ -14,7 +14,7 @@ THREADS, COPIES, PAIRS = 2, 100, 3
 os.environ.update(RAYON_NUM_THREADS=str(THREADS), TOKENIZERS_PARALLELISM="true")
 from tokenizers import Tokenizer  # noqa: E402  after the number of threads is set
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = ROOT / "../shared/data/tiny-shakespeare/input.txt"
 
 
@@ -37,7 +37,7 @@ def main():
     lines = pathlib.Path(text).read_text().splitlines(keepends=True)
     tokenizer, times = Tokenizer.from_file(file), {"kiln": [], "tokenizers": []}
     for _ in range(PAIRS):
-        out = subprocess.run([kiln / "bench/tokenizer", file, text, str(COPIES), str(THREADS)], check=True,
+        out = subprocess.run([kiln / "bench/text/tokenizer", file, text, str(COPIES), str(THREADS)], check=True,
                              capture_output=True, text=True).stdout.split()
         seconds, tokens = theirs(tokenizer, lines)
         if int(out[2]) != tokens:

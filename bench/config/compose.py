@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.abspath(f"{__file__}/../../..")
 BUILD = os.path.join(ROOT, "build/release")
 PEER = os.environ.get("PEER")
 GROUPS = 12
@@ -56,7 +56,7 @@ def process_ms(command, rounds):
 
 
 def inside_us(path, overrides):
-    out = subprocess.run([f"{BUILD}/bench/compose", path, "1000", *overrides], check=True,
+    out = subprocess.run([f"{BUILD}/bench/config/compose", path, "1000", *overrides], check=True,
                          capture_output=True, text=True).stdout
     return [float(x) for x in out.split()]
 

@@ -1,7 +1,7 @@
 """From the command to the end of the first optimizer step: an MLP on MNIST (drawn noise of its size, so
 that no download is needed), kiln beside PyTorch + Lightning + Hydra doing the same, in turn.
 
-    PEER=python-with-torch-lightning-hydra python3 bench/launch.py
+    PEER=python-with-torch-lightning-hydra python3 bench/loop/launch.py
 
 Both read their config from files, take overrides, build the network and Adam, and train one batch of 128.
 Time is from starting the process until the step is done. Medians of ROUNDS (default 7) paired rounds."""
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.abspath(f"{__file__}/../../..")
 BUILD = os.path.join(ROOT, "build/release")
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 AIM = 1 / 20
@@ -47,7 +47,7 @@ def kiln_s():
 
 def peer_s():
     with tempfile.TemporaryDirectory() as folder:
-        return until([os.environ["PEER"], f"{ROOT}/bench/launch_peer.py", "lr=0.001", "trainer.max_steps=1",
+        return until([os.environ["PEER"], f"{ROOT}/bench/loop/launch_peer.py", "lr=0.001", "trainer.max_steps=1",
                       f"hydra.run.dir={folder}/run"], folder, "first step")
 
 

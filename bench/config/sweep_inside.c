@@ -1,4 +1,4 @@
-/* The baseline of bench/sweep.py: the same runs, one after the other in one process. Prints wall
+/* The baseline of bench/config/sweep.py: the same runs, one after the other in one process. Prints wall
  * seconds and processor seconds. */
 #include <stdio.h>
 #include <time.h>

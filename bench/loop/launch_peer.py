@@ -1,4 +1,4 @@
-"""bench/launch.py's side of PyTorch + Lightning + Hydra, written as its users write it; says "first step"
+"""bench/loop/launch.py's side of PyTorch + Lightning + Hydra, written as its users write it; says "first step"
 when the first optimizer step is done."""
 import hydra
 import lightning as L

@@ -28,7 +28,7 @@ def sweep(folder):
 
 
 def inside(folder):
-    out = subprocess.run([os.path.join(BUILD, "bench/sweep_inside"), str(JOBS), "runs", *JOB],
+    out = subprocess.run([os.path.join(BUILD, "bench/config/sweep_inside"), str(JOBS), "runs", *JOB],
                          cwd=folder, check=True, capture_output=True, text=True).stdout
     return tuple(float(word) for word in out.split())
 

@@ -2,7 +2,7 @@
 csv logger, checkpoints and the progress bar in a pipe. kiln beside PyTorch Lightning, in turn. Its
 784 x 10 weights are a part of that; with two weights what is left is the loop.
 
-    PEER=python-with-lightning python3 bench/loop.py [--kiln-only]
+    PEER=python-with-lightning python3 bench/loop/loop.py [--kiln-only]
 
 The time of a step is the difference of two runs of different length, over the difference of their
 steps: what starting and ending take is not in it. Medians of ROUNDS (default 5) paired rounds, and
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.abspath(f"{__file__}/../../..")
 BUILD = os.path.join(ROOT, "build/release")
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 KILN_STEPS = (20000, 220000)
@@ -49,7 +49,7 @@ def kiln_us(args, folder):
 
 
 def lightning_us(folder):
-    out = subprocess.run([os.environ["PEER"], f"{ROOT}/bench/loop_lightning.py", *map(str, LIGHTNING_STEPS)], check=True,
+    out = subprocess.run([os.environ["PEER"], f"{ROOT}/bench/loop/loop_lightning.py", *map(str, LIGHTNING_STEPS)], check=True,
                          cwd=folder, capture_output=True, text=True).stdout
     return float(out.split()[-1])
 

@@ -1,7 +1,7 @@
 """Generating with transformers on PyTorch, the peer of `kiln generate`: GPT-2 small's shape with random weights, greedy,
 batch 1, a prompt of 16 tokens.
 
-    PEER/bin/python bench/generate.py [--dtype f32|bf16] [--compile] [--threads 2] [--tokens 256] [--repeat 3]
+    PEER/bin/python bench/text/generate.py [--dtype f32|bf16] [--compile] [--threads 2] [--tokens 256] [--repeat 3]
 
 prints tokens a second of each repetition and the bandwidth that the weights alone need."""
 import argparse

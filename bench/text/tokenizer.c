@@ -1,6 +1,6 @@
-/* Encodes a text with several threads: bench/tokenizer.py compares with Hugging Face's library.
+/* Encodes a text with several threads: bench/text/tokenizer.py compares with Hugging Face's library.
  *
- *     build/release/bench/tokenizer TOKENIZER.json TEXT COPIES THREADS
+ *     build/release/bench/text/tokenizer TOKENIZER.json TEXT COPIES THREADS
  *
  * Each line with its end is one text, as there. Prints seconds, bytes and tokens. */
 #include <omp.h>

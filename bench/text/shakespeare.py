@@ -1,6 +1,6 @@
 """nanoGPT's setting for processors on Tiny Shakespeare in PyTorch, the peer of experiment=tiny-shakespeare/gpt:
 
-    PEER/bin/python bench/shakespeare.py INPUT.txt [--compile] [--threads 2] [--seed 1] [--steps 2000]
+    PEER/bin/python bench/text/shakespeare.py INPUT.txt [--compile] [--threads 2] [--seed 1] [--steps 2000]
 
 prints the seconds of training, without and with the evaluations (every 250 steps over the whole validation part), and
 the last validation loss. The network is nanoGPT's: 4 layers, 4 heads, width 128, context 64, no biases."""

@@ -1,4 +1,4 @@
-"""bench/loop.py's side of PyTorch Lightning: prints microseconds a step, from two numbers of steps."""
+"""bench/loop/loop.py's side of PyTorch Lightning: prints microseconds a step, from two numbers of steps."""
 import logging
 import sys
 import time
