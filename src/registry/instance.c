@@ -64,14 +64,16 @@ void kiln_instances_free(KilnInstance **instances, size_t count)
 KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *self, KilnError *err)
 {
     const char *end = err != NULL ? strstr(err->text, ": ") : NULL;
-    KilnText key = { 0 };
+    KilnText option = { 0 }, key = { 0 };
 
     if (end == NULL)
         return err != NULL ? err->status : KILN_E_INTERNAL;
+    kiln_text_printf(&option, "%.*s", (int)strcspn(err->text, ".[:"), err->text);
     kiln_text_printf(&key, "%s.%.*s", self->path, (int)(end - err->text), err->text);
-    if (!key.failed &&
-        kiln_table_find(self->component->fields, key.data + strlen(self->path) + 1) != NULL)
+    if (!option.failed && !key.failed &&
+        kiln_table_find(self->component->fields, option.data) != NULL)
         (void)kiln_error_about_key(config, key.data, err);
+    kiln_text_release(&option);
     kiln_text_release(&key);
     return err->status;
 }

@@ -44,19 +44,30 @@ KilnStatus kiln_config_options(const KilnConfig *config, const char *key, const 
     return kiln_bind(config, node, path, fields, size, ret, err);
 }
 
+/* Remove the key's end ("root: ", "files.train: ") from the beginning of a message. */
+static void strip_key(const char *key, char *message)
+{
+    for (const char *end = key; end != NULL; end = strchr(end, '.')) {
+        end += *end == '.';
+        const size_t length = strlen(end);
+
+        if (strncmp(message, end, length) == 0 && strncmp(message + length, ": ", 2) == 0) {
+            memmove(message, message + length + 2, strlen(message + length + 2) + 1);
+            return;
+        }
+    }
+}
+
 KilnStatus kiln_error_about_key(const KilnConfig *config, const char *key, KilnError *err)
 {
     const KilnConfigNode *written = kiln_node_find(kiln_config_root(config), key), *value = NULL;
-    const char *dot = strrchr(key, '.'), *name = dot != NULL ? dot + 1 : key;
-    size_t length = strlen(name);
     KilnError found = { 0 };
 
     if (err == NULL || err->status == KILN_E_NOMEM)
         return err != NULL ? err->status : KILN_E_NOMEM;
     if (kiln_config_at(config, key, &value, &found) < 0 || value == NULL)
         return err->status;
-    if (strncmp(err->text, name, length) == 0 && strncmp(err->text + length, ": ", 2) == 0)
-        memmove(err->text, err->text + length + 2, strlen(err->text + length + 2) + 1);
+    strip_key(key, err->text);
     kiln_error_about(config, written != NULL ? written : value, value, err);
     return kiln_error_placed(err, key);
 }
