@@ -55,8 +55,16 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 enum { SOURCE, TARGET };
 
 static const KilnTensorSpec feeds[] = {
-    [SOURCE] = { .name = "source", .content = KILN_TOKENS, .dtype = KILN_I32, .varies = true },
-    [TARGET] = { .name = "target", .content = KILN_TOKENS, .dtype = KILN_I32, .varies = true },
+    [SOURCE] = { .name = "source",
+                 .content = KILN_TOKENS,
+                 .dtype = KILN_I32,
+                 .axes = "time",
+                 .varies = true },
+    [TARGET] = { .name = "target",
+                 .content = KILN_TOKENS,
+                 .dtype = KILN_I32,
+                 .axes = "time",
+                 .varies = true },
 };
 static const KilnTensorSpec needs[] = {
     { .name = "token_logits",

@@ -18,10 +18,11 @@ static inline KilnBackend *store_backend(void)
     return backend;
 }
 
-/* The bytes of a location in a buffer; NULL if there is none. */
+/* The bytes of a location in a buffer, until the next step, to read or write them; NULL if there is
+ * none. */
 static inline void *location_data(KilnLocation location)
 {
-    return location.buffer != NULL ? kiln_buffer_address(location.buffer, location.offset) : NULL;
+    return location.buffer != NULL ? kiln_buffer_host_view(location.buffer, location.offset) : NULL;
 }
 
 /* The bytes of a parameter or buffer; NULL before the store is sealed. */

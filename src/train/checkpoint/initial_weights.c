@@ -203,10 +203,10 @@ static KilnStatus read_transposed(const KilnSafetensors *file, const KilnStEntry
     const size_t size = kiln_dtype_size(dtype);
     const size_t in = (size_t)entry->shape.dim[0], out = (size_t)entry->shape.dim[1];
     char *data = malloc(2 * in * out * size);
-    char *turned = data + in * out * size;
 
     if (data == NULL)
         return kiln_error_nomem(err, 2 * in * out * size);
+    char *turned = data + in * out * size;
     KilnStatus status = kiln_safetensors_read(file, entry, dtype, data, err);
     for (size_t o = 0; o < out && status >= 0; o++)
         for (size_t i = 0; i < in; i++)

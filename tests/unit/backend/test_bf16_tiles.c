@@ -74,6 +74,7 @@ static void multiply(const KilnTileOps *tiles, const Factor *left, const Factor 
         .right = right->matrix,
         .result = { .data = y, .f32 = true, .stride = stride },
         .tiles = tiles,
+        .loops = &kiln_loops_base,
         .threads = threads,
     };
     const size_t bytes = (kiln_bf16_product_workspace(&product) + 63) / 64 * 64;

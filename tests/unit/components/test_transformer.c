@@ -222,12 +222,13 @@ static void check_gradients(const char *embed, const char *option, const KilnFea
         for (int64_t i = 0; i < n; i++)
             expected += (double)gradient[i] * pattern(70 + (uint32_t)k, (uint32_t)i);
         for (int side = -1; side <= 1; side += 2) {
+            value = param_data(param);
             for (int64_t i = 0; i < n; i++)
                 value[i] = before[i] +
                            (float)side * step * (float)pattern(70 + (uint32_t)k, (uint32_t)i);
             *(side > 0 ? &high : &low) = compute(&encoder, feature, x, lengths, false);
         }
-        memcpy(value, before, (size_t)n * sizeof(*value));
+        memcpy(param_data(param), before, (size_t)n * sizeof(*value));
         const double difference = (high - low) / (2.0 * (double)step);
         if (!(fabs(difference - expected) <= 1e-3 + 0.01 * fabs(expected)))
             fail_msg("%s with %s, %s: %.6g, differences say %.6g", embed, option,
