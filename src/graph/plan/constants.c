@@ -73,7 +73,8 @@ static KilnStatus move_calls(KilnPlan *plan, KilnError *err)
         else
             others[n++] = plan->calls[c];
     }
-    memcpy(plan->calls + plan->n_constants, others, n * sizeof(KilnPlanCall *));
+    if (n > 0)
+        memcpy(plan->calls + plan->n_constants, others, n * sizeof(KilnPlanCall *));
     free(others);
     return KILN_OK;
 }

@@ -389,6 +389,22 @@ static void test_relu(void **unused)
     shut(f);
 }
 
+/* A step without operations: its plan has no calls to move. The sanitizers see a mistake. */
+static void test_no_calls(void **state)
+{
+    (void)state;
+    Fixture *f = open();
+    const KilnShape shape = { .rank = 1, .dim = { 3 } };
+    const float values[] = { 1.0f, 2.0f, 3.0f };
+    KilnError err = { 0 };
+
+    kiln_graph_begin(f->graph);
+    KilnTensor *x = kiln_graph_input(f->graph, KILN_F32, shape, values);
+    check(kiln_graph_run(f->graph, &x, 1, &err), &err);
+    assert_memory_equal(kiln_tensor_data(x), values, sizeof(values));
+    shut(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_folded),
         cmocka_unit_test(test_not_folded),
         cmocka_unit_test(test_relu),
+        cmocka_unit_test(test_no_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
