@@ -3,7 +3,8 @@
     PEER/bin/python bench/text/shakespeare.py INPUT.txt [--compile] [--threads 2] [--seed 1] [--steps 2000]
 
 prints the seconds of training, without and with the evaluations (every 250 steps over the whole validation part), and
-the last validation loss. The network is nanoGPT's: 4 layers, 4 heads, width 128, context 64, no biases."""
+the last validation loss. The network is nanoGPT's: 4 layers, 4 heads, width 128, context 64, no biases; the
+learning rate is the experiment's."""
 import argparse
 import math
 import time
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 LAYERS, HEADS, WIDTH, CONTEXT, BATCH, WARMUP = 4, 4, 128, 64, 12, 100
+RATE = 2e-3  # nanoGPT: 1e-3
 
 
 class Block(nn.Module):
@@ -51,9 +53,9 @@ class Gpt(nn.Module):
 
 def rate(step, steps):
     if step < WARMUP:
-        return 1e-3 * (step + 1) / (WARMUP + 1)
+        return RATE * (step + 1) / (WARMUP + 1)
     share = (step - WARMUP) / (steps - WARMUP)
-    return 1e-4 + 0.5 * (1.0 + math.cos(math.pi * share)) * 9e-4
+    return RATE * (0.1 + 0.45 * (1.0 + math.cos(math.pi * share)))
 
 
 def main():
@@ -76,7 +78,7 @@ def main():
     decayed = [p for p in model.parameters() if p.dim() >= 2]
     others = [p for p in model.parameters() if p.dim() < 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
-                                  lr=1e-3, betas=(0.9, 0.99), fused=True)
+                                  lr=RATE, betas=(0.9, 0.99), fused=True)
     step_of = torch.compile(model) if args.compile else model
 
     @torch.no_grad()
