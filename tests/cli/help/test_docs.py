@@ -290,6 +290,13 @@ class Docs(unittest.TestCase):
         if name == "tokenizer":
             before = ("for i in 1 2 3; do echo to be or not to be; done >a.txt; cp a.txt b.txt\n"
                       "kiln tokenizer train tokenizer.vocab_size=300 files=a.txt output=bpe.json >/dev/null\n")
+        if name == "generate" and number == 1:
+            before = ("for i in $(seq 100); do echo To be or not to be; done >text.txt\n"
+                      "printf 'To be\\nor not\\n' >prompts.txt\n"
+                      "train -q task=language_model datamodule=text_blocks 'datamodule.files=[text.txt]' model=gpt "
+                      "datamodule.context=16 model.layers=1 model.width=32 model.heads=2 test=false "
+                      "callbacks.model_checkpoint.monitor=val/loss\n"
+                      "ln -sfn \"$(dirname \"$(ls -td outputs/*/*/checkpoints | head -n 1)\")\" RUN\n")
         if line.startswith("kiln ckpt diff"):
             after = " || [ $? = 1 ]"  # they differ
         return Block(f"kiln {name} --help", number, shell.group(1) if shell else "sh",
