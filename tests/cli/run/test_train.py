@@ -173,8 +173,9 @@ class Precision(Case):
 
     def test_curves_follow_32_true(self):
         # bf16-true rounds weights after each update: these updates are about as large as the rounding. Measured:
-        # bf16-mixed 0.6 % (mlp) and 1.2 % (cnn); bf16-true 0.6 and 1.4 % in the first half, 4.8 and 5.0 % in the second.
-        within = {"bf16-mixed": [2e-2, 2e-2], "bf16-true": [3e-2, 1e-1]}
+        # bf16-mixed 0.6 % (mlp) and 1.2 to 1.7 % (cnn), 2.9 % with Winograd's convolutions, which round more; bf16-true
+        # 0.6 and 1.4 % in the first half, 4.8 and 5.0 % in the second.
+        within = {"bf16-mixed": [4e-2, 4e-2], "bf16-true": [3e-2, 1e-1]}
         for model in ["mlp", "cnn"]:
             wide = self.curve(model, "32-true")
             self.assertEqual(len(wide), 50)
