@@ -229,6 +229,15 @@ static size_t parted(KilnTensor *x, KilnTensor *row, KilnTensor **outputs)
     return 1;
 }
 
+/* One map gives the square, in the place of its input, and the input itself. */
+static size_t copy(KilnTensor *x, KilnTensor *row, KilnTensor **outputs)
+{
+    KilnTensor *y = kiln_detach(kiln_flip(x, 1));
+
+    outputs[0] = kiln_mul(y, kiln_div(row, kiln_sum(kiln_square(y))));
+    return 1;
+}
+
 static void run_fused(Build *build, bool off, Fused *ret)
 {
     static float x[SIZE], row[1] = { 0.3f };
@@ -264,6 +273,7 @@ static void test_fusion(void **unused)
         { "two results", two_results, 1 },
         { "long chain", long_chain, 4 },
         { "parted", parted, 3 },
+        { "copy", copy, 5 },
     };
     static Fused on, off;
 

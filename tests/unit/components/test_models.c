@@ -143,9 +143,10 @@ static void check_summary(const Record *record, size_t k, KilnParam *param, cons
 
 static KilnTensor *forward(Network *net, bool training, KilnShape shape, const float *images)
 {
-    KilnStep step = { .graph = net->graph };
+    static KilnStep step; /* the graph reads its dropout key */
     KilnBatch batch = { .size = shape.dim[0] };
 
+    step = (KilnStep) { .graph = net->graph };
     kiln_step_begin(&step, KILN_PHASE_FIT, training, &batch, 1, 0);
     KilnTensor *x = kiln_graph_input(net->graph, KILN_F32, shape, images);
     return run_model(net->built.instance, &step, x);

@@ -153,7 +153,8 @@ static void run_tile(const KilnBoundMap *bound, const KilnCall *call, const floa
         step->loop(y, reg[step->a], reg[step->b], reg[step->c], step->p, step->q, groups);
         reg[bound->n_inputs + i] = y;
     }
-    for (int r = 0; r < bound->n_results; r++)
+    /* The first result last: it may overwrite an input, which another result may be a copy of. */
+    for (int r = bound->n_results; r-- > 0;)
         store(bound, &call->outputs[bound->results[r].arg], reg[bound->results[r].reg], begin, n);
 }
 
