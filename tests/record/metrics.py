@@ -237,8 +237,8 @@ def bleus(name, sequences, references):
 words = "the cat dog sat, on a mat. and looked 3.5 -x at 10-20 (big) U.S. \"it\" isn't 1,000 &amp; 50%".split()
 truth = [" ".join(rng.choice(words, rng.integers(3, 15))) for _ in range(12)]
 second = [" ".join(rng.choice(words, rng.integers(3, 15))) for _ in range(12)]
-spoilt = [" ".join(w if rng.random() < 0.8 else rng.choice(words) for w in line.split()) for line in truth]
-bleus("corpus", spoilt, [truth, second])
+noisy = [" ".join(w if rng.random() < 0.8 else rng.choice(words) for w in line.split()) for line in truth]
+bleus("corpus", noisy, [truth, second])
 bleus("odd", ["Caf\u00e9, na\u00efve\u3000text\u00a0here.  ", "a &lt;skipped&gt;b <skipped> &quot;q&quot; x-\ny z\n", "3,000.50 .5 5. ,,..x\u20ac.\u20ac2-3",
               "one[two]{three}~`four/five@six;seven:eight"],
       [["Caf\u00e9, na\u00efve text here .", "a <skipped>b \"q\" xy z", "3,000.50 . 5 5 . , , . . x\u20ac. \u20ac2 - 3",

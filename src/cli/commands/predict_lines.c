@@ -73,6 +73,10 @@ static KilnStatus print_answer(const KilnPredictor *predictor, const KilnPredict
     json_object_set_new(line, "file", json_string(place));
     if (prediction->status < 0)
         json_object_set_new(line, "error", json_string(prediction->error));
+    for (size_t i = 0; i < prediction->n_results; i++)
+        if (prediction->results[i].json != NULL)
+            json_object_set_new(line, prediction->results[i].name,
+                                json_loads(prediction->results[i].json, JSON_DECODE_ANY, NULL));
     for (size_t i = 0; i < prediction->n_outputs; i++)
         add_output(line, kiln_predictor_data_spec(predictor), &prediction->outputs[i]);
     char *text = json_dumps(line, JSON_REAL_PRECISION(9));

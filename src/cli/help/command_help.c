@@ -44,7 +44,7 @@ static const CommandHelp pages[] = {
         "a table", "kiln predict best split=test output=all.csv",
         "the test samples; a test set `night` goes to all-night.csv", NULL } },
     { "generate",
-      "Prints text as a language model goes on from the prompt (prompt=TEXT), token by token. "
+      "Prints text as a language model continues the prompt (prompt=TEXT), token by token. "
       "input=FILE takes each line of a file as a prompt (input=- those of standard input) and "
       "prints a line of JSON for each. It ends after max_tokens (256), at the tokenizer's end of a "
       "text, or before a text given with stop=, which can be repeated. temperature=0 takes the "

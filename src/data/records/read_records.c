@@ -272,8 +272,8 @@ KilnStatus kiln_records_column(const KilnRecords *records, const char *name, siz
     kiln_text_printf(&all, "%s: no column \"%s\"",
                      records->n_parts > 0 ? records->parts[0].file.path : "folders", name);
     if (nearest != NULL)
-        kiln_text_printf(&all, "; did you mean \"%s\"?", nearest);
-    kiln_text_append(&all, " Columns:");
+        kiln_text_printf(&all, " (did you mean \"%s\"?)", nearest);
+    kiln_text_append(&all, "; columns:");
     for (size_t i = 0; i < records->n_columns; i++)
         kiln_text_printf(&all, "%s %s", i > 0 ? "," : "", names[i]);
     return kiln_text_to_error(&all, KILN_E_KEY, err);

@@ -1,4 +1,4 @@
-/* Finds the constants of a plan, and whether the parameters behind them have changed. */
+/* Finds the constants of a plan, and whether the parameters they depend on have changed. */
 #include "graph/plan/constants.h"
 
 #include <stdlib.h>

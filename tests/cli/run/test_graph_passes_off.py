@@ -48,7 +48,7 @@ class Passes(Case):
                 with self.subTest(model=model, off=off):
                     if off in EXACT:
                         self.assertEqual(found, whole)
-                    # Without layouts convolutions are others, and so is their rounding.
+                    # Without layouts other convolutions run, which round differently.
                     tolerance = 2e-2 if "layouts" in off and model == "resnet" else 1e-5
                     for a, b in zip(found, whole, strict=True):
                         self.assertLessEqual(abs(float(a) - float(b)), tolerance * abs(float(b)))

@@ -58,6 +58,11 @@ class Translation(Case):
         self.assertEqual([(r["translation"], r["score"]) for r in split], [(r["translation"], r["score"]) for r in given])
         truth = pathlib.Path(self.path("test.tgt")).read_text().splitlines()
         self.assertGreater(sum(r["translation"] == t for r, t in zip(given, truth)), 90)
+        piped = subprocess.run([os.path.join(BUILD, "kiln"), "predict", "run", "-"], cwd=self.dir, text=True, check=True,
+                               input=pathlib.Path(self.path("new.txt")).read_text(), stdout=subprocess.PIPE)
+        for line, row in zip(piped.stdout.splitlines(), given, strict=True):
+            self.assertEqual({k: json.loads(line)[k] for k in ("translation", "score")},
+                             {k: row[k] for k in ("translation", "score")})
         self.assertEqual(given[0]["source_text"], lines(100, 3)[0].split("\n")[0])
 
         several = self.predict("ckpt_path=run", "input=new.txt", "task.n_best=3")

@@ -229,7 +229,7 @@ static size_t parted(KilnTensor *x, KilnTensor *row, KilnTensor **outputs)
     return 1;
 }
 
-/* One map gives the square, in the place of its input, and the input itself. */
+/* One map gives the square, which overwrites the input, and the input itself. */
 static size_t copy(KilnTensor *x, KilnTensor *row, KilnTensor **outputs)
 {
     KilnTensor *y = kiln_detach(kiln_flip(x, 1));

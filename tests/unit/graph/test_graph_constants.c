@@ -207,7 +207,7 @@ static void write_weights(Fixture *f, int way)
         kiln_buffer_upload(copy, 0, values, bytes);
         kiln_buffer_copy(f->params->values, 0, copy, 0, bytes);
         kiln_buffer_free(copy);
-    } else { /* in the place of the weights, as a checkpoint on the host is read */
+    } else { /* at the address of the weights, as a checkpoint on the host is read */
         const KilnLocation at = kiln_param_location(weight);
         float *view = kiln_buffer_host_view(at.buffer, at.offset);
 
