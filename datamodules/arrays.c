@@ -572,9 +572,7 @@ static void loading(const KilnInstance *self, KilnLoading *ret)
 {
     const Opts *opts = kiln_opts(self);
 
-    *ret = KILN_LOADING(opts);
-    ret->buckets = opts->buckets;
-    ret->buckets_count = opts->buckets_count;
+    *ret = KILN_LENGTH_LOADING(opts);
 }
 
 static const KilnDataModuleOps ops = {

@@ -62,8 +62,7 @@ struct State {
     bool collects; /* classes, from the training rows */
     Samples samples[KILN_SPLIT_COUNT];
     KilnFeature features[FEATURES];
-    int64_t buckets[64];
-    size_t n_buckets;
+    KilnTextBuckets buckets;
     KilnRawField raw[2]; /* called as the columns */
 };
 
@@ -190,14 +189,6 @@ static KilnStatus write_classes(const State *state, const char *folder, KilnErro
 /* ---- Rows -------------------------------------------------------------------------------------
  */
 
-static bool is_blank(KilnString text)
-{
-    for (size_t i = 0; i < text.length; i++)
-        if (strchr(" \t\r\n\v\f", text.data[i]) == NULL)
-            return false;
-    return true;
-}
-
 static KilnStatus check_class(State *state, KilnSplit split, KilnString name, KilnError *err)
 {
     bool found;
@@ -219,9 +210,9 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
     const Opts *opts = state->opts;
     KilnString list = record->fields[LABEL_COLUMN], label, more;
 
-    if (is_blank(record->fields[TEXT_COLUMN]))
+    if (kiln_text_is_blank(record->fields[TEXT_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->text);
-    if (opts->pair != NULL && is_blank(record->fields[PAIR_COLUMN]))
+    if (opts->pair != NULL && kiln_text_is_blank(record->fields[PAIR_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->pair);
     if (!kiln_record_next_item(&list, &label) || label.length == 0)
         return kiln_error_set(err, KILN_E_MISSING, "the label (column \"%s\") is empty",
@@ -261,7 +252,6 @@ static KilnStatus read_labels(State *state, Samples *samples, const KilnPoll *po
 /* ---- Setup ------------------------------------------------------------------------------------
  */
 
-/* Buckets if the user gives none: each is a quarter longer than the one before. */
 static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -272,10 +262,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     state->raw[0] = (KilnRawField) { .name = opts->text, .types = KILN_RAW_TEXT, .help = "a text" };
     state->raw[1] =
         (KilnRawField) { .name = opts->pair, .types = KILN_RAW_TEXT, .help = "the second text" };
-    for (int64_t length = 8; length < opts->max_length && state->n_buckets < 62;
-         length += length < 32 ? 8 : length / 4 / 8 * 8)
-        state->buckets[state->n_buckets++] = length;
-    state->buckets[state->n_buckets++] = opts->max_length;
+    kiln_text_buckets_init(&state->buckets, opts->max_length);
     return KILN_OK;
 }
 
@@ -450,7 +437,7 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
 
     if (paired)
         pair = (KilnString) { values[1].text, strlen(values[1].text) };
-    if (is_blank(text) || (paired && is_blank(pair)))
+    if (kiln_text_is_blank(text) || (paired && kiln_text_is_blank(pair)))
         return kiln_error_set(err, KILN_E_MISSING, "the text is empty");
     return kiln_text_encode_one(&state->encode, text, paired ? &pair : NULL, sample->data[TOKENS],
                                 &sample->lengths[TOKENS], err);
@@ -470,9 +457,8 @@ static void loading(const KilnInstance *self, KilnLoading *ret)
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state((KilnInstance *)self);
 
-    *ret = KILN_LOADING(opts);
-    ret->buckets = opts->buckets_count > 0 ? opts->buckets : state->buckets;
-    ret->buckets_count = opts->buckets_count > 0 ? opts->buckets_count : state->n_buckets;
+    *ret = KILN_LENGTH_LOADING(opts);
+    kiln_text_buckets_set(&state->buckets, ret);
 }
 
 static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),

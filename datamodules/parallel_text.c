@@ -52,8 +52,7 @@ struct State {
     int32_t begin, end[SIDES]; /* begin: of the target */
     Samples samples[KILN_SPLIT_COUNT];
     KilnFeature features[FEATURES];
-    int64_t buckets[64];
-    size_t n_buckets;
+    KilnTextBuckets buckets;
     KilnRawField raw[SIDES];
 };
 
@@ -66,7 +65,6 @@ static KilnInstance *tokenizer_of(const Opts *opts, int side)
 /* ---- Setup ------------------------------------------------------------------------------------
  */
 
-/* Buckets if the user gives none: each is an eighth longer than the one before. */
 static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -80,19 +78,8 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     state->raw[TARGET] = (KilnRawField) {
         .name = opts->target, .types = KILN_RAW_TEXT, .optional = true, .help = "its translation"
     };
-    for (int64_t length = 12; length < opts->max_length && state->n_buckets < 62;
-         length += length < 32 ? 4 : length / 4)
-        state->buckets[state->n_buckets++] = length;
-    state->buckets[state->n_buckets++] = opts->max_length;
+    kiln_text_buckets_init(&state->buckets, opts->max_length);
     return KILN_OK;
-}
-
-static bool is_blank(KilnString text)
-{
-    for (size_t i = 0; i < text.length; i++)
-        if (strchr(" \t\r\n\v\f", text.data[i]) == NULL)
-            return false;
-    return true;
 }
 
 static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err)
@@ -101,7 +88,7 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
 
     (void)split;
     for (int side = 0; side < SIDES; side++)
-        if (is_blank(record->fields[side]))
+        if (kiln_text_is_blank(record->fields[side]))
             return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty",
                                   state->raw[side].name);
     return KILN_OK;
@@ -331,7 +318,7 @@ static KilnStatus preprocess_side(const State *state, int side, const KilnRawVal
     int64_t n = 0;
     KilnStatus status = KILN_OK;
 
-    if (value->type != 0 && is_blank(string))
+    if (value->type != 0 && kiln_text_is_blank(string))
         return kiln_error_set(err, KILN_E_MISSING, "the text (\"%s\") is empty",
                               state->raw[side].name);
     if (value->type != 0)
@@ -377,9 +364,8 @@ static void loading(const KilnInstance *self, KilnLoading *ret)
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state((KilnInstance *)self);
 
-    *ret = KILN_LOADING(opts);
-    ret->buckets = opts->buckets_count > 0 ? opts->buckets : state->buckets;
-    ret->buckets_count = opts->buckets_count > 0 ? opts->buckets_count : state->n_buckets;
+    *ret = KILN_LENGTH_LOADING(opts);
+    kiln_text_buckets_set(&state->buckets, ret);
 }
 
 static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),

@@ -262,9 +262,7 @@ static void data_loading(const KilnInstance *self, KilnLoading *ret)
 {
     const DataOpts *opts = kiln_opts(self);
 
-    *ret = KILN_LOADING(opts);
-    ret->buckets = opts->buckets;
-    ret->buckets_count = opts->buckets_count;
+    *ret = KILN_LENGTH_LOADING(opts);
 }
 
 static const KilnDataModuleOps data_ops = {

@@ -27,12 +27,16 @@
 /* The same for datamodules with varying features. */
 #define KILN_LENGTH_OPTIONS                                                                        \
     int64_t *buckets;                                                                              \
-    size_t buckets_count
+    size_t buckets_count;                                                                          \
+    int64_t max_tokens
 #define KILN_LENGTH_FIELDS(T)                                                                      \
     KILN_FIELD_I64_LIST(T, buckets, "[]", 1, 1e9,                                                  \
                         "ascending lengths: a batch is padded to the smallest that fits, and "     \
                         "a training batch has samples of one such length; empty: all are padded "  \
-                        "to the maximum length")
+                        "to the maximum length"),                                                  \
+        KILN_FIELD_I64(T, max_tokens, "0", 0, 1e9,                                                 \
+                       "padded tokens per batch: batches of short samples have batch_size "        \
+                       "samples, of longer ones only as many as fit; 0: no limit")
 
 /* The loading options, for the trainer; borrowed. */
 struct KilnLoading {
@@ -43,6 +47,7 @@ struct KilnLoading {
     size_t batch_transforms_count;
     const int64_t *buckets; /* NULL without KILN_LENGTH_OPTIONS */
     size_t buckets_count;
+    int64_t max_tokens;
 };
 #define KILN_LOADING(opts)                                                                         \
     ((KilnLoading) { .batch_size = (opts)->batch_size,                                             \
@@ -50,6 +55,16 @@ struct KilnLoading {
                      .sampler = (opts)->sampler,                                                   \
                      .batch_transforms = (opts)->batch_transforms,                                 \
                      .batch_transforms_count = (opts)->batch_transforms_count })
+/* The same with KILN_LENGTH_OPTIONS. */
+#define KILN_LENGTH_LOADING(opts)                                                                  \
+    ((KilnLoading) { .batch_size = (opts)->batch_size,                                             \
+                     .drop_last = (opts)->drop_last,                                               \
+                     .sampler = (opts)->sampler,                                                   \
+                     .batch_transforms = (opts)->batch_transforms,                                 \
+                     .batch_transforms_count = (opts)->batch_transforms_count,                     \
+                     .buckets = (opts)->buckets,                                                   \
+                     .buckets_count = (opts)->buckets_count,                                       \
+                     .max_tokens = (opts)->max_tokens })
 
 /* ---- Samplers ------------------------------------------------------------------- */
 

@@ -25,9 +25,7 @@ static void put_data_line(void *ctx, const char *name, const char *text)
 /* A full batch, or all samples when there are fewer. */
 static int64_t step_samples(const KilnTrainer *trainer)
 {
-    const int64_t all = kiln_trainer_train_samples(trainer);
-
-    return trainer->data.batch_size < all ? trainer->data.batch_size : all;
+    return kiln_trainer_shape_batch(trainer, KILN_TRAIN, 0).size;
 }
 
 /* Plans so far; batches of other lengths, or the last batch of an epoch, need more. */

@@ -311,3 +311,11 @@ void kiln_text_data_left_out(const KilnTextData *data,
                                            .reason = skipped->reason });
         }
 }
+
+bool kiln_text_is_blank(KilnString text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (strchr(" \t\r\n\v\f", text.data[i]) == NULL)
+            return false;
+    return true;
+}

@@ -7,8 +7,8 @@
 #ifndef KILN_TEXT_DATA_H
 #define KILN_TEXT_DATA_H
 
-#include "kiln/data.h"
 #include "kiln/files/text_records.h"
+#include "kiln/loading.h"
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
@@ -112,6 +112,9 @@ KILN_API void kiln_text_data_left_out(const KilnTextData *data,
                                       void (*add)(void *ctx, const KilnOmission *omission),
                                       void *ctx);
 
+/* True: there are only ASCII blanks, or nothing. */
+KILN_API bool kiln_text_is_blank(KilnString text);
+
 /* ---- Tokenizers ------------------------------------------------------------------------------ */
 
 /* Make a tokenizer ready: read NAME in context->fitted if there is a checkpoint, else train it on
@@ -162,5 +165,18 @@ KILN_API KILN_NODISCARD KilnStatus kiln_text_encode_one(const KilnTextEncode *en
                                                         KilnString text, const KilnString *pair,
                                                         int32_t *ret, int64_t *ret_length,
                                                         KilnError *err);
+
+/* ---- Batches --------------------------------------------------------------------------------- */
+
+/* Lengths for KilnLoading.buckets up to max_length: 8, 12, ... 32, then each about a quarter longer
+ * than the one before. */
+typedef struct KilnTextBuckets {
+    int64_t lengths[64];
+    size_t n;
+} KilnTextBuckets;
+
+KILN_API void kiln_text_buckets_init(KilnTextBuckets *buckets, int64_t max_length);
+/* Set the buckets of KILN_LENGTH_LOADING(opts) if the user gives none. Borrows `buckets`. */
+KILN_API void kiln_text_buckets_set(const KilnTextBuckets *buckets, KilnLoading *loading);
 
 #endif

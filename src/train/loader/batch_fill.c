@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/call.h"
+#include "base/min.h"
 #include "base/text.h"
 #include "train/loader/batch_transform.h"
 
@@ -68,7 +69,26 @@ static KilnStatus check_lengths(KilnBatchSource *source, KilnError *err)
     return KILN_OK;
 }
 
-static KilnStatus find_bytes(KilnBatchSource *source, KilnError *err)
+/* Of a varying feature, the most elements that a batch can have. */
+static size_t most_elements(const KilnBatchSource *source, const KilnLoaderSpec *spec, size_t f)
+{
+    const int64_t longest = source->spec.features[f].shape.dim[0];
+    int64_t most = 0;
+
+    if (!spec->by_length || source->measures)
+        return (size_t)(longest * source->batch_size);
+    for (size_t b = 0; b <= spec->n_buckets; b++) {
+        const int64_t size = kiln_loader_spec_bucket_size(spec, b);
+        const int64_t padded = b < spec->n_buckets ? spec->buckets[b] : longest;
+        const int64_t elements = kiln_min_i64(size, source->batch_size) *
+                                 kiln_min_i64(padded, longest);
+
+        most = elements > most ? elements : most;
+    }
+    return (size_t)most;
+}
+
+static KilnStatus find_bytes(KilnBatchSource *source, const KilnLoaderSpec *spec, KilnError *err)
 {
     for (size_t f = 0; f < source->spec.n_features; f++) {
         const KilnFeature *feature = &source->spec.features[f];
@@ -78,10 +98,14 @@ static KilnStatus find_bytes(KilnBatchSource *source, KilnError *err)
             return kiln_error_set(err, KILN_E_RANGE,
                                   "feature %s is too large for batches of %lld samples",
                                   feature->name, (long long)source->batch_size);
-        if (kiln_dataset_has(&source->dataset, feature->name))
-            source->bytes[f] = feature->content == KILN_TEXT
-                                   ? sizeof(char *)
-                                   : (size_t)count * kiln_dtype_size(feature->dtype);
+        if (!kiln_dataset_has(&source->dataset, feature->name))
+            continue;
+        source->bytes[f] = feature->content == KILN_TEXT
+                               ? sizeof(char *)
+                               : (size_t)count * kiln_dtype_size(feature->dtype);
+        source->slot_bytes[f] = feature->varies ? source->bytes[f] / (size_t)feature->shape.dim[0] *
+                                                      most_elements(source, spec, f)
+                                                : source->bytes[f] * (size_t)source->batch_size;
     }
     return KILN_OK;
 }
@@ -90,8 +114,9 @@ void kiln_batch_source_release(KilnBatchSource *source)
 {
     free(source->features);
     free(source->bytes);
+    free(source->slot_bytes);
     source->features = NULL;
-    source->bytes = NULL;
+    source->bytes = source->slot_bytes = NULL;
 }
 
 /* Set the features of batches, and which of them is the label. */
@@ -125,8 +150,10 @@ KilnStatus kiln_batch_source_init(KilnBatchSource *source, const KilnLoaderSpec 
         .tolerant = spec->tolerant,
         .features = calloc(n + 1, sizeof(*source->features)),
         .bytes = calloc(n + 1, sizeof(*source->bytes)),
+        .slot_bytes = calloc(n + 1, sizeof(*source->slot_bytes)),
     };
-    KilnStatus status = source->features != NULL && source->bytes != NULL
+    KilnStatus status = source->features != NULL && source->bytes != NULL &&
+                                source->slot_bytes != NULL
                             ? check_sizes(spec, err)
                             : kiln_error_nomem(err, n * sizeof(*source->features));
     if (status >= 0)
@@ -138,26 +165,28 @@ KilnStatus kiln_batch_source_init(KilnBatchSource *source, const KilnLoaderSpec 
     if (status >= 0)
         status = check_lengths(source, err);
     if (status >= 0)
-        status = find_bytes(source, err);
+        status = find_bytes(source, spec, err);
     if (status < 0)
         kiln_batch_source_release(source);
     return status;
 }
 
-int64_t kiln_batch_source_sample_bytes(const KilnBatchSource *source)
+int64_t kiln_batch_source_slot_bytes(const KilnBatchSource *source)
 {
-    size_t bytes = sizeof(KilnSkip) + sizeof(int64_t) + sizeof(int32_t);
+    size_t bytes = 0, row = sizeof(KilnSkip) + sizeof(int64_t) + sizeof(int32_t);
 
-    for (size_t f = 0; f < source->spec.n_features; f++)
-        bytes += source->bytes[f] + (source->spec.features[f].varies ? sizeof(int32_t) : 0);
-    return (int64_t)bytes;
+    for (size_t f = 0; f < source->spec.n_features; f++) {
+        bytes += source->slot_bytes[f];
+        row += source->spec.features[f].varies ? sizeof(int32_t) : 0;
+    }
+    return (int64_t)(bytes + row * (size_t)source->batch_size);
 }
 
 static KilnStatus allocate_feature(KilnBatchFeature *feature, const KilnBatchSource *source,
                                    size_t f, KilnError *err)
 {
     const size_t size = (size_t)source->batch_size;
-    const size_t rounded = (source->bytes[f] * size + 64) / 64 * 64;
+    const size_t rounded = (source->slot_bytes[f] + 64) / 64 * 64;
 
     if (!kiln_dataset_has(&source->dataset, source->spec.features[f].name))
         return KILN_OK;

@@ -37,6 +37,7 @@ typedef struct KilnBatchSource {
     KilnDataSpec spec;              /* of batches, after batch transforms */
     KilnFeature *features;          /* of the spec */
     size_t *bytes;                  /* of each feature in the longest possible sample */
+    size_t *slot_bytes;             /* of each feature in the largest possible batch */
     size_t label;                   /* index of the label feature; n_features: none */
     size_t soft;                    /* index of the soft labels; n_features: none */
     bool varies;                    /* a feature does */
@@ -56,8 +57,8 @@ typedef struct KilnBatchSource {
 KILN_NODISCARD KilnStatus kiln_batch_source_init(KilnBatchSource *source,
                                                  const KilnLoaderSpec *spec, KilnError *err);
 void kiln_batch_source_release(KilnBatchSource *source);
-/* Bytes of a slot per sample. */
-int64_t kiln_batch_source_sample_bytes(const KilnBatchSource *source);
+/* Bytes of a slot. */
+int64_t kiln_batch_source_slot_bytes(const KilnBatchSource *source);
 /* Allocate a slot. Release it also after a failure. */
 KILN_NODISCARD KilnStatus kiln_batch_slot_init(KilnBatchSlot *slot, const KilnBatchSource *source,
                                                KilnError *err);

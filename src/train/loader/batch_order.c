@@ -2,6 +2,7 @@
 #include "train/loader/batch_order.h"
 
 #include "base/call.h"
+#include "base/min.h"
 #include "base/system/machine.h"
 #include "kiln/tools/clock.h"
 
@@ -90,11 +91,43 @@ static int64_t samples_of(const KilnLoaderSpec *spec)
     return count;
 }
 
+/* The most elements that a varying feature can have. */
+static int64_t longest_of(const KilnLoaderSpec *spec)
+{
+    int64_t longest = 1;
+
+    for (size_t f = 0; f < spec->data->n_features; f++) {
+        const KilnFeature *feature = &spec->data->features[f];
+
+        if (feature->varies && feature->shape.dim[0] > longest)
+            longest = feature->shape.dim[0];
+    }
+    return longest;
+}
+
+int64_t kiln_loader_spec_bucket_size(const KilnLoaderSpec *spec, size_t b)
+{
+    const int64_t longest = longest_of(spec);
+    const int64_t padded = b < spec->n_buckets && spec->buckets[b] < longest ? spec->buckets[b]
+                                                                             : longest;
+    const int64_t fit = spec->max_tokens / padded;
+
+    if (spec->max_tokens == 0 || fit >= spec->batch_size)
+        return spec->batch_size;
+    return fit > 0 ? fit : 1;
+}
+
+/* Samples per batch where lengths do not matter: those of the longest bucket fit whatever comes. */
+static int64_t plain_size(const KilnLoaderSpec *spec)
+{
+    return kiln_loader_spec_bucket_size(spec, spec->by_length ? 0 : spec->n_buckets);
+}
+
 int64_t kiln_loader_spec_batch_size(const KilnLoaderSpec *spec)
 {
-    int64_t count = samples_of(spec);
+    const int64_t count = samples_of(spec), size = plain_size(spec);
 
-    return spec->batch_size < count || spec->drop_last ? spec->batch_size : count > 0 ? count : 1;
+    return size < count || spec->drop_last ? size : count > 0 ? count : 1;
 }
 
 size_t kiln_bucket_of(const int64_t *buckets, size_t n, int64_t length)
@@ -119,10 +152,8 @@ static int64_t length_of(const KilnDataset *dataset, int64_t index, int64_t *len
     return most;
 }
 
-static int64_t batches_of(const KilnLoaderSpec *spec, int64_t samples)
+static int64_t batches_of(const KilnLoaderSpec *spec, int64_t samples, int64_t size)
 {
-    int64_t size = kiln_loader_spec_batch_size(spec);
-
     return (samples + (spec->drop_last ? 0 : size - 1)) / size;
 }
 
@@ -152,7 +183,7 @@ static int64_t batches_by_length(const KilnLoaderSpec *spec)
         counts[kiln_bucket_of(spec->buckets, spec->n_buckets, length)]++;
     }
     for (size_t b = 0; b <= spec->n_buckets && good; b++)
-        batches += batches_of(spec, counts[b]);
+        batches += batches_of(spec, counts[b], kiln_loader_spec_bucket_size(spec, b));
     free(counts);
     free(lengths);
     free(order.samples);
@@ -168,8 +199,9 @@ int64_t kiln_loader_spec_order_bytes(const KilnLoaderSpec *spec)
 
 int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec)
 {
-    int64_t batches = spec->by_length ? batches_by_length(spec)
-                                      : batches_of(spec, samples_of(spec));
+    int64_t batches = spec->by_length
+                          ? batches_by_length(spec)
+                          : batches_of(spec, samples_of(spec), kiln_loader_spec_batch_size(spec));
 
     return spec->limit >= 0 && batches > spec->limit ? spec->limit : batches;
 }
@@ -182,6 +214,8 @@ static KilnStatus init_buckets(KilnBatchOrder *order, const KilnLoaderSpec *spec
 
     order->buckets = spec->buckets;
     order->n_buckets = spec->n_buckets;
+    for (size_t b = 0; b <= spec->n_buckets; b++)
+        order->sizes[b] = kiln_min_i64(kiln_loader_spec_bucket_size(spec, b), order->batch_size);
     if (order->n_batches < 0 &&
         kiln_poll_check(spec->poll, "reading lengths", 0, order->count, err) < 0)
         return KILN_E_INTERRUPTED;
@@ -253,7 +287,7 @@ static void group_by_length(KilnBatchOrder *order, int64_t *sizes)
         uint32_t *open = order->open + b * (size_t)order->batch_size;
 
         open[sizes[b]++] = order->drawn[i];
-        if (sizes[b] == order->batch_size) {
+        if (sizes[b] == order->sizes[b]) {
             append_batch(order, &batches, open, sizes[b]);
             sizes[b] = 0;
         }

@@ -18,8 +18,9 @@ typedef struct KilnBatchOrder {
     uint32_t *drawn;  /* [count], the sampler's order */
     int64_t *lengths; /* of the features of one sample */
     size_t n_features;
-    int64_t *starts; /* [n_batches + 1] indices in `samples` */
-    uint32_t *open;  /* [n_buckets + 1][batch_size]: batches that are not full yet */
+    int64_t *starts;                     /* [n_batches + 1] indices in `samples` */
+    int64_t sizes[KILN_MAX_BUCKETS + 1]; /* samples per batch of each bucket */
+    uint32_t *open; /* [n_buckets + 1][batch_size]: batches that are not full yet */
 } KilnBatchOrder;
 
 /* `dataset` is borrowed. Release it also after a failure. */
@@ -35,6 +36,9 @@ void kiln_batch_order_batch(const KilnBatchOrder *order, int64_t batch, int64_t 
 /* The index in the dataset of the i-th sample of the epoch. */
 int64_t kiln_batch_order_sample(const KilnBatchOrder *order, int64_t i);
 
+/* Samples in a full batch of bucket b of spec->n_buckets + 1, the last of which has all longer
+ * samples. */
+int64_t kiln_loader_spec_bucket_size(const KilnLoaderSpec *spec, size_t b);
 /* The index of the first of n increasing buckets that holds `length`; n: none does. */
 size_t kiln_bucket_of(const int64_t *buckets, size_t n, int64_t length);
 

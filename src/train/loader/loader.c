@@ -191,8 +191,7 @@ static KilnStatus allocate(KilnLoader *loader, KilnError *err)
 /* Small batches are filled in bundles: waking a worker for each would take longer than a step. */
 static int64_t bundle_of(const KilnBatchSource *source)
 {
-    const int64_t fit = BUNDLE_BYTES /
-                        (source->batch_size * kiln_batch_source_sample_bytes(source));
+    const int64_t fit = BUNDLE_BYTES / kiln_batch_source_slot_bytes(source);
 
     return fit < 1 ? 1 : fit > MAX_BUNDLE ? MAX_BUNDLE : fit;
 }
@@ -212,8 +211,7 @@ int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec)
 
     if (kiln_batch_source_init(&source, spec, NULL) < 0)
         return 0;
-    const int64_t bytes = slots_of(&source, spec->workers) * source.batch_size *
-                          kiln_batch_source_sample_bytes(&source);
+    const int64_t bytes = slots_of(&source, spec->workers) * kiln_batch_source_slot_bytes(&source);
     kiln_batch_source_release(&source);
     return bytes + kiln_loader_spec_order_bytes(spec);
 }

@@ -28,7 +28,10 @@ typedef struct KilnLoaderSpec {
     const int64_t *buckets; /* increasing lengths that batches are padded to; borrowed */
     size_t n_buckets;
     bool by_length; /* group samples of one bucket into a batch */
-    int workers;    /* 0: kiln_loader_next fills batches itself */
+    /* Padded tokens per batch at most; a batch of longer samples has fewer of them than batch_size.
+     * 0: no limit. Without by_length every batch has as many samples as the longest would allow. */
+    int64_t max_tokens;
+    int workers; /* 0: kiln_loader_next fills batches itself */
     /* Skip samples that can't be read for any reason but memory. */
     bool tolerant;
     KilnOnSkip *on_skip; /* called once per sample. May be NULL */

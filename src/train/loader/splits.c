@@ -147,6 +147,7 @@ static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size
         .n_batch_transforms = trains ? trainer->data.loading.batch_transforms_count : 0,
         .buckets = trainer->data.loading.buckets,
         .n_buckets = trainer->data.loading.buckets_count,
+        .max_tokens = trainer->data.loading.max_tokens,
         .by_length = trains && trainer->data.loading.buckets_count > 0,
         .workers = (int)trainer->options.trainer->num_workers,
         /* Ranks stop together, between rounds. */
@@ -201,6 +202,7 @@ KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, 
 {
     KilnLoaderSpec spec = set_spec(trainer, split, set);
 
+    spec.by_length = false; /* the longest samples */
     return (KilnBatch) {
         .dataset = &trainer->data.sets[split].list[set].dataset,
         .size = spec.dataset.count > 0 ? kiln_loader_spec_batch_size(&spec)

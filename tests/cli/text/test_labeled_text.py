@@ -120,8 +120,8 @@ class LabeledText(Case):
 
     def test_resume(self):
         """A run that continues from the checkpoint of its first epoch ends with the same bytes."""
-        self.write("a.csv", csv(rows(50)))
-        args = ["datamodule.files.train=[a.csv]", "model=text_cnn", "model.maps=4"]
+        self.write("a.csv", csv((text * (1 + i % 9), label) for i, (text, label) in enumerate(rows(50))))
+        args = ["datamodule.files.train=[a.csv]", "model=text_cnn", "model.maps=4", "datamodule.max_tokens=80"]
         self.train(*args, "callbacks.model_checkpoint.save_top_k=-1", epochs=3, run="whole")
         first, = pathlib.Path(self.path("whole/checkpoints")).glob("epoch=000-*")
         out, _ = self.train(*args, f"ckpt_path={first}", epochs=3, run="again")

@@ -92,9 +92,7 @@ static void lines_loading(const KilnInstance *self, KilnLoading *ret)
 {
     const LinesOpts *opts = kiln_opts(self);
 
-    *ret = KILN_LOADING(opts);
-    ret->buckets = opts->buckets;
-    ret->buckets_count = opts->buckets_count;
+    *ret = KILN_LENGTH_LOADING(opts);
 }
 
 static const KilnDataModuleOps lines_ops = {

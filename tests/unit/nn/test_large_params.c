@@ -16,8 +16,8 @@ typedef struct Net {
     KilnEmbedding layer;
 } Net;
 
-/* Two large parameters, and an embedding after them. False: the system refuses so much address space,
- * which is the only reason to skip. */
+/* Two large parameters, and an embedding after them. False: the system refuses so much address
+ * space, which is the only reason to skip. */
 static bool net_init(Net *net)
 {
     const KilnInit zero = { .kind = KILN_INIT_CONSTANT, .a = 0.0 };

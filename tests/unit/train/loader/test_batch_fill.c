@@ -239,6 +239,57 @@ static void test_buckets(void **unused)
     }
 }
 
+/* A batch has as many samples of its bucket as max_tokens holds, and at most batch_size. */
+static void test_max_tokens(void **unused)
+{
+    (void)unused;
+    for (int drop = 0; drop <= 1; drop++) {
+        KilnLoaderSpec spec = text_spec(2, 3, true);
+        KilnBatch batch;
+        int64_t batches = 0, samples = 0, incomplete = 0;
+
+        spec.drop_last = drop == 1;
+        spec.max_tokens = 33; /* 4 of 8 tokens, 2 of 16, 1 of more */
+        spec.batch_size = 3;
+        KilnLoader *loader = loader_open(&spec);
+        assert_int_equal(kiln_loader_start(loader, 0, 0, NULL), KILN_OK);
+        for (; loader_take(loader, &batch); batches++) {
+            int64_t most = longest_in(&batch, 0);
+
+            check_texts(&batch);
+            most = longest_in(&batch, 1) > most ? longest_in(&batch, 1) : most;
+            const int64_t full = most <= 8 ? 3 : most <= 16 ? 2 : 1;
+            assert_in_range(batch.size, 1, full);
+            incomplete += batch.size < full;
+            samples += batch.size;
+        }
+        assert_int_equal(batches, kiln_loader_batches(loader));
+        assert_true(drop == 0 ? samples == TEXTS : incomplete == 0 && samples > TEXTS - 4);
+        assert_in_range(incomplete, 0, 2); /* one of each bucket with several */
+        kiln_loader_free(loader);
+    }
+}
+
+/* In order, every batch has as many samples as the longest ones would allow. */
+static void test_max_tokens_in_order(void **unused)
+{
+    KilnLoaderSpec spec = text_spec(2, 3, false);
+    KilnBatch batch;
+    int64_t samples = 0;
+
+    (void)unused;
+    spec.max_tokens = 3 * LONGEST - 1;
+    assert_int_equal(kiln_loader_spec_batch_size(&spec), 2);
+    KilnLoader *loader = loader_open(&spec);
+    assert_int_equal(kiln_loader_start(loader, 0, 0, NULL), KILN_OK);
+    for (; loader_take(loader, &batch); samples += batch.size) {
+        check_texts(&batch);
+        assert_int_equal(batch.size, samples + 2 <= TEXTS ? 2 : 1);
+    }
+    assert_int_equal(samples, TEXTS);
+    kiln_loader_free(loader);
+}
+
 /* The order is pinned with buckets, too, from any batch on. */
 static void test_buckets_any_number_of_workers(void **unused)
 {
@@ -331,6 +382,8 @@ int main(void)
         cmocka_unit_test(test_measured),
         cmocka_unit_test(test_measured_errors),
         cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_max_tokens),
+        cmocka_unit_test(test_max_tokens_in_order),
         cmocka_unit_test(test_buckets_any_number_of_workers),
         cmocka_unit_test(test_lengths_refused),
     };
