@@ -1,11 +1,11 @@
 /* Writes predictions, a row per sample, as JSON lines, CSV or safetensors. */
 #include "kiln.h"
 #include "kiln/files/safetensors.h"
+#include "kiln/tools/prediction_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,90 +123,45 @@ static void with_suffix(const char *path, const char *text, char *buf, size_t si
 /* The class with the largest probability; NULL if the output is not per class. */
 static const char *class_of(const State *state, const KilnOutputView *output, int64_t row)
 {
-    const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
     const int64_t width = width_of(output);
-    const float *values = output->data + row * width;
-    int64_t best = 0;
 
-    for (int64_t i = 1; i < width; i++)
-        if (values[i] > values[best])
-            best = i;
-    return strcmp(output->name, "probabilities") == 0 && width > 0 && width == spec->n_classes
-               ? spec->class_names[best]
-               : NULL;
+    return kiln_prediction_class(kiln_trainer_spec(state->trainer), output->name,
+                                 output->data + row * width, width);
 }
 
 /* ---- JSON lines --------------------------------------------------------------------------- */
 
-/* JSON has no NaN or infinity: write texts that every language can parse as numbers. */
-static json_t *number(double value)
+/* Begin a line with the members that identify the sample. */
+static void begin_line(State *state, int64_t sample)
 {
-    return isfinite(value) ? json_real(value)
-                           : json_string(isnan(value) ? "nan"
-                                         : value > 0  ? "inf"
-                                                      : "-inf");
-}
-
-static void put_json(State *state, json_t *line)
-{
-    char *text = line != NULL ? json_dumps(line, JSON_REAL_PRECISION(9)) : NULL;
-
-    if (text != NULL)
-        kiln_text_printf(&state->text, "%s\n", text);
-    else
-        state->text.failed = true;
-    json_decref(line);
-    free(text);
-}
-
-/* The members that identify the sample. */
-static json_t *sample_json(const State *state, int64_t sample)
-{
-    const char *name = kiln_trainer_sample_name(state->trainer, sample);
     const char *set = kiln_trainer_dataloader_name(state->trainer);
-    json_t *line = json_pack("{s:I}", "index", (json_int_t)sample);
 
-    if (name != NULL)
-        json_object_set_new(line, "file", json_string(name));
-    if (set[0] != '\0')
-        json_object_set_new(line, "set", json_string(set));
-    return line;
+    kiln_prediction_json_begin(&state->text, sample,
+                               kiln_trainer_sample_name(state->trainer, sample));
+    kiln_prediction_json_text(&state->text, "set", set[0] != '\0' ? set : NULL);
 }
 
-static json_t *row_json(const State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
-                        int64_t row)
+static void put_line(State *state, const KilnOutputView *outputs, size_t n, int64_t sample,
+                     int64_t row)
 {
     const KilnDataSpec *spec = kiln_trainer_spec(state->trainer);
-    const char *label = label_of(state, row);
-    json_t *line = sample_json(state, sample);
+    KilnText *line = &state->text;
 
-    if (label != NULL)
-        json_object_set_new(line, "label", json_string(label));
-    for (size_t i = 0; i < spec->n_features; i++) {
-        const char *text = kiln_trainer_text(state->trainer, spec->features[i].name, row);
-
-        if (text != NULL)
-            json_object_set_new(line, spec->features[i].name, json_string(text));
-    }
-    for (size_t i = 0; kiln_trainer_result_name(state->trainer, i) != NULL; i++) {
-        const char *value = kiln_trainer_result(state->trainer, i, row);
-
-        if (value != NULL)
-            json_object_set_new(line, kiln_trainer_result_name(state->trainer, i),
-                                json_loads(value, JSON_DECODE_ANY, NULL));
-    }
+    begin_line(state, sample);
+    kiln_prediction_json_text(line, "label", label_of(state, row));
+    for (size_t i = 0; i < spec->n_features; i++)
+        kiln_prediction_json_text(line, spec->features[i].name,
+                                  kiln_trainer_text(state->trainer, spec->features[i].name, row));
+    for (size_t i = 0; kiln_trainer_result_name(state->trainer, i) != NULL; i++)
+        kiln_prediction_json_value(line, kiln_trainer_result_name(state->trainer, i),
+                                   kiln_trainer_result(state->trainer, i, row));
     for (size_t i = 0; i < n; i++) {
-        const char *class = class_of(state, &outputs[i], row);
         const int64_t width = width_of(&outputs[i]);
-        json_t *list = json_array();
 
-        if (class != NULL)
-            json_object_set_new(line, "class", json_string(class));
-        for (int64_t j = 0; j < width; j++)
-            json_array_append_new(list, number((double)outputs[i].data[row * width + j]));
-        json_object_set_new(line, outputs[i].name, list);
+        kiln_prediction_json_output(line, spec, outputs[i].name, outputs[i].data + row * width,
+                                    width);
     }
-    return line;
+    kiln_prediction_json_end(line);
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
@@ -308,10 +263,9 @@ static void add_csv_row(State *state, const KilnOutputView *outputs, size_t n, i
 static void put_unread(State *state, const KilnUnreadSample *unread)
 {
     if (state->format == JSONL) {
-        json_t *line = sample_json(state, unread->sample);
-
-        json_object_set_new(line, "error", json_string(unread->message));
-        put_json(state, line);
+        begin_line(state, unread->sample);
+        kiln_prediction_json_text(&state->text, "error", unread->message);
+        kiln_prediction_json_end(&state->text);
         return;
     }
     add_sample(state, unread->sample);
@@ -337,7 +291,7 @@ static KilnStatus put_batch(State *state, const KilnOutputView *outputs, size_t 
         if (state->format == CSV)
             add_csv_row(state, outputs, n, samples[row], row);
         else
-            put_json(state, row_json(state, outputs, n, samples[row], row));
+            put_line(state, outputs, n, samples[row], row);
     }
     for (; done < n_unread; done++)
         put_unread(state, &unread[done]);

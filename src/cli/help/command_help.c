@@ -33,15 +33,18 @@ static const CommandHelp pages[] = {
         "with an override", NULL } },
     { "predict",
       "Prints one line of JSON for each sample: file, class, probabilities. output=FILE writes to "
-      "a "
-      ".jsonl, .csv or .safetensors file instead. INPUT is a file or folder of samples as the "
-      "datamodule takes them: images, lines of a .jsonl or .txt file, rows of a .safetensors file. "
+      "a .jsonl, .csv or .safetensors file instead. INPUT is a file or folder of samples as the "
+      "datamodule takes them: images, lines of a .jsonl or .txt file, rows of a .csv, .tsv or "
+      ".safetensors file. INPUT - answers each line of standard input at once: a text, or with "
+      "format=jsonl (and where a sample is more than one text) a JSON object. "
       "split=test, val or train takes the datamodule's samples, with one file for each of several "
       "sets. " RUN,
       { "kiln predict best DIR", "all PNG images in a folder, at any depth",
         "kiln predict RUN x.png", "one image", "kiln predict RUN list.jsonl",
         "a sample per line, such as {\"image\": \"x.png\"}", "kiln predict best DIR output=all.csv",
-        "a table", "kiln predict best split=test output=all.csv",
+        "a table", "kiln predict best reviews.csv",
+        "the column of a CSV that the run was trained on", "tail -f log | kiln predict RUN -",
+        "texts from a pipe, line by line", "kiln predict best split=test output=all.csv",
         "the test samples; a test set `night` goes to all-night.csv", NULL } },
     { "generate",
       "Prints text as a language model continues the prompt (prompt=TEXT), token by token. "

@@ -1,5 +1,5 @@
-/* Raw samples that are lines of a .jsonl file: each is a JSON object whose members are the values
- * of fields. */
+/* Raw samples that are JSON objects whose members are the values of fields, and .jsonl files of
+ * them. */
 #include "data/raw/raw_input.h"
 
 #include <stdlib.h>
@@ -14,9 +14,8 @@
 
 typedef struct Jsonl {
     KilnLineIndex lines;
-    const KilnRawField *fields;
-    size_t n_fields;
-    char *folder; /* that paths are relative to; NULL: the current one */
+    KilnRawJson json;
+    char *folder;
 } Jsonl;
 
 /* A sample in memory; KilnRawSample.values points to `values`. */
@@ -113,7 +112,7 @@ static KilnStatus read_list(const json_t *list, KilnArena *arena, KilnRawValue *
 /* ---- Values --------------------------------------------------------------------------------- */
 
 /* A string is a text where the field takes one, else a path, relative to the file's folder. */
-static KilnStatus read_string(const Jsonl *self, const KilnRawField *field, const char *text,
+static KilnStatus read_string(const KilnRawJson *self, const KilnRawField *field, const char *text,
                               KilnArena *arena, KilnRawValue *ret, KilnError *err)
 {
     const bool is_path = (field->types & KILN_RAW_TEXT) == 0 && (field->types & KILN_RAW_PATH) != 0;
@@ -125,7 +124,7 @@ static KilnStatus read_string(const Jsonl *self, const KilnRawField *field, cons
     return ret->text != NULL ? KILN_OK : kiln_error_nomem(err, strlen(text));
 }
 
-static KilnStatus read_value(const Jsonl *self, const KilnRawField *field, const json_t *json,
+static KilnStatus read_value(const KilnRawJson *self, const KilnRawField *field, const json_t *json,
                              KilnArena *arena, KilnRawValue *ret, KilnError *err)
 {
     *ret = (KilnRawValue) { .name = field->name };
@@ -148,7 +147,8 @@ static KilnStatus read_value(const Jsonl *self, const KilnRawField *field, const
 }
 
 /* Read the members that are fields; others, and those that are null, are left out. */
-static KilnStatus read_members(const Jsonl *self, Sample *sample, size_t *ret_n, KilnError *err)
+static KilnStatus read_members(const KilnRawJson *self, Sample *sample, size_t *ret_n,
+                               KilnError *err)
 {
     KilnStatus status = KILN_OK;
     size_t n = 0;
@@ -175,54 +175,59 @@ static void free_sample(Sample *sample)
     free(sample);
 }
 
-/* The JSON of a line. */
-static KilnStatus parse(const Jsonl *self, int64_t index, json_t **ret, KilnError *err)
+KilnStatus kiln_raw_json_parse(const KilnRawJson *self, const char *text, size_t length,
+                               KilnRawSample *ret, KilnError *err)
 {
-    size_t length = 0;
-    char *text = NULL;
-    json_error_t why;
-    KilnStatus status = kiln_line_index_read(&self->lines, index, &text, &length, err);
-
-    if (status < 0)
-        return status;
-    *ret = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-    free(text);
-    if (*ret == NULL)
-        return kiln_error_set(err, KILN_E_FORMAT, "not JSON: %s, in column %d", why.text,
-                              why.column);
-    return json_is_object(*ret)
-               ? KILN_OK
-               : kiln_error_set(err, KILN_E_FORMAT, "not a JSON object; expected {\"%s\": ...}",
-                                self->n_fields > 0 ? self->fields[0].name : "");
-}
-
-static KilnStatus jsonl_get(void *ctx, int64_t index, KilnRawSample *ret, KilnError *err)
-{
-    const Jsonl *self = ctx;
     const size_t bytes = sizeof(Sample) + self->n_fields * sizeof(KilnRawValue);
     Sample *sample = calloc(1, bytes);
-    KilnStatus status;
+    KilnStatus status = KILN_OK;
+    json_error_t why;
     size_t n = 0;
 
     if (sample == NULL)
         return kiln_error_nomem(err, bytes);
-    status = parse(self, index, &sample->root, err);
+    sample->root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    if (sample->root == NULL)
+        status = kiln_error_set(err, KILN_E_FORMAT, "not JSON: %s, in column %d", why.text,
+                                why.column);
+    else if (!json_is_object(sample->root))
+        status = kiln_error_set(err, KILN_E_FORMAT, "not a JSON object; expected {\"%s\": ...}",
+                                self->n_fields > 0 ? self->fields[0].name : "");
     if (status >= 0)
         status = read_members(self, sample, &n, err);
     if (status < 0) {
         free_sample(sample);
-        if (err != NULL && strstr(err->text, self->lines.lines[index].name) == NULL)
-            (void)kiln_error_prefix(err, "%s: ", self->lines.lines[index].name);
         return status;
     }
     *ret = (KilnRawSample) { .values = sample->values, .n_values = n };
     return KILN_OK;
 }
 
+void kiln_raw_json_release(KilnRawSample *sample)
+{
+    free_sample((Sample *)((char *)sample->values - offsetof(Sample, values)));
+}
+
+static KilnStatus jsonl_get(void *ctx, int64_t index, KilnRawSample *ret, KilnError *err)
+{
+    const Jsonl *self = ctx;
+    const char *name = self->lines.lines[index].name;
+    char *text = NULL;
+    size_t length = 0;
+    KilnStatus status = kiln_line_index_read(&self->lines, index, &text, &length, err);
+
+    if (status >= 0)
+        status = kiln_raw_json_parse(&self->json, text, length, ret, err);
+    free(text);
+    if (status < 0 && err != NULL && strstr(err->text, name) == NULL)
+        (void)kiln_error_prefix(err, "%s: ", name);
+    return status;
+}
+
 static void jsonl_done(void *ctx, KilnRawSample *sample)
 {
     (void)ctx;
-    free_sample((Sample *)((char *)sample->values - offsetof(Sample, values)));
+    kiln_raw_json_release(sample);
 }
 
 static const char *jsonl_name(void *ctx, int64_t index)
@@ -247,8 +252,7 @@ KilnStatus kiln_raw_jsonl_open(const char *path, const KilnRawField *fields, siz
 
     if (self == NULL)
         return kiln_error_nomem(err, sizeof(*self));
-    self->fields = fields;
-    self->n_fields = n_fields;
+    self->json = (KilnRawJson) { .fields = fields, .n_fields = n_fields };
     KilnStatus status = kiln_line_index_open(&self->lines, path, poll, err);
     if (status >= 0 && slash != NULL) {
         self->folder = kiln_strdup(path);
@@ -256,6 +260,7 @@ KilnStatus kiln_raw_jsonl_open(const char *path, const KilnRawField *fields, siz
             status = kiln_error_nomem(err, strlen(path));
         else
             self->folder[slash - path] = '\0';
+        self->json.folder = self->folder;
     }
     if (status < 0) {
         jsonl_release(self);

@@ -28,13 +28,24 @@ static const KilnRawField *only_field(const KilnRawField *fields, size_t n, Kiln
     return n_optional == 1 ? optional : NULL;
 }
 
-static bool takes_arrays(const KilnRawField *fields, size_t n)
+/* Some field takes one of these types. */
+static bool takes(const KilnRawField *fields, size_t n, unsigned types)
 {
-    unsigned types = 0;
+    bool found = false;
 
     for (size_t i = 0; i < n; i++)
-        types |= fields[i].types;
-    return (types & (KILN_RAW_ARRAY | KILN_RAW_NUMBER)) != 0;
+        found = found || (fields[i].types & types) != 0;
+    return found;
+}
+
+static bool takes_arrays(const KilnRawField *fields, size_t n)
+{
+    return takes(fields, n, KILN_RAW_ARRAY | KILN_RAW_NUMBER);
+}
+
+static bool takes_cells(const KilnRawField *fields, size_t n)
+{
+    return takes(fields, n, KILN_RAW_TEXT | KILN_RAW_NUMBER | KILN_RAW_PATH);
 }
 
 /* What can be read, as a list: "a .jsonl file (...), a .txt file (...)". */
@@ -46,6 +57,8 @@ static KilnStatus refuse(const char *path, bool folder, const KilnRawField *fiel
     kiln_text_printf(&text, "%s: %s; expected a .jsonl file (a JSON object per line)", path,
                      folder ? "is a folder, and samples are no files here"
                             : "is no kind of file that has samples");
+    if (takes_cells(fields, n))
+        kiln_text_append(&text, ", a .csv or .tsv file (the header has the names)");
     if (only_field(fields, n, KILN_RAW_TEXT) != NULL)
         kiln_text_append(&text, ", a .txt file (a sample per line)");
     if (takes_arrays(fields, n))
@@ -62,6 +75,8 @@ KilnStatus kiln_raw_input_open(const char *path, const KilnRawField *fields, siz
 {
     static const char *const jsonl[] = { ".jsonl", NULL }, *const txt[] = { ".txt", NULL };
     static const char *const safetensors[] = { ".safetensors", NULL };
+    static const char *const tables[] = { ".csv",    ".csv.gz",  ".csv.zst", ".tsv",
+                                          ".tsv.gz", ".tsv.zst", NULL };
     const KilnRawField *file = only_field(fields, n_fields, KILN_RAW_PATH);
     const KilnRawField *text = only_field(fields, n_fields, KILN_RAW_TEXT);
     struct stat st;
@@ -74,6 +89,8 @@ KilnStatus kiln_raw_input_open(const char *path, const KilnRawField *fields, siz
         return kiln_raw_paths_open(path, file, poll, ret, err);
     if (!folder && kiln_raw_has_ending(path, jsonl))
         return kiln_raw_jsonl_open(path, fields, n_fields, poll, ret, err);
+    if (!folder && takes_cells(fields, n_fields) && kiln_raw_has_ending(path, tables))
+        return kiln_raw_table_open(path, fields, n_fields, poll, ret, err);
     if (!folder && text != NULL && kiln_raw_has_ending(path, txt))
         return kiln_raw_text_lines_open(path, text, poll, ret, err);
     if (!folder && takes_arrays(fields, n_fields) && kiln_raw_has_ending(path, safetensors))

@@ -1,5 +1,5 @@
 /* Reads the raw samples of a user's file or folder by the fields that a datamodule takes: files
- * themselves, lines of .jsonl and .txt files, rows of .safetensors files. */
+ * themselves, lines of .jsonl and .txt files, rows of .csv, .tsv and .safetensors files. */
 #ifndef KILN_DATA_RAW_RAW_INPUT_H
 #define KILN_DATA_RAW_RAW_INPUT_H
 
@@ -28,10 +28,22 @@ void kiln_raw_input_release(KilnRawInput *input);
 KILN_NODISCARD KilnStatus kiln_raw_paths_open(const char *path, const KilnRawField *field,
                                               const KilnPoll *poll, KilnRawInput *ret,
                                               KilnError *err);
-/* Lines of the .jsonl file `path`, JSON objects whose members are the values of fields; others, and
- * those that are null, are left out. A string is a text where its field takes one, else a path,
- * relative to the file's folder; a list is an array, i32 where all its numbers are whole and f32
- * otherwise. A line that is not such an object is an error of `get`. (jsonl.c) */
+/* How raw samples are read from JSON objects. */
+typedef struct KilnRawJson {
+    const KilnRawField *fields;
+    size_t n_fields;
+    const char *folder; /* that paths are relative to; NULL: the current one */
+} KilnRawJson;
+
+/* Read a JSON object: its members are the values of fields; others, and those that are null, are
+ * left out. A string is a text where its field takes one, else a path; a list is an array, i32
+ * where all its numbers are whole and f32 otherwise. KILN_E_FORMAT, KILN_E_TYPE: it is not such an
+ * object. *ret is released by kiln_raw_json_release. (jsonl.c) */
+KILN_NODISCARD KilnStatus kiln_raw_json_parse(const KilnRawJson *json, const char *text,
+                                              size_t length, KilnRawSample *ret, KilnError *err);
+void kiln_raw_json_release(KilnRawSample *sample);
+/* Lines of the .jsonl file `path`, such objects; paths are relative to the file's folder. A line
+ * that is no such object is an error of `get`. (jsonl.c) */
 KILN_NODISCARD KilnStatus kiln_raw_jsonl_open(const char *path, const KilnRawField *fields,
                                               size_t n_fields, const KilnPoll *poll,
                                               KilnRawInput *ret, KilnError *err);
@@ -39,6 +51,13 @@ KILN_NODISCARD KilnStatus kiln_raw_jsonl_open(const char *path, const KilnRawFie
 KILN_NODISCARD KilnStatus kiln_raw_text_lines_open(const char *path, const KilnRawField *field,
                                                    const KilnPoll *poll, KilnRawInput *ret,
                                                    KilnError *err);
+/* Rows of the .csv or .tsv file `path`, also with .gz or .zst after that: its columns are the
+ * values of fields, texts and numbers, or paths relative to the file's folder; further columns are
+ * left out, and empty values of optional fields. KILN_E_KEY: the column of a required field is
+ * missing. (table_rows.c) */
+KILN_NODISCARD KilnStatus kiln_raw_table_open(const char *path, const KilnRawField *fields,
+                                              size_t n_fields, const KilnPoll *poll,
+                                              KilnRawInput *ret, KilnError *err);
 /* Rows of the arrays in the .safetensors file `path`, by the names of fields; the only array is
  * that of the only required field. An array [samples] gives numbers where its field takes them. All
  * are read now. (arrays.c) */

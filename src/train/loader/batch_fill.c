@@ -8,6 +8,7 @@
 #include "base/call.h"
 #include "base/min.h"
 #include "base/text.h"
+#include "kiln/tools/clock.h"
 #include "train/loader/batch_transform.h"
 
 /* ---- Memory ----------------------------------------------------------------------- */
@@ -504,6 +505,8 @@ void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
     __atomic_store_n(&slot->reading, -1, __ATOMIC_RELAXED);
     if (slot->status >= 0 && source->measures)
         shorten(slot, source);
+    const double start = kiln_clock();
     if (slot->status >= 0)
         slot->status = kiln_batch_slot_transform(slot, source, epoch, &slot->error);
+    slot->transform_s = kiln_clock() - start;
 }

@@ -26,8 +26,9 @@ typedef struct KilnBatchSlot {
     size_t n_skips;
     KilnStatus status;
     KilnError error;
-    bool ready;      /* loader.c: filled, under its mutex */
-    int64_t reading; /* index of the sample being read, atomic; -1: none */
+    bool ready;         /* loader.c: filled, under its mutex */
+    int64_t reading;    /* index of the sample being read, atomic; -1: none */
+    double transform_s; /* spent on batch transforms by the last fill */
 } KilnBatchSlot;
 
 /* Where the samples of batches come from, and how they are read and transformed. */

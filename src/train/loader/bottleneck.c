@@ -4,6 +4,7 @@
 #include "base/call.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,38 @@ static int workers_needed(const KilnLoadingRate *rate)
     return needed > MAX_WORKERS ? 0 : needed > rate->workers ? (int)needed : rate->workers + 1;
 }
 
+/* Append as printf does to the NUL-terminated ret[room], cut if it does not fit. */
+static void add(char *ret, size_t room, const char *format, ...) KILN_PRINTF(3, 4);
+static void add(char *ret, size_t room, const char *format, ...)
+{
+    const size_t length = strlen(ret);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(ret + length, room - length, format, args);
+    va_end(args);
+}
+
+/* What loading a batch takes, and how busy it keeps a processor: the rest waits for files. */
+static void add_times(const KilnLoadingRate *rate, char *ret, size_t room)
+{
+    const KilnLoaderTimes *times = &rate->times;
+    const double batch_ms = 1e3 * times->fill_s / (double)times->filled;
+    const double transforms_ms = 1e3 * times->transform_s / (double)times->filled;
+
+    add(ret, room, "a batch takes %.3g ms to load (", batch_ms);
+    if (transforms_ms >= 0.01 * batch_ms)
+        add(ret, room, "%.3g ms reading samples, %.3g ms batch_transforms",
+            batch_ms - transforms_ms, transforms_ms);
+    else
+        add(ret, room, "reading samples");
+    if (times->cpu_s > 0.0)
+        add(ret, room, ", %.0f %% of it computing",
+            100.0 * fmin(times->cpu_s / times->fill_s, 1.0));
+    add(ret, room, ") and %.3g ms to train on",
+        1e3 * (rate->seconds - times->waited_s) / (double)times->taken);
+}
+
 bool kiln_loading_advice(const KilnLoadingRate *rate, bool cache, char *ret, size_t room)
 {
     const KilnLoaderTimes *times = &rate->times;
@@ -33,26 +66,21 @@ bool kiln_loading_advice(const KilnLoadingRate *rate, bool cache, char *ret, siz
         return false;
     const int needed = workers_needed(rate);
     const double busy = times->fill_s > 0.0 ? times->cpu_s / times->fill_s : 0.0; /* of a core */
-    int length = snprintf(
-        ret, room,
-        "the steps waited for data %.0f %% of the epoch: a batch takes %.3g ms to load and %.3g ms "
-        "to train on",
-        100.0 * times->waited_s / rate->seconds, 1e3 * times->fill_s / (double)times->filled,
-        1e3 * (rate->seconds - times->waited_s) / (double)times->taken);
-    char *end = ret + (length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1);
-    const size_t left = room - (size_t)(end - ret);
+    snprintf(ret, room, "the steps waited for data %.0f %% of the epoch: ",
+             100.0 * times->waited_s / rate->seconds);
+    add_times(rate, ret, room);
     if (needed > 0 && busy * (double)needed <= (double)rate->processors)
-        snprintf(end, left, "; trainer.num_workers=%d would keep up (now %d)%s", needed,
-                 rate->workers, cache ? ", or datamodule.cache=DIR" : "");
+        add(ret, room, "; trainer.num_workers=%d would keep up (now %d)%s", needed, rate->workers,
+            cache ? ", or datamodule.cache=DIR" : "");
     else if (rate->workers < rate->processors)
-        snprintf(end, left, "; trainer.num_workers=%d would help (now %d)%s", rate->processors,
-                 rate->workers, cache ? ", datamodule.cache=DIR more" : "");
+        add(ret, room, "; trainer.num_workers=%d would help (now %d)%s", rate->processors,
+            rate->workers, cache ? ", datamodule.cache=DIR more" : "");
     else
-        snprintf(end, left,
-                 "; more workers would not help, as there are %d processors: make samples cheaper "
-                 "to read%s",
-                 rate->processors,
-                 cache ? " (datamodule.cache=DIR)" : " (smaller files, fewer transforms)");
+        add(ret, room,
+            "; more workers would not help, as there are %d processors: make samples cheaper to "
+            "read%s",
+            rate->processors,
+            cache ? " (datamodule.cache=DIR)" : " (smaller files, fewer transforms)");
     return true;
 }
 

@@ -41,6 +41,7 @@ struct KilnLoader {
     int alive;          /* workers that have not ended */
     int64_t n_filled;   /* batches filled since the epoch's start */
     double fill_s;      /* spent on that */
+    double transform_s; /* the part of it for batch transforms */
     double cpu_s;       /* CPU time of the workers at the epoch's start */
     bool quit;
     pthread_t *threads;
@@ -142,6 +143,7 @@ static void *run_worker(void *arg)
         work.slot->ready = true;
         loader->n_filled++;
         loader->fill_s += kiln_clock() - start;
+        loader->transform_s += work.slot->transform_s;
         loader->busy--;
         pthread_cond_signal(&loader->filled);
     }
@@ -312,6 +314,7 @@ void kiln_loader_times(KilnLoader *loader, KilnLoaderTimes *ret)
         .filled = loader->n_filled,
         .waited_s = loader->waited_s,
         .fill_s = loader->fill_s,
+        .transform_s = loader->transform_s,
         .cpu_s = workers_cpu(loader) - loader->cpu_s,
     };
     pthread_mutex_unlock(&loader->mutex);
@@ -332,7 +335,7 @@ KilnStatus kiln_loader_start(KilnLoader *loader, int64_t epoch, int64_t first, K
         pthread_cond_wait(&loader->filled, &loader->mutex);
     loader->epoch = epoch;
     loader->taken = loader->first = own_before(loader, first);
-    loader->waited_s = loader->fill_s = 0.0;
+    loader->waited_s = loader->fill_s = loader->transform_s = 0.0;
     loader->n_filled = 0;
     loader->cpu_s = workers_cpu(loader);
     loader->held = NULL;
@@ -428,6 +431,7 @@ static KilnStatus take_slot(KilnLoader *loader, KilnBatchSlot **ret, KilnError *
         kiln_batch_slot_fill(slot, &loader->source, &loader->order, loader->epoch);
         loader->n_filled++;
         loader->fill_s += kiln_clock() - start;
+        loader->transform_s += slot->transform_s;
         loader->waited_s = loader->fill_s;
         if (slot->status != KILN_E_INTERRUPTED)
             return KILN_OK;

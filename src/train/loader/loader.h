@@ -97,6 +97,7 @@ typedef struct KilnLoaderTimes {
     int64_t taken, filled; /* batches taken by the caller, and filled */
     double waited_s;       /* that the caller waited for batches */
     double fill_s;         /* spent filling batches, all workers together */
+    double transform_s;    /* the part of it spent on batch transforms */
     double cpu_s;          /* CPU time of the workers; 0 without workers: unknown */
 } KilnLoaderTimes;
 

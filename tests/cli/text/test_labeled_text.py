@@ -117,6 +117,42 @@ class LabeledText(Case):
         self.assertEqual(process.returncode, 1)
         self.assertIn("some lines could not be read", err.decode())
         self.kiln("predict", "run", "-", "output=x.jsonl", status=2)
+        self.kiln("predict", "run", "-", "format=csv", status=2)
+
+    def test_json_from_standard_input(self):
+        """Lines are JSON objects with format=jsonl, and where a sample is more than one text."""
+        self.write("a.csv", "text,second,label\n" + "".join(f"{t},{t},{l}\n" for t, l in rows(40)))
+        self.train("datamodule.files.train=[a.csv]")
+        self.train("datamodule.files.train=[a.csv]", "datamodule.pair=second", run="pair")
+        lines = '{"text": "a fine film", "second": "a joy"}\nno JSON\n{"text": "a fine film"}\n'
+        for run, args, errors in ("run", ["format=jsonl"], [1]), ("pair", [], [1, 2]):
+            out, _ = self.kiln("predict", run, "-", *args, stdin=lines, status=1)
+            answers = [json.loads(line) for line in out.splitlines()]
+            self.assertEqual([i for i, answer in enumerate(answers) if "error" in answer], errors)
+            self.assertIn(answers[0]["class"], ("pos", "neg"))
+        self.assertIn("not JSON", answers[1]["error"])
+        self.assertIn("second", answers[2]["error"])
+        self.kiln("predict", "pair", "-", "format=text", status=2)
+
+    def test_columns(self):
+        """A column of a table gives the predictions of the same texts in a file."""
+        self.write("a.csv", csv(rows(40)))
+        self.train("datamodule.files.train=[a.csv]")
+        texts = [text for text, _ in rows(9, start=3)]
+        self.write("new.txt", "".join(text + "\n" for text in texts))
+        self.write("new.csv", "id,text\n" + "".join(f'{i},"{text}"\n' for i, text in enumerate(texts)))
+        self.write("new.tsv.gz", gzip.compress(("text\n" + "".join(text + "\n" for text in texts)).encode()))
+        expected = [json.loads(line) for line in self.kiln("predict", "run", "new.txt")[0].splitlines()]
+        for name in "new.csv", "new.tsv.gz":
+            found = [json.loads(line) for line in self.kiln("predict", "run", name)[0].splitlines()]
+            self.assertEqual([row["file"] for row in found], [f"{name}:{i + 2}" for i in range(9)])
+            self.assertEqual([row["probabilities"] for row in found], [row["probabilities"] for row in expected])
+        self.write("other.csv", "txt\na fine film\n")
+        self.assertIn('no column "text" (did you mean "txt"?)', self.kiln("predict", "run", "other.csv", status=1)[1])
+        self.kiln("predict", "run", "other.csv", "datamodule.text=txt")
+        self.write("bad.csv", 'text,n\na fine film,1\n"a fine film"\n,2\na dull film,3\n')
+        found = [json.loads(line) for line in self.kiln("predict", "run", "bad.csv", status=1)[0].splitlines()]
+        self.assertEqual(["error" in row for row in found], [False, True, True, False])
 
     def test_resume(self):
         """A run that continues from the checkpoint of its first epoch ends with the same bytes."""

@@ -14,24 +14,33 @@ static void test_advice(void **unused)
         const char *want; /* NULL: nothing */
     } cases[] = {
         /* seconds = taken * step + waited */
-        { { { 100, 100, 4.0, 5.0, 0.1 }, 5.0, 1, 2 },
+        { { { 100, 100, 4.0, 5.0, 0.0, 0.1 }, 5.0, 1, 2 },
           false,
-          "the steps waited for data 80 % of the epoch: a batch takes 50 ms to load and 10 ms to "
-          "train on; trainer.num_workers=5 would keep up (now 1)" },
-        { { { 100, 100, 4.0, 4.0, 0.0 }, 5.0, 0, 2 },
+          "the steps waited for data 80 % of the epoch: a batch takes 50 ms to load (reading "
+          "samples, "
+          "2 % of it computing) and 10 ms to train on; trainer.num_workers=5 would keep up (now "
+          "1)" },
+        { { { 100, 100, 4.0, 4.0, 0.0, 0.0 }, 5.0, 0, 2 },
           true,
           "trainer.num_workers=4 would keep up (now 0), or datamodule.cache=DIR" },
+        { { { 100, 100, 4.0, 5.0, 2.0, 5.0 }, 5.0, 1, 8 },
+          false,
+          "50 ms to load (30 ms reading samples, 20 ms batch_transforms, 100 % of it computing) "
+          "and "
+          "10 ms to train on" },
         /* decoding is work for processors */
-        { { { 100, 100, 4.0, 5.0, 5.0 }, 5.0, 1, 8 }, false, "num_workers=5 would keep up" },
-        { { { 100, 100, 4.0, 5.0, 5.0 }, 5.0, 1, 4 }, false, "num_workers=4 would help (now 1)" },
-        { { { 100, 100, 4.0, 20.0, 20.0 }, 5.0, 4, 4 },
+        { { { 100, 100, 4.0, 5.0, 0.0, 5.0 }, 5.0, 1, 8 }, false, "num_workers=5 would keep up" },
+        { { { 100, 100, 4.0, 5.0, 0.0, 5.0 }, 5.0, 1, 4 },
+          false,
+          "num_workers=4 would help (now 1)" },
+        { { { 100, 100, 4.0, 20.0, 0.0, 20.0 }, 5.0, 4, 4 },
           true,
           "more workers would not help, as there are 4 processors: make samples cheaper to read "
           "(datamodule.cache=DIR)" },
         /* not worth a word */
-        { { { 100, 100, 0.9, 1.0, 0.1 }, 1.1, 1, 2 }, false, NULL },
-        { { { 100, 100, 1.5, 1.5, 0.1 }, 10.0, 1, 2 }, false, NULL },
-        { { { 0, 0, 2.0, 0.0, 0.0 }, 2.0, 1, 2 }, false, NULL },
+        { { { 100, 100, 0.9, 1.0, 0.0, 0.1 }, 1.1, 1, 2 }, false, NULL },
+        { { { 100, 100, 1.5, 1.5, 0.0, 0.1 }, 10.0, 1, 2 }, false, NULL },
+        { { { 0, 0, 2.0, 0.0, 0.0, 0.0 }, 2.0, 1, 2 }, false, NULL },
     };
 
     (void)unused;
