@@ -42,10 +42,11 @@ static const CommandHelp pages[] = {
       { "kiln predict best DIR", "all PNG images in a folder, at any depth",
         "kiln predict RUN x.png", "one image", "kiln predict RUN list.jsonl",
         "a sample per line, such as {\"image\": \"x.png\"}", "kiln predict best DIR output=all.csv",
-        "a table", "kiln predict best reviews.csv",
-        "the column of a CSV that the run was trained on", "tail -f log | kiln predict RUN -",
-        "texts from a pipe, line by line", "kiln predict best split=test output=all.csv",
-        "the test samples; a test set `night` goes to all-night.csv", NULL } },
+        "a table", "tail -f log | kiln predict RUN -", "texts from a pipe, line by line",
+        "kiln predict best split=test output=all.csv",
+        "the test samples; a test set `night` goes to all-night.csv",
+        "kiln predict best reviews.csv", "the column of a CSV that the run was trained on",
+        NULL } },
     { "generate",
       "Prints text as a language model continues the prompt (prompt=TEXT), token by token. "
       "input=FILE takes each line of a file as a prompt (input=- those of standard input) and "

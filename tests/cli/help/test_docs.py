@@ -290,6 +290,11 @@ class Docs(unittest.TestCase):
         if name == "tokenizer":
             before = ("for i in 1 2 3; do echo to be or not to be; done >a.txt; cp a.txt b.txt\n"
                       "kiln tokenizer train tokenizer.vocab_size=300 files=a.txt output=bpe.json >/dev/null\n")
+        if "reviews.csv" in line:
+            before = ("printf 'text,label\\n' >reviews.csv\n"
+                      "for i in $(seq 20); do printf 'good %s,yes\\nbad %s,no\\n' $i $i >>reviews.csv; done\n"
+                      "train -q datamodule=labeled_text 'datamodule.files.train=[reviews.csv]' "
+                      "model=bag_of_tokens task=classification\n")
         if name == "generate" and number == 1:
             before = ("for i in $(seq 100); do echo To be or not to be; done >text.txt\n"
                       "printf 'To be\\nor not\\n' >prompts.txt\n"
