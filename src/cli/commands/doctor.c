@@ -102,6 +102,7 @@ static void append_kernels(KilnText *text, const char *kernels, KilnCpuLevel nee
 static void add_family(Report *report, const KilnCpuFamilyInfo *info, KilnCpuLevel level)
 {
     KilnText text = { 0 };
+    const char *between = "; not in use: ";
 
     for (int i = (int)level; i >= 0; i--) {
         if (info->kernels[i] == NULL)
@@ -112,7 +113,8 @@ static void add_family(Report *report, const KilnCpuFamilyInfo *info, KilnCpuLev
     for (int i = (int)level + 1; i <= KILN_CPU_TOP; i++) {
         if (info->kernels[i] == NULL)
             continue;
-        kiln_text_append(&text, "; not in use: ");
+        kiln_text_append(&text, between);
+        between = ", ";
         append_kernels(&text, info->kernels[i], (KilnCpuLevel)i);
     }
     report->failed = report->failed || text.failed;
