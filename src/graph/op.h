@@ -13,6 +13,7 @@
 #include "graph/ops/sequence/attention.h"
 #include "graph/ops/select/compact.h"
 #include "graph/ops/images/conv.h"
+#include "graph/ops/sequence/crf.h"
 #include "graph/ops/sequence/ctc.h"
 #include "graph/ops/training/dropout.h"
 #include "graph/ops/elementwise.h"
@@ -100,6 +101,7 @@ struct KilnOp {
     KILN_OPS_RECURRENT(X)                                                                          \
     KILN_OPS_LOSS(X)                                                                               \
     KILN_OPS_CTC(X)                                                                                \
+    KILN_OPS_CRF(X)                                                                                \
     KILN_OPS_UPDATES(X)                                                                            \
     KILN_OPS_OPTIMIZERS(X)
 

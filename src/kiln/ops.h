@@ -12,6 +12,7 @@
 #include "kiln/ops/algebra.h"
 #include "kiln/ops/image.h"
 #include "kiln/ops/select.h"
+#include "kiln/ops/sequence.h"
 #include "kiln/ops/updates.h"
 #include "kiln/tensor.h"
 

@@ -12,7 +12,7 @@ typedef struct Recorded {
     const float *values;
 } Recorded;
 
-enum { GROUP_LEAVES = 5 };
+enum { GROUP_LEAVES = 6 };
 
 typedef struct Leaf {
     const char *name;

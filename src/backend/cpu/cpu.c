@@ -61,7 +61,7 @@ static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op
         &kiln_cpu_resample,      &kiln_cpu_padding,     &kiln_cpu_ctc,        &kiln_cpu_row_norm,
         &kiln_cpu_group_norm,    &kiln_cpu_prod,        &kiln_cpu_sort,       &kiln_cpu_segment,
         &kiln_cpu_random,        &kiln_cpu_kv_cache,    &kiln_cpu_resize,     &kiln_cpu_patches,
-        &kiln_cpu_sample,        &kiln_cpu_boxes,       &kiln_cpu_compact,
+        &kiln_cpu_sample,        &kiln_cpu_boxes,       &kiln_cpu_compact,    &kiln_cpu_crf,
     };
 
     (void)backend;

@@ -48,7 +48,8 @@ extern const KilnCpuTable kiln_cpu_cast, kiln_cpu_elementwise, kiln_cpu_movement
     kiln_cpu_attention, kiln_cpu_rotary, kiln_cpu_recurrent, kiln_cpu_index, kiln_cpu_embedding,
     kiln_cpu_resample, kiln_cpu_padding, kiln_cpu_ctc, kiln_cpu_row_norm, kiln_cpu_group_norm,
     kiln_cpu_prod, kiln_cpu_sort, kiln_cpu_segment, kiln_cpu_random, kiln_cpu_kv_cache,
-    kiln_cpu_resize, kiln_cpu_patches, kiln_cpu_sample, kiln_cpu_boxes, kiln_cpu_compact;
+    kiln_cpu_resize, kiln_cpu_patches, kiln_cpu_sample, kiln_cpu_boxes, kiln_cpu_compact,
+    kiln_cpu_crf;
 extern const KilnKernel kiln_cpu_custom; /* of every custom operation */
 extern const KilnKernel kiln_cpu_reorder;
 

@@ -80,7 +80,7 @@ const KilnKernel *kiln_ref_kernel(const KilnBackend *backend, const KilnOp *op)
         &kiln_ref_resample, &kiln_ref_padding,     &kiln_ref_ctc,         &kiln_ref_set_norm,
         &kiln_ref_sort,     &kiln_ref_segment,     &kiln_ref_random,      &kiln_ref_kv_cache,
         &kiln_ref_resize,   &kiln_ref_patches,     &kiln_ref_sample,      &kiln_ref_boxes,
-        &kiln_ref_compact,
+        &kiln_ref_compact,  &kiln_ref_crf,
     };
 
     if (op->custom != NULL)

@@ -17,7 +17,7 @@ extern const KilnRefTable kiln_ref_cast, kiln_ref_elementwise, kiln_ref_map, kil
     kiln_ref_recurrent, kiln_ref_movement, kiln_ref_embedding, kiln_ref_resample, kiln_ref_padding,
     kiln_ref_ctc, kiln_ref_set_norm, kiln_ref_sort, kiln_ref_segment, kiln_ref_random,
     kiln_ref_kv_cache, kiln_ref_resize, kiln_ref_patches, kiln_ref_sample, kiln_ref_boxes,
-    kiln_ref_compact;
+    kiln_ref_compact, kiln_ref_crf;
 
 /* The kernel of an operation; NULL: none. Kernels serve any backend in the host's memory. */
 const KilnKernel *kiln_ref_kernel(const KilnBackend *backend, const KilnOp *op);

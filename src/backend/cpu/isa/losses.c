@@ -1,6 +1,7 @@
 /* Vector loops of probabilities and losses. Compiled once per level; KILN_ISA names it. */
 #include "backend/cpu/isa/losses.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -237,6 +238,70 @@ static void ctc_states(double *restrict y, const double *restrict alpha,
             y[i] = exp_bounded(alpha[i] + beta[-i] + loss);
 }
 
+static void crf_exp(double *restrict y, const double *restrict x, double shift, int64_t n)
+{
+    for (int64_t from = 0; from < n; from += KILN_CRF_VECTOR)
+#pragma omp simd
+        for (int64_t i = from; i < from + KILN_CRF_VECTOR; i++)
+            y[i] = exp_bounded(x[i] - shift);
+}
+
+static void crf_log(double *restrict y, const double *restrict x, double shift, int64_t n)
+{
+    for (int64_t from = 0; from < n; from += KILN_CRF_VECTOR)
+#pragma omp simd
+        for (int64_t i = from; i < from + KILN_CRF_VECTOR; i++)
+            y[i] = log(x[i]) + shift;
+}
+
+static void crf_mix(double *restrict y, const double *restrict x, const double *restrict table,
+                    int64_t rows, int64_t n)
+{
+    for (int64_t from = 0; from < n; from += KILN_CRF_VECTOR) {
+        double sums[KILN_CRF_VECTOR] = { 0 };
+
+        for (int64_t i = 0; i < rows; i++)
+#pragma omp simd
+            for (int j = 0; j < KILN_CRF_VECTOR; j++)
+                sums[j] += x[i] * table[i * n + from + j];
+        memcpy(y + from, sums, sizeof(sums));
+    }
+}
+
+static void crf_pairs(double *restrict y, const double *restrict a, const double *restrict table,
+                      const double *restrict b, double scale, int64_t rows, int64_t n)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const double factor = scale * a[i];
+
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
+            y[i * n + j] += factor * table[i * n + j] * b[j];
+    }
+}
+
+static void crf_best(double *restrict y, double *restrict from, const double *restrict x,
+                     const double *restrict table, int64_t rows, int64_t n)
+{
+    for (int64_t first = 0; first < n; first += KILN_CRF_VECTOR) {
+        double best[KILN_CRF_VECTOR], index[KILN_CRF_VECTOR] = { 0 };
+
+        for (int j = 0; j < KILN_CRF_VECTOR; j++)
+            best[j] = x[0] + table[first + j];
+        for (int64_t i = 1; i < rows; i++)
+#pragma omp simd
+            for (int j = 0; j < KILN_CRF_VECTOR; j++) {
+                const double score = x[i] + table[i * n + first + j];
+                const bool more = score > best[j];
+
+                best[j] = more ? score : best[j];
+                index[j] = more ? (double)i : index[j];
+            }
+        memcpy(y + first, best, sizeof(best));
+        memcpy(from + first, index, sizeof(index));
+    }
+}
+
 const KilnLossLoops KILN_LOOPS(loss_loops) = {
     .softmax = softmax,
     .log_softmax = log_softmax,
@@ -247,4 +312,9 @@ const KilnLossLoops KILN_LOOPS(loss_loops) = {
     .add_scaled = add_scaled,
     .ctc = ctc,
     .ctc_states = ctc_states,
+    .crf_exp = crf_exp,
+    .crf_log = crf_log,
+    .crf_mix = crf_mix,
+    .crf_pairs = crf_pairs,
+    .crf_best = crf_best,
 };

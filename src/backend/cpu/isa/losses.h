@@ -8,7 +8,7 @@
 
 /* Outputs come first. An output may be the same array as an input, but must not otherwise overlap
  * one. */
-enum { KILN_CTC_VECTOR = 8 };
+enum { KILN_CTC_VECTOR = 8, KILN_CRF_VECTOR = 8 };
 
 typedef struct KilnLossLoops {
     /* For each of `rows` rows of n. log_sums (may be NULL) get log(sum(exp(x))). */
@@ -30,6 +30,18 @@ typedef struct KilnLossLoops {
     void (*ctc)(double *y, const double *x, const double *skip, int64_t n);
     /* y[i] = exp(alpha[i] + beta[-i] + loss) */
     void (*ctc_states)(double *y, const double *alpha, const double *beta, double loss, int64_t n);
+    /* Conditional random fields; tables are [rows, n], and n is a multiple of KILN_CRF_VECTOR.
+     * y = exp(x - shift), at least 1e-304; y = log(x) + shift */
+    void (*crf_exp)(double *y, const double *x, double shift, int64_t n);
+    void (*crf_log)(double *y, const double *x, double shift, int64_t n);
+    /* y[j] = sum over i of x[i] * table[i][j] */
+    void (*crf_mix)(double *y, const double *x, const double *table, int64_t rows, int64_t n);
+    /* y[i][j] += scale * a[i] * table[i][j] * b[j] */
+    void (*crf_pairs)(double *y, const double *a, const double *table, const double *b,
+                      double scale, int64_t rows, int64_t n);
+    /* y[j]: the largest x[i] + table[i][j]; from[j]: the first such i */
+    void (*crf_best)(double *y, double *from, const double *x, const double *table, int64_t rows,
+                     int64_t n);
 } KilnLossLoops;
 
 KILN_DECLARE_LOOPS(KilnLossLoops, loss_loops);

@@ -1,4 +1,5 @@
-/* Attention, rotary positions, recurrent layers, embeddings, CTC, and caches of decoding. */
+/* Attention, rotary positions, recurrent layers, embeddings, CTC, conditional random fields, and
+ * caches of decoding. */
 #include "tests/fuzz/graphs/row.h"
 
 enum { CAUSAL = 1, HEADS_FIRST = 2, SCALED = 4, DROPOUT = 8 };
@@ -243,6 +244,31 @@ BUILD(ctc)
     out[0] = kiln_ctc(kiln_log_softmax(in[0], -1), in[1], in[2], in[3], options);
 }
 
+/* Emissions, start, end, transitions, lengths, tags. */
+static void draw_crf(Draw *draw, Item *item)
+{
+    const int64_t b = draw_between(draw, 1, 9), t = draw_between(draw, 1, 12);
+    const int64_t k = draw_between(draw, 1, 20);
+
+    item->in[0] = draw_like(draw, KILN_SHAPE(b, t, k));
+    item->in[1] = draw_like(draw, KILN_SHAPE(k));
+    item->in[2] = draw_like(draw, KILN_SHAPE(k));
+    item->in[3] = draw_like(draw, KILN_SHAPE(k, k));
+    item->in[4] = draw_index(draw, KILN_SHAPE(b), 1, t + 1);
+    item->in[5] = draw_index(draw, KILN_SHAPE(b, t), 0, k);
+}
+
+DRAW(crf_loss)
+{
+    draw_crf(draw, item);
+    return true;
+}
+
+BUILD(crf_loss)
+{
+    out[0] = kiln_crf_loss(in[0], in[5], in[4], in[1], in[2], in[3]);
+}
+
 DRAW(dropout)
 {
     item->in[0] = draw_float(draw, 0, 4);
@@ -280,6 +306,7 @@ static const Row table[] = {
     { "embedding", row_embedding, build_embedding, 0, 0, false, false },
     { "embedding_bag", row_embedding_bag, build_embedding_bag, 0, 0, false, false },
     { "ctc", row_ctc, build_ctc, 0, 0, false, false },
+    { "crf_loss", row_crf_loss, build_crf_loss, 0, 0, false, false },
     { "dropout", row_dropout, build_dropout, 0, 0, false, false },
     { "random", row_random, build_random, 0, 0, false, false },
 };
