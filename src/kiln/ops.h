@@ -114,6 +114,10 @@ KILN_API KilnTensor *kiln_flatten(KilnTensor *x);
  * `key` is i32 [2], changed by the caller every step (kiln_step_dropout_key);
  * `stream` tells the layers of one step apart. */
 KILN_API KilnTensor *kiln_dropout(KilnTensor *x, double p, KilnTensor *key, int64_t stream);
+/* The same with a probability that is data, a float scalar (kiln_graph_scalar), so that it may
+ * change from step to step. Below 0, or 1 and above: all NaN. It has no gradient. */
+KILN_API KilnTensor *kiln_dropout_rate(KilnTensor *x, KilnTensor *rate, KilnTensor *key,
+                                       int64_t stream);
 
 /* x in another type, as PyTorch's Tensor.to: to bf16 rounded to nearest, ties to
  * even; to an integer towards zero. A gradient passes between floats,

@@ -125,8 +125,10 @@ KILN_API KilnTensor *kiln_graph_input(KilnGraph *graph, KilnDType dtype, KilnSha
  *     kiln_pow(x, v)               kiln_power(x, s)
  *     kiln_clamp(x, a, b)          kiln_minimum(kiln_maximum(x, s), t)
  *     kiln_ema_update(y, x, v)     kiln_lerp_update(y, x, s)
- *     kiln_dropout, rate v         x * kiln_bernoulli(p) / s, with p = s = 1 - v, p of x's shape
- *     label smoothing v            kiln_cross_entropy_soft with targets made from kiln_one_hot
+ *     kiln_dropout(x, v, ...)      kiln_dropout_rate(x, s, ...)
+ *     label smoothing v            (1 - s) a + s b, of kiln_cross_entropy with smoothing 0 and 1
+ *     kiln_focal, gamma v          losses * kiln_power(1 - exp(-losses), s), of kiln_cross_entropy
+ *                                  unreduced
  *
  * The value is copied until the next kiln_graph_begin. It has no gradient. */
 KILN_API KilnTensor *kiln_graph_scalar(KilnGraph *graph, double value);

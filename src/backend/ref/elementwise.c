@@ -2,6 +2,8 @@
  * rule are in map.c. */
 #include "backend/ref/ref.h"
 
+#include <math.h>
+
 #include "kiln/rng.h"
 
 static void fill_run(KilnCall *call)
@@ -58,29 +60,43 @@ bool kiln_ref_keeps(const int32_t *key, int64_t stream, int64_t i, double p)
     return (double)(words[lane] >> 8) * 0x1p-24 >= p;
 }
 
+/* That of input 2, if there is one; NaN if it is out of range. */
+static double rate_of(const KilnCall *call)
+{
+    const KilnDropoutAttrs *attrs = call->attrs;
+
+    if (call->inputs[2].absent)
+        return attrs->p;
+
+    const double p = kiln_ref_get(&call->inputs[2], 0);
+
+    return p >= 0.0 && p < 1.0 ? p : NAN;
+}
+
 static void dropout_run(KilnCall *call)
 {
     const KilnDropoutAttrs *attrs = call->attrs;
     const int32_t *key = call->inputs[1].data;
+    const double p = rate_of(call);
 
     for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
-        bool kept = kiln_ref_keeps(key, attrs->stream, i, attrs->p);
+        bool kept = isnan(p) || kiln_ref_keeps(key, attrs->stream, i, p);
         double x = kiln_ref_get(&call->inputs[0], i);
 
-        kiln_ref_set(&call->outputs[0], i, kept ? x / (1.0 - attrs->p) : 0.0);
+        kiln_ref_set(&call->outputs[0], i, kept ? x / (1.0 - p) : 0.0);
         kiln_ref_set(&call->outputs[1], i, kept);
     }
 }
 
 static void dropout_grad_run(KilnCall *call)
 {
-    const KilnDropoutAttrs *attrs = call->attrs;
+    const double p = rate_of(call);
 
     for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
         bool kept = kiln_ref_get(&call->inputs[1], i) > 0.0;
 
         kiln_ref_set(&call->outputs[0], i,
-                     kept ? kiln_ref_get(&call->inputs[0], i) / (1.0 - attrs->p) : 0.0);
+                     kept ? kiln_ref_get(&call->inputs[0], i) / (1.0 - p) : 0.0);
     }
 }
 

@@ -227,10 +227,19 @@ KilnTensor *build_dropout(KilnTensor *const *leaf, const int64_t *arg)
     return kiln_dropout(leaf[0], (double)arg[0] / 10.0, leaf[1], 7);
 }
 
+/* Leaf 2: the rate. */
+BUILD(build_dropout_rate)
+{
+    UNUSED_ARG;
+    return kiln_dropout_rate(leaf[0], leaf[2], leaf[1], 7);
+}
+
 static const Case cases_dropout[] = {
     { "dropout", build_dropout, "gl", .shape = { SHAPE(3, 37), SHAPE(2) }, .arg = { 5 } },
     { "dropout, none", build_dropout, "gl", .shape = { SHAPE(64), SHAPE(2) } },
     { "dropout, large", build_dropout, "gl", .shape = { SHAPE(257, 263), SHAPE(2) }, .arg = { 1 } },
+    { "dropout, rate that is data", build_dropout_rate, "glf",
+      .shape = { SHAPE(3, 37), SHAPE(2), SCALAR } },
 };
 SAMPLES(dropout)
 SAMPLES_OF(dropout_grad, dropout)

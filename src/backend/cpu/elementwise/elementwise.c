@@ -63,16 +63,30 @@ static void fill_run(KilnCall *call)
 
 /* ---- Dropout: plain order, for the mask is a function of the element's number -- */
 
+/* That of input `rate`, if there is one; NaN if it is out of range. */
+static double rate_of(const KilnCall *call, int rate)
+{
+    const KilnDropoutAttrs *attrs = call->attrs;
+
+    if (call->inputs[rate].absent)
+        return attrs->p;
+
+    const double p = (double)*(const float *)call->inputs[rate].data;
+
+    return p >= 0.0 && p < 1.0 ? p : NAN;
+}
+
 static void dropout_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
     const KilnDropoutAttrs *attrs = call->attrs;
     const int32_t *key = call->inputs[1].data;
+    const double p = rate_of(call, 2);
     const KilnDropoutLoop dropout = {
         .key = { (uint32_t)key[0], (uint32_t)key[1] },
         .stream = (uint64_t)attrs->stream,
-        .threshold = (uint32_t)ceil(attrs->p * 0x1p24),
-        .scale = attrs->p < 1.0 ? (float)(1.0 / (1.0 - attrs->p)) : 0.0f,
+        .threshold = isnan(p) ? 0 : (uint32_t)ceil(p * 0x1p24),
+        .scale = (float)(1.0 / (1.0 - p)),
     };
 
     kiln_cpu(call)->loops->dropout(call->outputs[0].data, call->outputs[1].data,
@@ -82,9 +96,8 @@ static void dropout_part(void *context, int64_t begin, int64_t end)
 static void dropout_grad_part(void *context, int64_t begin, int64_t end)
 {
     KilnCall *call = context;
-    const KilnDropoutAttrs *attrs = call->attrs;
     const uint8_t *mask = call->inputs[1].data;
-    float scale = attrs->p < 1.0 ? (float)(1.0 / (1.0 - attrs->p)) : 0.0f;
+    const float scale = (float)(1.0 / (1.0 - rate_of(call, 2)));
 
     kiln_cpu(call)->loops->dropout_grad(output(call, begin), input(call, 0, begin), mask + begin,
                                         scale, end - begin);

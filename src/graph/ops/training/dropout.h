@@ -8,10 +8,10 @@
     X(dropout)                                                                                     \
     X(dropout_grad)
 
-/* dropout             x, key -> y, mask u8                KilnDropoutAttrs
- * dropout_grad        dy, mask -> dx                      KilnDropoutAttrs */
+/* dropout             x, key, rate (or none) -> y, mask u8    KilnDropoutAttrs
+ * dropout_grad        dy, mask, rate (or none) -> dx          KilnDropoutAttrs */
 typedef struct KilnDropoutAttrs {
-    double p;
+    double p; /* without a rate that is data */
     int64_t stream;
 } KilnDropoutAttrs;
 

@@ -274,9 +274,18 @@ DRAW(dropout)
     item->in[0] = draw_float(draw, 0, 4);
     item->in[1] = draw_index(draw, KILN_SHAPE(2), 0, 1000);
     item->num[0] = 0.25 * (double)draw_below(draw, 4);
+    item->arg[0] = draw_below(draw, 2);
     return true;
 }
-BUILD_TWO(dropout, kiln_dropout(a, item->num[0], b, 7))
+
+BUILD(dropout)
+{
+    KilnGraph *graph = kiln_tensor_graph(in[0]);
+
+    out[0] = item->arg[0] != 0
+                 ? kiln_dropout_rate(in[0], kiln_graph_scalar(graph, item->num[0]), in[1], 7)
+                 : kiln_dropout(in[0], item->num[0], in[1], 7);
+}
 
 DRAW(random)
 {
