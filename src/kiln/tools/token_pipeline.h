@@ -27,14 +27,35 @@ typedef struct KilnTokenTraining {
     const char *const *special_tokens; /* get the first ids, in this order */
     size_t n_special_tokens;
     int64_t limit_alphabet;   /* BPE, WordPiece: the most single characters; 0: no limit */
-    int64_t max_token_length; /* BPE: characters; Unigram: pieces; 0: no limit (Unigram: 16) */
+    int64_t max_token_length; /* BPE: the most characters of a token; 0: no limit */
     bool byte_alphabet;       /* all 256 bytes of ByteLevel are in the vocabulary */
 } KilnTokenTraining;
 
-/* Train the model of `definition`: a tokenizer.json whose model has an empty vocabulary. Words are
- * what its normalizer and pre-tokenizer make of the texts. Owned by the caller. */
+/* Train the model of `definition`: a tokenizer.json whose model has an empty vocabulary; BPE,
+ * WordPiece or WordLevel. Words are what its normalizer and pre-tokenizer make of the texts. Owned
+ * by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_token_pipeline_train(
     const char *definition, const KilnTokenTraining *training, const KilnTexts *texts,
+    const KilnPoll *poll, KilnTokenPipeline **ret, KilnError *err);
+
+/* How a Unigram vocabulary is learned; the names are those of Hugging Face's UnigramTrainer. */
+typedef struct KilnUnigramTraining {
+    int64_t vocab_size;                /* the most tokens */
+    const char *const *special_tokens; /* get the first ids, in this order */
+    size_t n_special_tokens;
+    const char *unk_token;    /* the one of them that stands for unknown characters; NULL: none */
+    int64_t max_piece_length; /* the most characters of a token */
+    double shrinking_factor;  /* share of the pieces that each round keeps, above 0 and below 1 */
+    int64_t n_sub_iterations; /* steps of expectation maximization in each round, at least 1 */
+} KilnUnigramTraining;
+
+/* Train a `definition` whose model is Unigram, by Kudo's (2018) algorithm: all characters and at
+ * most a million substrings of words are the first pieces; rounds of expectation maximization
+ * estimate their probabilities and leave out those that matter least. The same texts always give
+ * the same vocabulary. KILN_E_RANGE: vocab_size is less than the number of different characters and
+ * special tokens. Owned by the caller. */
+KILN_API KILN_NODISCARD KilnStatus kiln_token_pipeline_train_unigram(
+    const char *definition, const KilnUnigramTraining *training, const KilnTexts *texts,
     const KilnPoll *poll, KilnTokenPipeline **ret, KilnError *err);
 
 /* As the functions of KilnTokenizerOps. */
@@ -76,12 +97,16 @@ KILN_API KilnString kiln_pipeline_tokenizer_token(const KilnInstance *self, int6
 KILN_API int64_t kiln_pipeline_tokenizer_id(const KilnInstance *self, KilnString token);
 KILN_API int64_t kiln_pipeline_tokenizer_special(const KilnInstance *self, KilnSpecialToken role);
 KILN_API void kiln_pipeline_tokenizer_release(KilnInstance *self);
-/* The body of `train`: kiln_token_pipeline_train() with the definition, whose memory is released.
- */
+/* The body of `train`: kiln_token_pipeline_train() or kiln_token_pipeline_train_unigram() with the
+ * definition, whose memory is released. */
 KILN_API KilnStatus kiln_pipeline_tokenizer_train(KilnInstance *self, KilnText *definition,
                                                   const KilnTokenTraining *training,
                                                   const KilnTexts *texts, const KilnPoll *poll,
                                                   KilnError *err);
+KILN_API KilnStatus kiln_pipeline_tokenizer_train_unigram(KilnInstance *self, KilnText *definition,
+                                                          const KilnUnigramTraining *training,
+                                                          const KilnTexts *texts,
+                                                          const KilnPoll *poll, KilnError *err);
 
 #define KILN_PIPELINE_TOKENIZER_OPS(train_)                                                        \
     {                                                                                              \

@@ -38,9 +38,9 @@ static KilnStatus read_scores(const KilnJsonPart *part, KilnTokenModel *model)
     const json_t *list = json_object_get(part->object, "vocab");
     const size_t n = json_array_size(list);
 
-    if (!json_is_array(list) || n == 0 || n > INT32_MAX)
+    if (!json_is_array(list) || n > INT32_MAX)
         return kiln_json_part_fail(part, "vocab", "expected [[TOKEN, SCORE], ...]");
-    model->scores = malloc(n * sizeof(*model->scores));
+    model->scores = malloc((n + 1) * sizeof(*model->scores));
     if (model->scores == NULL)
         return kiln_error_nomem(part->err, n * sizeof(*model->scores));
     for (size_t i = 0; i < n; i++) {

@@ -116,19 +116,41 @@ static void set_pipeline(KilnInstance *self, KilnTokenPipeline *pipeline)
     state->pipeline = pipeline;
 }
 
+/* Take over what training made, and release the definition. */
+static KilnStatus finish_training(KilnInstance *self, KilnStatus status,
+                                  KilnTokenPipeline *pipeline, KilnText *definition)
+{
+    if (status >= 0)
+        set_pipeline(self, pipeline);
+    kiln_text_release(definition);
+    return status;
+}
+
 KilnStatus kiln_pipeline_tokenizer_train(KilnInstance *self, KilnText *definition,
                                          const KilnTokenTraining *training, const KilnTexts *texts,
                                          const KilnPoll *poll, KilnError *err)
 {
     KilnTokenPipeline *pipeline = NULL;
-    KilnStatus status = definition->failed ? kiln_error_nomem(err, definition->length)
-                                           : kiln_token_pipeline_train(definition->data, training,
-                                                                       texts, poll, &pipeline, err);
+    const KilnStatus status = definition->failed
+                                  ? kiln_error_nomem(err, definition->length)
+                                  : kiln_token_pipeline_train(definition->data, training, texts,
+                                                              poll, &pipeline, err);
 
-    if (status >= 0)
-        set_pipeline(self, pipeline);
-    kiln_text_release(definition);
-    return status;
+    return finish_training(self, status, pipeline, definition);
+}
+
+KilnStatus kiln_pipeline_tokenizer_train_unigram(KilnInstance *self, KilnText *definition,
+                                                 const KilnUnigramTraining *training,
+                                                 const KilnTexts *texts, const KilnPoll *poll,
+                                                 KilnError *err)
+{
+    KilnTokenPipeline *pipeline = NULL;
+    const KilnStatus status = definition->failed
+                                  ? kiln_error_nomem(err, definition->length)
+                                  : kiln_token_pipeline_train_unigram(definition->data, training,
+                                                                      texts, poll, &pipeline, err);
+
+    return finish_training(self, status, pipeline, definition);
 }
 
 KilnStatus kiln_pipeline_tokenizer_open(KilnInstance *self, const char *path, KilnError *err)

@@ -242,10 +242,24 @@ KilnStatus kiln_token_pipeline_decode(const KilnTokenPipeline *pipeline, const i
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
+/* The digits that the scores need: 15 if they have no more, as those that kiln learned. */
+static int digits_of_scores(const KilnTokenModel *model)
+{
+    for (size_t i = 0; model->scores != NULL && i < model->vocab.n; i++) {
+        char text[32];
+
+        snprintf(text, sizeof(text), "%.15g", model->scores[i]);
+        if (strtod(text, NULL) != model->scores[i])
+            return 17;
+    }
+    return 15;
+}
+
 KilnStatus kiln_token_pipeline_save(const KilnTokenPipeline *pipeline, const char *path,
                                     KilnError *err)
 {
-    char *text = kiln_json_dump(pipeline->document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    const int digits = digits_of_scores(&pipeline->model);
+    char *text = kiln_json_dump(pipeline->document, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
 
     if (text == NULL)
         return kiln_error_nomem(err, 0);

@@ -152,6 +152,6 @@ void kiln_model_release(KilnTokenModel *model)
     free(model->merges);
     free(model->merge_list);
     free(model->scores);
-    free(model->trie);
+    kiln_trie_release(&model->trie);
     *model = (KilnTokenModel) { 0 };
 }

@@ -2,6 +2,7 @@
 #ifndef KILN_TEXT_PIPELINE_TOKEN_MODEL_H
 #define KILN_TEXT_PIPELINE_TOKEN_MODEL_H
 
+#include "text/pipeline/trie.h"
 #include "text/pipeline/vocab.h"
 
 typedef enum KilnModelType {
@@ -23,12 +24,8 @@ typedef struct KilnMerge {
     int32_t rank, id;
 } KilnMerge;
 
-/* A node of the trie of all tokens, by bytes: its children are a list. */
-typedef struct KilnTrieNode {
-    int32_t child, sibling; /* 0: none */
-    int32_t id;             /* of the token that ends here; -1: none */
-    uint8_t byte;
-} KilnTrieNode;
+/* How much lower than the lowest score of a Unigram's tokens that of an unknown character is. */
+#define KILN_UNIGRAM_UNK_PENALTY 10.0
 
 typedef struct KilnTokenModel {
     KilnModelType type;
@@ -53,9 +50,7 @@ typedef struct KilnTokenModel {
     /* Unigram */
     double *scores;
     double unk_score;
-    KilnTrieNode *trie;
-    int32_t trie_first[256]; /* children of the root */
-    size_t n_trie, trie_capacity;
+    KilnTrie trie; /* of all tokens */
 } KilnTokenModel;
 
 typedef struct KilnSymbol {

@@ -7,58 +7,18 @@
 #include "text/pipeline/token_model.h"
 #include "text/unicode/characters.h"
 
-/* How much worse than the worst token an unknown character is. */
-static const double unk_penalty = 10.0;
-
-/* ---- The trie -------------------------------------------------------------------------------- */
-
-static int32_t find_child(const KilnTokenModel *model, int32_t child, uint8_t byte)
-{
-    while (child > 0 && model->trie[child].byte != byte)
-        child = model->trie[child].sibling;
-    return child;
-}
-
-static bool add_to_trie(KilnTokenModel *model, KilnString token, int32_t id)
-{
-    int32_t node = 0;
-
-    for (size_t i = 0; i < token.length; i++) {
-        const uint8_t byte = (uint8_t)token.data[i];
-        int32_t *first = i == 0 ? &model->trie_first[byte] : &model->trie[node].child;
-        int32_t child = i == 0 ? *first : find_child(model, *first, byte);
-
-        if (child == 0) {
-            if (!KILN_RESERVE(model->trie, model->trie_capacity, model->n_trie + 1))
-                return false;
-            first = i == 0 ? &model->trie_first[byte] : &model->trie[node].child;
-            child = (int32_t)model->n_trie++;
-            model->trie[child] = (KilnTrieNode) { .sibling = *first, .id = -1, .byte = byte };
-            *first = child;
-        }
-        node = child;
-    }
-    if (node > 0)
-        model->trie[node].id = id;
-    return true;
-}
-
 KilnStatus kiln_unigram_prepare(KilnTokenModel *model, KilnError *err)
 {
     double least = INFINITY;
 
-    model->n_trie = 1; /* node 0 means none */
-    memset(model->trie_first, 0, sizeof(model->trie_first));
-    if (!KILN_RESERVE(model->trie, model->trie_capacity, 1))
-        return kiln_error_nomem(err, sizeof(*model->trie));
     for (size_t i = 0; i < model->vocab.n; i++) {
         if (model->vocab.tokens[i].data == NULL)
             continue;
-        if (!add_to_trie(model, model->vocab.tokens[i], (int32_t)i))
-            return kiln_error_nomem(err, model->trie_capacity * sizeof(*model->trie));
+        if (!kiln_trie_add(&model->trie, model->vocab.tokens[i], (int32_t)i))
+            return kiln_error_nomem(err, model->trie.capacity * sizeof(*model->trie.nodes));
         least = model->scores[i] < least ? model->scores[i] : least;
     }
-    model->unk_score = least - unk_penalty;
+    model->unk_score = least - KILN_UNIGRAM_UNK_PENALTY;
     return KILN_OK;
 }
 
@@ -75,17 +35,19 @@ static void reach(KilnPathNode *node, double score, size_t start, int32_t id)
 static bool extend(const KilnTokenModel *model, KilnPathNode *path, const char *text, size_t n,
                    size_t start, size_t char_length)
 {
-    int32_t node = model->trie_first[(uint8_t)text[start]];
+    int32_t node = model->trie.first[(uint8_t)text[start]];
     bool single = false;
 
     for (size_t at = start + 1; node > 0; at++) {
-        const int32_t id = model->trie[node].id;
+        const int32_t id = model->trie.nodes[node].id;
 
         if (id >= 0) {
             reach(&path[at], path[start].score + model->scores[id], start, id);
             single = single || at - start == char_length;
         }
-        node = at < n ? find_child(model, model->trie[node].child, (uint8_t)text[at]) : 0;
+        node = at < n ? kiln_trie_sibling(&model->trie, model->trie.nodes[node].child,
+                                          (uint8_t)text[at])
+                      : 0;
     }
     return single;
 }

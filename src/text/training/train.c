@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "text/training/vocab_trainer.h"
+#include "text/training/unigram_trainer.h"
 
 static json_t *text_json(KilnString text)
 {
@@ -34,32 +34,30 @@ static json_t *merges_json(const KilnLearned *learned)
     return list;
 }
 
-static json_t *added_json(const KilnTokenTraining *training)
+/* [["token", score], ...] */
+static json_t *scores_json(const KilnLearned *learned)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < training->n_special_tokens; i++)
-        kiln_json_add(&list, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (int)i,
-                                       "content", training->special_tokens[i], "single_word", 0,
-                                       "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1));
+    for (size_t i = 0; i < learned->vocab.n; i++) {
+        json_t *entry = json_array();
+
+        kiln_json_add(&entry, text_json(learned->vocab.tokens[i]));
+        kiln_json_add(&entry, json_real(learned->scores[i]));
+        kiln_json_add(&list, entry);
+    }
     return list;
 }
 
-static KilnStatus learn(const KilnTokenPipeline *pipeline, const KilnTokenTraining *training,
-                        const KilnTexts *texts, const KilnPoll *poll, KilnLearned *ret,
-                        KilnError *err)
+static json_t *added_json(const char *const *special_tokens, size_t n)
 {
-    const KilnTokenModel *model = &pipeline->model;
-    KilnWordCounts words = { 0 };
-    KilnStatus status = kiln_word_counts_read(pipeline, texts, poll, &words, err);
+    json_t *list = json_array();
 
-    if (status >= 0 && model->type == KILN_MODEL_WORDLEVEL)
-        status = kiln_train_words(&words, training, ret, err);
-    else if (status >= 0)
-        status = kiln_train_bpe(&words, training, model->prefix != NULL ? model->prefix : "",
-                                model->suffix != NULL ? model->suffix : "", poll, ret, err);
-    kiln_word_counts_release(&words);
-    return status;
+    for (size_t i = 0; i < n; i++)
+        kiln_json_add(&list, json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", (int)i,
+                                       "content", special_tokens[i], "single_word", 0, "lstrip", 0,
+                                       "rstrip", 0, "normalized", 0, "special", 1));
+    return list;
 }
 
 /* Words are counted as characters, not as ByteLevel's raw bytes. */
@@ -89,59 +87,125 @@ static json_t *part_of(const json_t *definition, const char *name)
     return part != NULL ? json_deep_copy(part) : json_null();
 }
 
-/* The definition with what was learned, and with all parts that a tokenizer.json has. */
-static json_t *document_of(const json_t *definition, const KilnLearned *learned,
-                           const KilnTokenTraining *training)
+/* The definition with its trained model, consumed, and with all parts that a tokenizer.json has. */
+static json_t *document_of(const json_t *definition, json_t *model,
+                           const char *const *special_tokens, size_t n_special_tokens)
 {
     static const char *const pipeline[] = { "normalizer", "pre_tokenizer", "post_processor",
                                             "decoder" };
-    json_t *model = part_of(definition, "model");
     json_t *document = json_object();
 
     kiln_json_put(&document, "version", json_string("1.0"));
     kiln_json_put(&document, "truncation", part_of(definition, "truncation"));
     kiln_json_put(&document, "padding", part_of(definition, "padding"));
-    kiln_json_put(&document, "added_tokens", added_json(training));
+    kiln_json_put(&document, "added_tokens", added_json(special_tokens, n_special_tokens));
     for (size_t i = 0; i < KILN_COUNT(pipeline); i++)
         kiln_json_put(&document, pipeline[i], part_of(definition, pipeline[i]));
-    kiln_json_put(&model, "vocab", vocab_json(&learned->vocab));
-    if (json_object_get(model, "merges") != NULL)
-        kiln_json_put(&model, "merges", merges_json(learned));
     kiln_json_put(&document, "model", model);
     return document;
+}
+
+/* ---- Training -------------------------------------------------------------------------------- */
+
+/* A definition and the words of the texts that it makes. */
+typedef struct Job {
+    json_t *json;
+    KilnTokenPipeline *pipeline;
+    KilnWordCounts words;
+} Job;
+
+static KilnStatus begin(const char *definition, const KilnTexts *texts, const KilnPoll *poll,
+                        bool unigram, Job *job, KilnError *err)
+{
+    json_error_t why;
+
+    job->json = json_loads(definition, JSON_ALLOW_NUL, &why);
+    if (job->json == NULL)
+        return kiln_error_set(err, KILN_E_SYNTAX, "the tokenizer's definition: %d:%d: %s", why.line,
+                              why.column, why.text);
+    KilnStatus status = kiln_pipeline_build(json_incref(job->json), "the tokenizer's definition",
+                                            &job->pipeline, err);
+    if (status < 0)
+        return status;
+    if ((job->pipeline->model.type == KILN_MODEL_UNIGRAM) != unigram)
+        return kiln_error_set(err, KILN_E_TYPE,
+                              "the tokenizer's definition: %s models are trained by "
+                              "kiln_token_pipeline_train%s",
+                              kiln_token_pipeline_model(job->pipeline), unigram ? "" : "_unigram");
+    use_characters(job->pipeline);
+    return kiln_word_counts_read(job->pipeline, texts, poll, &job->words, err);
+}
+
+/* The pipeline of a definition with its trained model, consumed. */
+static KilnStatus build(const Job *job, json_t *model, const char *const *special_tokens,
+                        size_t n_special_tokens, KilnTokenPipeline **ret, KilnError *err)
+{
+    json_t *document = document_of(job->json, model, special_tokens, n_special_tokens);
+
+    return document != NULL ? kiln_pipeline_build(document, "the trained tokenizer", ret, err)
+                            : kiln_error_nomem(err, 0);
+}
+
+static void end(Job *job)
+{
+    kiln_word_counts_release(&job->words);
+    kiln_token_pipeline_free(job->pipeline);
+    json_decref(job->json);
 }
 
 KilnStatus kiln_token_pipeline_train(const char *definition, const KilnTokenTraining *training,
                                      const KilnTexts *texts, const KilnPoll *poll,
                                      KilnTokenPipeline **ret, KilnError *err)
 {
-    json_error_t why;
-    json_t *json = json_loads(definition, JSON_ALLOW_NUL, &why);
-    KilnTokenPipeline *pipeline = NULL;
+    Job job = { 0 };
     KilnLearned learned = { 0 };
+    KilnStatus status = begin(definition, texts, poll, false, &job, err);
 
-    if (json == NULL)
-        return kiln_error_set(err, KILN_E_SYNTAX, "the tokenizer's definition: %d:%d: %s", why.line,
-                              why.column, why.text);
-    KilnStatus status = kiln_pipeline_build(json_incref(json), "the tokenizer's definition",
-                                            &pipeline, err);
-    if (status >= 0 && pipeline->model.type == KILN_MODEL_UNIGRAM)
-        status = kiln_error_set(err, KILN_E_TYPE,
-                                "kiln reads Unigram models but does not train them; use BPE, "
-                                "WordPiece or WordLevel");
     if (status >= 0) {
-        use_characters(pipeline);
-        status = learn(pipeline, training, texts, poll, &learned, err);
+        const KilnTokenModel *trained = &job.pipeline->model;
+
+        status = trained->type == KILN_MODEL_WORDLEVEL
+                     ? kiln_train_words(&job.words, training, &learned, err)
+                     : kiln_train_bpe(
+                           &job.words, training, trained->prefix != NULL ? trained->prefix : "",
+                           trained->suffix != NULL ? trained->suffix : "", poll, &learned, err);
     }
     if (status >= 0)
         status = check_size(&learned, training, err);
-    json_t *document = status >= 0 ? document_of(json, &learned, training) : NULL;
-    if (status >= 0)
-        status = document == NULL
-                     ? kiln_error_nomem(err, learned.vocab.n)
-                     : kiln_pipeline_build(document, "the trained tokenizer", ret, err);
+    if (status >= 0) {
+        json_t *model = part_of(job.json, "model");
+
+        kiln_json_put(&model, "vocab", vocab_json(&learned.vocab));
+        if (json_object_get(model, "merges") != NULL)
+            kiln_json_put(&model, "merges", merges_json(&learned));
+        status = build(&job, model, training->special_tokens, training->n_special_tokens, ret, err);
+    }
     kiln_learned_release(&learned);
-    kiln_token_pipeline_free(pipeline);
-    json_decref(json);
+    end(&job);
+    return status;
+}
+
+KilnStatus kiln_token_pipeline_train_unigram(const char *definition,
+                                             const KilnUnigramTraining *training,
+                                             const KilnTexts *texts, const KilnPoll *poll,
+                                             KilnTokenPipeline **ret, KilnError *err)
+{
+    const char *unk = training->unk_token;
+    Job job = { 0 };
+    KilnLearned learned = { 0 };
+    KilnStatus status = begin(definition, texts, poll, true, &job, err);
+
+    if (status >= 0)
+        status = kiln_train_unigram(&job.words, training, poll, &learned, err);
+    if (status >= 0) {
+        const int32_t id = unk != NULL ? kiln_vocab_find(&learned.vocab, unk, strlen(unk)) : -1;
+        json_t *model = part_of(job.json, "model");
+
+        kiln_json_put(&model, "unk_id", id >= 0 ? json_integer(id) : json_null());
+        kiln_json_put(&model, "vocab", scores_json(&learned));
+        status = build(&job, model, training->special_tokens, training->n_special_tokens, ret, err);
+    }
+    kiln_learned_release(&learned);
+    end(&job);
     return status;
 }

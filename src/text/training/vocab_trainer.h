@@ -22,6 +22,8 @@ typedef struct KilnLearned {
     KilnVocab vocab;
     int32_t (*merges)[2]; /* by rank; BPE */
     size_t n_merges, merges_capacity;
+    double *scores; /* by id; Unigram */
+    size_t scores_capacity;
 } KilnLearned;
 
 void kiln_learned_release(KilnLearned *learned);

@@ -80,6 +80,7 @@ void kiln_learned_release(KilnLearned *learned)
 {
     kiln_vocab_release(&learned->vocab);
     free(learned->merges);
+    free(learned->scores);
     *learned = (KilnLearned) { 0 };
 }
 

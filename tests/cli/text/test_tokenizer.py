@@ -27,7 +27,7 @@ class Tokenizer(Case):
 
     def test_train_encode_decode(self):
         """Each tokenizer: what was encoded is decoded again, where nothing is lost or unknown."""
-        for name, lossless in [("bytes", True), ("characters", True), ("bpe", True), ("words", False), ("wordpiece", False)]:
+        for name, lossless in [("bytes", True), ("characters", True), ("bpe", True), ("words", False), ("wordpiece", False), ("unigram", False)]:
             size = [] if name == "bytes" else ["tokenizer.vocab_size=400"]
             self.kiln("train", f"tokenizer={name}", *size, "files=a.txt,a.txt", "output=t.json")
             out, _ = self.kiln("encode", "t.json", stdin=LINES)
@@ -56,6 +56,22 @@ class Tokenizer(Case):
         out, _ = self.kiln("encode", "tokenizer.json", stdin="To see\n")
         self.assertEqual(json.loads(out), {"ids": [3, 1], "tokens": ["to", "<unk>"], "offsets": [[0, 2], [3, 6]]})
 
+    def test_unigram(self):
+        """Scores go down after the special tokens; spaces at the ends and runs of them are lost, all else is decoded."""
+        self.write("b.txt", b"thinking\nthinker\nthis thing\nsinking sinker\n" * 3)
+        self.kiln("train", "tokenizer=unigram", "tokenizer.vocab_size=30", "files=b.txt")
+        model = read_json(self.path("tokenizer.json"))["model"]
+        self.assertEqual((model["unk_id"], model["vocab"][:3]), (2, [["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0]]))
+        scores = [score for _, score in model["vocab"][3:]]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+        self.assertLessEqual(len(model["vocab"]), 30)
+        self.assertIn("▁think", [token for token, _ in model["vocab"]])
+        out, _ = self.kiln("encode", "tokenizer.json", stdin="  thin  king\n")
+        self.assertEqual(self.kiln("decode", "tokenizer.json", stdin=f"{json.loads(out)['ids']}\n")[0], "thin king\n")
+        first = open(self.path("tokenizer.json"), "rb").read()
+        self.kiln("train", "tokenizer=unigram", "tokenizer.vocab_size=30", "files=b.txt")
+        self.assertEqual(open(self.path("tokenizer.json"), "rb").read(), first)
+
     def test_pretrained(self):
         self.kiln("train", "tokenizer=words", "files=a.txt", "output=first.json")
         self.kiln("train", "tokenizer=pretrained", "tokenizer.path=first.json", "files=a.txt", "output=second.json")
@@ -77,6 +93,7 @@ class Tokenizer(Case):
                 (["train", "files=a.txt", "tokenizer=bep"], "", 1, "bpe"),
                 (["train", "files=a.txt", "tokenizer.vocab=3"], "", 1, "vocab_size"),
                 (["train", "files=a.txt", "tokenizer=wordpiece", "tokenizer.vocab_size=8"], "", 1, "raise vocab_size"),
+                (["train", "files=a.txt", "tokenizer=unigram", "tokenizer.vocab_size=8"], "", 1, "raise vocab_size"),
                 (["encode", "t.json"], b"ok\n\xff\n", 1, "standard input, line 2: byte 0 (0xff)"),
                 (["decode", "t.json"], "1 99999", 1, "expected ids from 0 to"),
                 (["decode", "t.json"], "one", 1, "line 1: "),
