@@ -37,7 +37,7 @@ static const KilnCommand commands[] = {
     { "replay", kiln_command_replay, true, "RUN|FILE [OVERRIDE...]",
       "train the last batches of a flight record again" },
     { "tokenizer", kiln_command_tokenizer, false,
-      "train|encode|decode|show FILE [files=FILE] [output=FILE] [OVERRIDE...]",
+      "train|encode|decode|show FILE [files=FILE] [column=NAME] [output=FILE] [OVERRIDE...]",
       "train a tokenizer, or use a tokenizer.json" },
     { "list", kiln_command_list, false, "", "all components" },
     { "show", kiln_command_show, false, "NAME", "a component, group, section or config file" },

@@ -159,8 +159,7 @@ static KilnStatus ls(const char *const *words, KilnError *err)
     KilnStatus status = KILN_OK;
 
     if (words[0] != NULL && words[1] != NULL)
-        return kiln_error_set(err, KILN_E_USAGE, "ckpt ls: expected one folder, got `%s` too",
-                              words[1]);
+        return kiln_error_set(err, KILN_E_USAGE, "ls: expected one folder, got `%s` too", words[1]);
     if (words[0] == NULL && !kiln_is_dir(dir))
         return kiln_error_set(err, KILN_E_IO, "%s: there is no such folder", dir);
     if (!kiln_is_dir(dir))
@@ -237,7 +236,7 @@ static KilnStatus show(const char *const *words, KilnError *err)
     KilnStatus status;
 
     if (words[0] != NULL && words[1] != NULL)
-        return kiln_error_set(err, KILN_E_USAGE, "ckpt show: expected one checkpoint, got `%s` too",
+        return kiln_error_set(err, KILN_E_USAGE, "show: expected one checkpoint, got `%s` too",
                               words[1]);
     status = find(words[0] != NULL ? words[0] : "last", &path, err);
     if (status >= 0)
@@ -289,7 +288,7 @@ static KilnStatus diff(const char *const *words, KilnError *err)
     KilnStatus status;
 
     if (words[0] == NULL || words[1] == NULL || words[2] != NULL)
-        return kiln_error_set(err, KILN_E_USAGE, "ckpt diff: expected two checkpoints");
+        return kiln_error_set(err, KILN_E_USAGE, "diff: expected two checkpoints");
     status = find(words[0], &paths[0], err);
     if (status >= 0)
         status = find(words[1], &paths[1], err);
@@ -326,8 +325,9 @@ int kiln_command_ckpt(KilnArgs *args)
     KilnStatus status =
         i < KILN_COUNT(names)
             ? actions[i](args->words + 1, &err)
-            : kiln_error_set(&err, KILN_E_USAGE, "ckpt %s: expected ls, show, verify or diff%s%s%s",
-                             name, nearest != NULL ? "; did you mean " : "",
+            : kiln_error_set(&err, KILN_E_USAGE, "%s%sexpected ls, show, verify or diff%s%s%s",
+                             name, *name != '\0' ? ": " : "",
+                             nearest != NULL ? "; did you mean " : "",
                              nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
     return kiln_screen_result(args->command, status, &err);
 }

@@ -1,4 +1,4 @@
-/* kiln tokenizer: trains tokenizers, and encodes and decodes with a tokenizer.json. */
+/* kiln tokenizer: encodes and decodes with a tokenizer.json. (train: tokenizer_train.c) */
 #define _DEFAULT_SOURCE /* strsep */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,102 +11,6 @@
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "kiln/tools/token_pipeline.h"
-
-/* ---- train ----------------------------------------------------------------------------------- */
-
-/* The lines of several files, with their line ends. */
-typedef struct Lines {
-    const char *rest; /* names that follow, separated by commas */
-    char name[4096];
-    FILE *file;
-    char *line;
-    size_t capacity;
-    int64_t number;
-} Lines;
-
-static bool open_next(Lines *lines, KilnStatus *ret_status, KilnError *err)
-{
-    const size_t n = strcspn(lines->rest, ",");
-
-    if (*lines->rest == '\0')
-        return false;
-    snprintf(lines->name, sizeof(lines->name), "%.*s", (int)n, lines->rest);
-    lines->rest += n + (lines->rest[n] == ',');
-    lines->number = 0;
-    lines->file = fopen(lines->name, "re");
-    if (lines->file == NULL)
-        *ret_status = kiln_error_errno(err, lines->name);
-    return lines->file != NULL;
-}
-
-static bool next_line(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnError *err)
-{
-    Lines *lines = ctx;
-
-    while (lines->file != NULL || open_next(lines, ret_status, err)) {
-        const ssize_t n = getline(&lines->line, &lines->capacity, lines->file);
-
-        lines->number++;
-        if (n >= 0) {
-            *ret = (KilnString) { lines->line, (size_t)n };
-            return true;
-        }
-        if (ferror(lines->file))
-            *ret_status = kiln_error_errno(err, lines->name);
-        fclose(lines->file);
-        lines->file = NULL;
-        if (*ret_status < 0)
-            return false;
-    }
-    return false;
-}
-
-static KilnStatus train_on(KilnInstance *tokenizer, const char *files, const char *output,
-                           KilnError *err)
-{
-    Lines lines = { .rest = files };
-    const KilnTexts texts = { next_line, &lines };
-    KilnStatus status = kiln_tokenizer_train(tokenizer, &texts, NULL, err);
-
-    if (status == KILN_E_FORMAT && lines.file != NULL)
-        kiln_error_prefix(err, "%s:%lld: ", lines.name, (long long)lines.number);
-    if (lines.file != NULL)
-        fclose(lines.file);
-    free(lines.line);
-    if (status >= 0)
-        status = kiln_tokenizer_save(tokenizer, output, err);
-    if (status >= 0)
-        printf("%s: %lld tokens\n", output, (long long)kiln_tokenizer_size(tokenizer));
-    return status;
-}
-
-static KilnStatus train(KilnArgs *args, const KilnRegistry *registry, KilnConfig *unused, void *ctx,
-                        KilnError *err)
-{
-    const char *files = kiln_args_take(args, "files"), *output = kiln_args_take(args, "output");
-    KilnInstance *tokenizer = NULL;
-    KilnConfig *config = NULL;
-
-    (void)unused;
-    (void)ctx;
-    if (files == NULL || *files == '\0')
-        return kiln_error_set(
-            err, KILN_E_USAGE,
-            "tokenizer train: needs texts: files=FILE,FILE,... (each line is one)");
-    KilnComposeRequest request = kiln_command_request(args, registry);
-    request.sections = NULL;
-    if (request.config_name == NULL)
-        request.config_name = "tokenizer";
-    KilnStatus status = kiln_command_compose_request(args, &request, true, NULL, &config, NULL);
-    if (status >= 0)
-        status = kiln_config_build(config, "tokenizer", registry, KILN_KIND_TOKENIZER, &tokenizer,
-                                   err);
-    if (status >= 0)
-        status = train_on(tokenizer, files, output != NULL ? output : "tokenizer.json", err);
-    kiln_instance_free(tokenizer);
-    kiln_config_free(config);
-    return status;
-}
 
 /* ---- encode and decode ----------------------------------------------------------------------- */
 
@@ -251,8 +155,7 @@ static KilnStatus with_file(KilnArgs *args, const KilnRegistry *registry, KilnCo
     (void)registry;
     (void)config;
     if (args->n_words != 2)
-        return kiln_error_set(err, KILN_E_USAGE, "tokenizer %s: expected one tokenizer.json",
-                              args->words[0]);
+        return kiln_error_set(err, KILN_E_USAGE, "%s: expected one tokenizer.json", args->words[0]);
     KilnStatus status = kiln_token_pipeline_open(args->words[1], &pipeline, err);
     if (status >= 0)
         status = (*action)(pipeline, err);
@@ -270,9 +173,8 @@ static KilnStatus unknown(KilnArgs *args, const KilnRegistry *registry, KilnConf
     (void)registry;
     (void)config;
     (void)ctx;
-    return kiln_error_set(err, KILN_E_USAGE,
-                          "tokenizer%s%s: expected train, encode, decode or show%s%s%s",
-                          *name != '\0' ? " " : "", name, nearest != NULL ? "; did you mean " : "",
+    return kiln_error_set(err, KILN_E_USAGE, "%s%sexpected train, encode, decode or show%s%s%s",
+                          name, *name != '\0' ? ": " : "", nearest != NULL ? "; did you mean " : "",
                           nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
 }
 
@@ -287,7 +189,7 @@ int kiln_command_tokenizer(KilnArgs *args)
     if (strcmp(name, "train") == 0) {
         args->n_words--;
         memmove(args->words, args->words + 1, (args->n_words + 1) * sizeof(*args->words));
-        return kiln_command_run(args, false, train, NULL);
+        return kiln_command_run(args, false, kiln_command_tokenizer_train, NULL);
     }
     for (size_t i = 0; i < KILN_COUNT(actions); i++)
         if (strcmp(name, actions[i].name) == 0)

@@ -107,9 +107,9 @@ static const CommandHelp pages[] = {
         "the largest batch, and the fastest one", "kiln tune model=resnet",
         "both: the rate for the batch that was found", NULL } },
     { "tokenizer",
-      "Trains tokenizers and uses them. train learns from the lines of files, with the tokenizer "
-      "and "
-      "options that overrides set (tokenizer=bpe, words, ...), and writes a tokenizer.json as "
+      "Trains tokenizers and uses them. train learns from the lines of files, or from a column of "
+      ".csv, .tsv and .jsonl files; .gz and .zst files are unpacked. Overrides set the tokenizer "
+      "and its options (tokenizer=bpe, words, ...). It writes a tokenizer.json as "
       "Hugging Face's library does. encode prints the ids, tokens and character offsets of each "
       "line "
       "of standard input as JSON. decode prints the text of each line of ids. show prints the "
@@ -117,10 +117,10 @@ static const CommandHelp pages[] = {
       "its size and its special tokens.",
       { "kiln tokenizer train tokenizer=bpe tokenizer.vocab_size=5000 files=a.txt,b.txt "
         "output=bpe.json",
-        "byte-level BPE", "kiln tokenizer train tokenizer=words files=a.txt", "tokenizer.json",
-        "kiln tokenizer encode bpe.json <a.txt", "a line of JSON for each line",
-        "echo '12 7 [3]' | kiln tokenizer decode bpe.json", "the text of ids",
-        "kiln tokenizer show bpe.json", "what is in a file", NULL } },
+        "byte-level BPE", "kiln tokenizer train tokenizer=unigram files=reviews.csv.gz column=text",
+        "of the column text, to tokenizer.json", "kiln tokenizer encode bpe.json <a.txt",
+        "a line of JSON for each line", "echo '12 7 [3]' | kiln tokenizer decode bpe.json",
+        "the text of ids", "kiln tokenizer show bpe.json", "what is in a file", NULL } },
     { "list",
       "Lists all components with one line each. `kiln show` has their options.",
       { "kiln list", "the built-in components", "kiln list --plugin ./mine.so",

@@ -4,8 +4,11 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import gzip
 import json
 import os
+import random
+import signal
 import subprocess
 
 from kilntest import BUILD, Case, main, read_json
@@ -40,6 +43,33 @@ class Tokenizer(Case):
             if lossless:
                 self.assertEqual(back, LINES, name)
 
+    def test_files(self):
+        """Packed files are as the files in them, and a column as a file with its values."""
+        self.kiln("train", "tokenizer=bpe", "files=a.txt", "output=plain.json")
+        self.write("b.txt.gz", gzip.compress(LINES.encode()))
+        self.kiln("train", "tokenizer=bpe", "files=b.txt.gz", "output=packed.json")
+        self.assertEqual(read_json(self.path("plain.json")), read_json(self.path("packed.json")))
+        self.write("c.csv", b'id,text\n1,"see, ""sea"""\n2,"to\nsee"\n')
+        self.write("d.jsonl.gz", gzip.compress(b'{"text": "see"}\n{"text": "to"}\n'))
+        for file, want in [("c.csv", {"see", "sea", "to"}), ("d.jsonl.gz", {"see", "to"})]:
+            self.kiln("train", "tokenizer=words", f"files={file}", "column=text")
+            tokens = set(read_json(self.path("tokenizer.json"))["model"]["vocab"])
+            self.assertEqual({t for t in tokens if t.isalpha()}, want)
+
+    def test_interrupt(self):
+        """What takes long is shown, line by line where there is no terminal; Ctrl-C leaves no file and has its exit status."""
+        numbers = random.Random(1)
+        self.write("long.txt", "".join(f"{numbers.getrandbits(64):x} {numbers.getrandbits(64):x}\n" for _ in range(200000)).encode())
+        before = sorted(os.listdir(self.dir))
+        process = subprocess.Popen([os.path.join(BUILD, "kiln"), "tokenizer", "train", "tokenizer=bpe", "files=long.txt"], cwd=self.dir,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        line = process.stderr.readline().decode()
+        self.assertRegex(line, r"^(reading texts|learning merges)  \d+%  \S+( \S)?/s  \d+:\d\d left$")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        self.assertEqual((process.returncode, out, err), (130, b"", b""))
+        self.assertEqual(sorted(os.listdir(self.dir)), before)
+
     def test_nul(self):
         """A text may contain it."""
         self.kiln("train", "tokenizer=bytes", "files=a.txt", "output=t.json")
@@ -68,9 +98,9 @@ class Tokenizer(Case):
         self.assertIn("▁think", [token for token, _ in model["vocab"]])
         out, _ = self.kiln("encode", "tokenizer.json", stdin="  thin  king\n")
         self.assertEqual(self.kiln("decode", "tokenizer.json", stdin=f"{json.loads(out)['ids']}\n")[0], "thin king\n")
-        first = open(self.path("tokenizer.json"), "rb").read()
+        first = pathlib.Path(self.path("tokenizer.json")).read_bytes()
         self.kiln("train", "tokenizer=unigram", "tokenizer.vocab_size=30", "files=b.txt")
-        self.assertEqual(open(self.path("tokenizer.json"), "rb").read(), first)
+        self.assertEqual(pathlib.Path(self.path("tokenizer.json")).read_bytes(), first)
 
     def test_pretrained(self):
         self.kiln("train", "tokenizer=words", "files=a.txt", "output=first.json")
@@ -89,7 +119,9 @@ class Tokenizer(Case):
                 (["train", "files=bad.txt"], "", 1, "bad.txt:2: byte 1 (0xe9) is not UTF-8"),
                 (["train", "files=empty.txt"], "", 1, "no words to learn from"),
                 (["train", "files=none.txt"], "", 1, "none.txt: "),
-                (["train"], "", 2, "files="),
+                (["train"], "", 2, "tokenizer: error: train: needs texts: files="),
+                (["train", "files=/dev/null"], "", 1, "is a device, not a regular file"),
+                (["train", "files=a.txt", "column=txt"], "", 1, 'no column "txt" (did you mean "text"?)'),
                 (["train", "files=a.txt", "tokenizer=bep"], "", 1, "bpe"),
                 (["train", "files=a.txt", "tokenizer.vocab=3"], "", 1, "vocab_size"),
                 (["train", "files=a.txt", "tokenizer=wordpiece", "tokenizer.vocab_size=8"], "", 1, "raise vocab_size"),
@@ -99,7 +131,8 @@ class Tokenizer(Case):
                 (["decode", "t.json"], "one", 1, "line 1: "),
                 (["show", "other.json"], "", 1, "other.json: a: kiln does not know this key"),
                 (["show"], "", 2, "expected one tokenizer.json"),
-                (["shwo", "t.json"], "", 2, "did you mean show?")]:
+                ([], "", 2, "tokenizer: error: expected train, "),
+                (["shwo", "t.json"], "", 2, "tokenizer: error: shwo: expected train, encode, decode or show; did you mean show?")]:
             _, err = self.kiln(*args, stdin=stdin, status=status)
             self.assertIn(says, err, args)
         self.assertFalse(os.path.exists(self.path("tokenizer.json")))
