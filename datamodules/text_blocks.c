@@ -34,8 +34,10 @@ static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "12"),
     KILN_FIELD_COMPONENT(Opts, tokenizer, KILN_KIND_TOKENIZER, "bytes",
                          "what makes tokens of text; it is trained on the training part"),
-    KILN_FIELD_PATH_LIST(Opts, files, "[]",
-                         "text files in UTF-8, read in this order; at least one"),
+    KILN_FIELD_PATH_LIST(
+        Opts, files, "[]",
+        "text files in UTF-8, read in this order; at least one. Files that end in .gz "
+        "or .zst are unpacked to a temporary file ($TMPDIR)"),
     KILN_FIELD_PATH_LIST(Opts, val_files, "[]",
                          "files for validation; none: the end of `files` (val_share)"),
     KILN_FIELD_PATH_LIST(Opts, test_files, "[]", "files for the test"),

@@ -28,7 +28,7 @@ BEGIN {
     below("data", "tensor")
     below("events", "base")
     below("plot", "base")
-    below("text", "base")
+    below("text", "data")
     below("train", "registry nn data")
     below("runs", "config")
     below("sweep", "registry runs")

@@ -5,7 +5,8 @@
 
 #include "kiln/tokenizer.h"
 
-/* Bytes [begin, end) of a UTF-8 text file. */
+/* Bytes [begin, end) of a UTF-8 text file; of a .gz or .zst file those of the text in it, which is
+ * unpacked to a temporary file ($TMPDIR) each time that it is read. */
 typedef struct KilnTextPart {
     const char *path;
     uint64_t begin, end;

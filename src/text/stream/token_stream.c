@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/records/mapped_file.h"
 #include "kiln/files/cache.h"
-#include "text/stream/text_parts.h"
 
 enum { PIECE = 16 << 20 }; /* bytes of text that are encoded at once, about */
 
@@ -127,12 +127,12 @@ static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const ch
     return status >= 0 ? end_document(sink, err) : status;
 }
 
-static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const char *data, uint64_t end,
-                               KilnError *err)
+static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const char *data, uint64_t at,
+                               uint64_t end, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    for (uint64_t at = part->begin; at < end && status >= 0;) {
+    while (at < end && status >= 0) {
         const char *stop = memchr(data + at, '\n', (size_t)(end - at));
         const uint64_t next = stop != NULL ? (uint64_t)(stop - data) + 1 : end;
         uint64_t last = stop != NULL ? next - 1 : end;
@@ -153,16 +153,15 @@ static KilnStatus encode_parts(Sink *sink, KilnError *err)
 
     for (size_t i = 0; i < spec->n_parts && status >= 0; i++) {
         const KilnTextPart *part = &spec->parts[i];
-        KilnTextMap map = { 0 };
+        KilnMappedFile map = { 0 };
 
-        status = kiln_text_map_open(&map, part->path, err);
-        if (status < 0)
-            break;
+        status = kiln_mapped_file_open(&map, part->path, NULL, spec->poll, err);
+        const uint64_t begin = part->begin > map.begin ? part->begin : map.begin;
         const uint64_t end = part->end < map.size ? part->end : map.size;
-        if (part->begin < end)
-            status = spec->lines ? encode_lines(sink, part, map.data, end, err)
-                                 : encode_document(sink, part, map.data, part->begin, end, err);
-        kiln_text_map_close(&map);
+        if (status >= 0 && begin < end)
+            status = spec->lines ? encode_lines(sink, part, map.data, begin, end, err)
+                                 : encode_document(sink, part, map.data, begin, end, err);
+        kiln_mapped_file_close(&map);
     }
     return status;
 }

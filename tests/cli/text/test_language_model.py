@@ -4,6 +4,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import gzip
 import json
 import os
 import signal
@@ -91,6 +92,13 @@ class LanguageModel(Case):
         self.assertEqual(weights("first"), weights("second"))
         self.kiln("train", *TINY, "kiln.run.dir=fifth", "datamodule.cache=null")
         self.assertEqual(weights("first"), weights("fifth"))
+        # a packed file is as the text in it
+        self.write("text.txt.gz", gzip.compress((VERSE * 30).encode()))
+        self.kiln("train", *TINY, "kiln.run.dir=packed", "datamodule.files=[text.txt.gz]")
+        self.assertEqual(weights("first"), weights("packed"))
+        self.write("broken.txt.gz", gzip.compress((VERSE * 30).encode())[:-9])
+        _, err = self.kiln("train", *TINY, "kiln.run.dir=bad", "datamodule.files=[broken.txt.gz]", status=1)
+        self.assertIn("broken.txt.gz: damaged gzip file", err)
         # another text is encoded again
         self.write("text.txt", (VERSE * 31).encode())
         self.kiln("train", *TINY, "datamodule.cache=tokens", "kiln.run.dir=sixth", "trainer.max_epochs=1")
