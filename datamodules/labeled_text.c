@@ -1,7 +1,7 @@
 /* Texts with a label in files: CSV, TSV, JSON lines, lines that begin with their label, a folder
  * per class. */
 #include "kiln.h"
-#include "kiln/array.h"
+#include "kiln/tools/name_list.h"
 #include "kiln/tools/text_data.h"
 
 #include <stdlib.h>
@@ -57,9 +57,8 @@ struct State {
     const Opts *opts;
     KilnTextData *data;
     KilnTextEncode encode;
-    char **classes; /* sorted, unless they are given */
-    size_t n_classes, classes_capacity;
-    bool collects; /* classes, from the training rows */
+    KilnNameList classes; /* sorted, unless they are given */
+    bool collects;        /* classes, from the training rows */
     Samples samples[KILN_SPLIT_COUNT];
     KilnFeature features[FEATURES];
     KilnTextBuckets buckets;
@@ -80,110 +79,14 @@ static KilnString class_of(const Opts *opts, KilnString label)
     return label;
 }
 
-static int compare(KilnString name, const char *class_name)
-{
-    const int order = strncmp(name.data, class_name, name.length);
-
-    return order != 0 ? order : class_name[name.length] != '\0' ? -1 : 0;
-}
-
-/* The place of a name among the first n classes, or where it would be. */
-static size_t search(char *const *classes, size_t n, KilnString name, bool *ret_found)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const int order = compare(name, classes[middle]);
-
-        if (order == 0) {
-            *ret_found = true;
-            return middle;
-        }
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    *ret_found = false;
-    return low;
-}
-
-static KilnStatus insert_class(State *state, size_t at, KilnString name, KilnError *err)
-{
-    char *copy = strndup(name.data, name.length);
-
-    if (copy == NULL ||
-        !KILN_RESERVE(state->classes, state->classes_capacity, state->n_classes + 1)) {
-        free(copy);
-        return kiln_error_nomem(err, name.length);
-    }
-    memmove(state->classes + at + 1, state->classes + at,
-            (state->n_classes - at) * sizeof(*state->classes));
-    state->classes[at] = copy;
-    state->n_classes++;
-    return KILN_OK;
-}
-
-/* The number of a class; -1: there is none of that name. Classes that are given are in the order
- * of the user. */
-static int64_t find_class(const State *state, KilnString name)
-{
-    bool found = false;
-
-    if (state->collects) {
-        const size_t at = search(state->classes, state->n_classes, name, &found);
-
-        return found ? (int64_t)at : -1;
-    }
-    for (size_t i = 0; i < state->n_classes; i++)
-        if (compare(name, state->classes[i]) == 0)
-            return (int64_t)i;
-    return -1;
-}
-
 static KilnStatus copy_classes(State *state, char *const *names, size_t n, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < n && status >= 0; i++)
-        status = insert_class(state, i, (KilnString) { names[i], strlen(names[i]) }, err);
+        status = kiln_name_list_add(&state->classes, (KilnString) { names[i], strlen(names[i]) },
+                                    err);
     return status;
-}
-
-/* The classes of a checkpoint, one per line. */
-static KilnStatus read_classes(State *state, const char *folder, KilnError *err)
-{
-    char path[4096], *line = NULL;
-    size_t room = 0;
-    ssize_t n;
-    KilnStatus status = KILN_OK;
-
-    snprintf(path, sizeof(path), "%s/%s", folder, classes_file);
-    FILE *file = kiln_file_open(path, "r");
-    if (file == NULL)
-        return kiln_error_errno(err, path);
-    while (status >= 0 && (n = getline(&line, &room, file)) > 0) {
-        const KilnString name = { line, (size_t)n - (line[n - 1] == '\n') };
-
-        status = insert_class(state, state->n_classes, name, err);
-    }
-    free(line);
-    fclose(file);
-    return status;
-}
-
-static KilnStatus write_classes(const State *state, const char *folder, KilnError *err)
-{
-    char path[4096];
-    bool good = true;
-
-    snprintf(path, sizeof(path), "%s/%s", folder, classes_file);
-    FILE *file = kiln_file_open(path, "w");
-    for (size_t i = 0; i < state->n_classes && file != NULL; i++)
-        good = fprintf(file, "%s\n", state->classes[i]) > 0 && good;
-    good = file != NULL && fclose(file) == 0 && good;
-    return good ? KILN_OK : kiln_error_errno(err, path);
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------
@@ -191,15 +94,12 @@ static KilnStatus write_classes(const State *state, const char *folder, KilnErro
 
 static KilnStatus check_class(State *state, KilnSplit split, KilnString name, KilnError *err)
 {
-    bool found;
-
-    if (find_class(state, name) >= 0)
-        return KILN_OK;
     if (state->collects && split == KILN_TRAIN)
-        return insert_class(state, search(state->classes, state->n_classes, name, &found), name,
-                            err);
+        return kiln_name_list_add(&state->classes, name, err);
+    if (kiln_name_list_find(&state->classes, name) >= 0)
+        return KILN_OK;
     return kiln_error_set(err, KILN_E_KEY, "the label \"%.*s\" is not one of the %zu classes%s",
-                          (int)(name.length < 64 ? name.length : 64), name.data, state->n_classes,
+                          (int)(name.length < 64 ? name.length : 64), name.data, state->classes.n,
                           state->opts->classes_count > 0 ? " of datamodule.classes"
                                                          : " of the training files");
 }
@@ -243,7 +143,8 @@ static KilnStatus read_labels(State *state, Samples *samples, const KilnPoll *po
         if (status < 0)
             break;
         (void)kiln_record_next_item(&record.fields[LABEL_COLUMN], &label);
-        samples->labels[i] = (int32_t)find_class(state, class_of(state->opts, label));
+        samples->labels[i] = (int32_t)kiln_name_list_find(&state->classes,
+                                                          class_of(state->opts, label));
     }
     kiln_record_release(&record);
     return status;
@@ -299,10 +200,12 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     KilnStatus status = context->fitted != NULL
-                            ? read_classes(state, context->fitted, err)
+                            ? kiln_name_list_read(&state->classes, context->fitted, classes_file,
+                                                  err)
                             : copy_classes(state, opts->classes, opts->classes_count, err);
 
     state->collects = context->fitted == NULL && opts->classes_count == 0;
+    state->classes.sorted = state->collects;
     if (status >= 0)
         status = open_data(state, context, err);
     if (status >= 0)
@@ -339,8 +242,8 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
         (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
     *ret = (KilnDataSpec) { .features = state->features,
                             .n_features = FEATURES,
-                            .n_classes = (int64_t)state->n_classes,
-                            .class_names = (const char *const *)state->classes };
+                            .n_classes = (int64_t)state->classes.n,
+                            .class_names = (const char *const *)state->classes.names };
     return KILN_OK;
 }
 
@@ -352,9 +255,7 @@ static void release(KilnInstance *self)
         kiln_text_tokens_release(&state->samples[split].tokens);
         free(state->samples[split].labels);
     }
-    for (size_t i = 0; i < state->n_classes; i++)
-        free(state->classes[i]);
-    free(state->classes);
+    kiln_name_list_release(&state->classes);
     kiln_text_data_free(state->data);
 }
 
@@ -446,7 +347,7 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
 static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
 {
     const State *state = kiln_state(self);
-    const KilnStatus status = write_classes(state, dir, err);
+    const KilnStatus status = kiln_name_list_write(&state->classes, dir, classes_file, err);
 
     return status >= 0 ? kiln_text_tokenizer_save(state->opts->tokenizer, dir, tokenizer_file, err)
                        : status;

@@ -18,7 +18,7 @@ static const Content contents[] = {
     { KILN_TOKENS, "tokens", "i32 [time]", false, true, 1, 1 },
     { KILN_ROW, "row", "f32 or i32 [columns]", true, true, 1, 1 },
     { KILN_VECTOR, "vector", "f32 [features]", true, false, 1, 1 },
-    { KILN_SEQUENCE, "sequence", "f32 [time, features]", true, false, 2, 2 },
+    { KILN_SEQUENCE, "sequence", "f32 or i32 [time, features]", true, true, 2, 2 },
     { KILN_MAP, "map", "f32 or i32 [height, width, channels]", true, true, 3, 3 },
     { KILN_LABEL, "label", "i32 or f32, one number or a list", true, true, 0, 1 },
     { KILN_TEXT, "text", "no type, no axes and no lengths", true, false, 0, 0 },

@@ -1,8 +1,7 @@
-/* F1 of slots (chunks, named entities), the number that conlleval and seqeval give: a
- * slot counts when its type, its first and its last tag are right. Tags are B-, I-, E-,
- * S- with a type, and O, in any of the schemes IOB1, IOB2, IOE, IOBES (Tjong Kim Sang
- * and Veenstra 1999); the rules are conlleval's, which never refuses a sequence. */
+/* F1 of slots (chunks, named entities), the number that conlleval and seqeval give: a slot counts
+ * when its type, its first and its last tag are right (kiln/tools/tag_spans.h). */
 #include "kiln.h"
+#include "kiln/tools/tag_spans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,61 +29,6 @@ static const KilnField fields[] = {
 
 /* ---- Slots of a sequence ----------------------------------------------------------------- */
 
-/* A tag: its letter and its type. */
-typedef struct Tag {
-    char letter;
-    const char *type;
-    size_t length;
-} Tag;
-
-typedef struct Slot {
-    Tag of;
-    int64_t first, last;
-} Slot;
-
-static Tag parse_tag(const char *text, size_t n)
-{
-    Tag tag = { .letter = n > 0 ? text[0] : 'O', .type = "_", .length = 1 };
-    const char *dash = n > 1 ? memchr(text + 1, '-', n - 1) : NULL;
-    const char *type = dash != NULL ? dash + 1 : text + 1;
-
-    if (n > 1 && type < text + n) {
-        tag.type = type;
-        tag.length = (size_t)(text + n - type);
-    }
-    return tag;
-}
-
-static bool same_type(const Tag *a, const Tag *b)
-{
-    return a->length == b->length && memcmp(a->type, b->type, a->length) == 0;
-}
-
-static bool is_one_of(char letter, const char *letters)
-{
-    return letter != '\0' && strchr(letters, letter) != NULL;
-}
-
-static bool ends(const Tag *before, const Tag *tag)
-{
-    if (is_one_of(before->letter, "ES"))
-        return true;
-    if (is_one_of(before->letter, "BI") && is_one_of(tag->letter, "BSO"))
-        return true;
-    return !is_one_of(before->letter, "O.") && !same_type(before, tag);
-}
-
-static bool starts(const Tag *before, const Tag *tag)
-{
-    if (is_one_of(tag->letter, "BS"))
-        return true;
-    if (is_one_of(before->letter, "EO") && is_one_of(tag->letter, "EI"))
-        return true;
-    if (before->letter == 'S' && is_one_of(tag->letter, "EI"))
-        return true;
-    return !is_one_of(tag->letter, "O.") && !same_type(before, tag);
-}
-
 /* The tags of a sequence, one after the other. */
 typedef struct Reader {
     const KilnSequence *sequence;
@@ -94,24 +38,21 @@ typedef struct Reader {
 } Reader;
 
 /* False at the end. */
-static bool read_tag(Reader *reader, Tag *ret)
+static bool read_tag(Reader *reader, KilnString *ret)
 {
     const KilnSequence *s = reader->sequence;
-    const char *text;
-    size_t n;
 
     if (s->ids != NULL) {
         if (reader->at >= s->count)
             return false;
-        text = reader->form->names[s->ids[reader->at++]];
-        n = strlen(text);
-    } else {
-        text = reader->text + strspn(reader->text, " \t\r\n");
-        n = strcspn(text, " \t\r\n");
-        reader->text = text + n;
+        const char *name = reader->form->names[s->ids[reader->at++]];
+        *ret = (KilnString) { name, strlen(name) };
+        return true;
     }
-    *ret = parse_tag(text, n);
-    return s->ids != NULL || n > 0;
+    const char *text = reader->text + strspn(reader->text, " \t\r\n");
+    *ret = (KilnString) { text, strcspn(text, " \t\r\n") };
+    reader->text = text + ret->length;
+    return ret->length > 0;
 }
 
 static KilnStatus check_ids(const KilnMetricForm *form, const KilnSequence *s, KilnError *err)
@@ -128,37 +69,30 @@ static KilnStatus check_ids(const KilnMetricForm *form, const KilnSequence *s, K
 
 /* The slots of a sequence in order; *ret is owned by the caller. Returns how many tags
  * there are, or a status below 0. */
-static int64_t find_slots(const KilnMetricForm *form, const KilnSequence *s, Slot **ret,
+static int64_t find_slots(const KilnMetricForm *form, const KilnSequence *s, KilnTagSpan **ret,
                           int64_t *ret_count, KilnError *err)
 {
     Reader reader = { .sequence = s, .form = form, .text = s->text };
-    Tag before = { .letter = 'O', .type = "" }, tag;
-    int64_t most = s->ids != NULL ? s->count : (int64_t)strlen(s->text), n = 0, i = 0, first = 0;
-    Slot *slots = malloc(((size_t)most + 2) * sizeof(*slots));
-    const Tag end = { .letter = 'O', .type = "_", .length = 1 };
+    KilnSpanFinder finder = { 0 };
+    KilnString tag;
+    int64_t most = s->ids != NULL ? s->count : (int64_t)strlen(s->text), n = 0, tags = 0;
+    KilnTagSpan *slots = malloc(((size_t)most + 1) * sizeof(*slots));
 
     if (slots == NULL)
-        return kiln_error_nomem(err, ((size_t)most + 2) * sizeof(*slots));
-    for (bool more = true; more; i++) {
-        more = read_tag(&reader, &tag);
-        if (!more)
-            tag = end;
-        if (ends(&before, &tag))
-            slots[n++] = (Slot) { .of = before, .first = first, .last = i - 1 };
-        if (starts(&before, &tag))
-            first = i;
-        before = tag;
-    }
+        return kiln_error_nomem(err, ((size_t)most + 1) * sizeof(*slots));
+    for (; read_tag(&reader, &tag); tags++)
+        n += kiln_span_next(&finder, tag, &slots[n]);
+    n += kiln_span_end(&finder, &slots[n]);
     *ret = slots;
     *ret_count = n;
-    return i - 1;
+    return tags;
 }
 
 /* ---- Counting ------------------------------------------------------------------------------- */
 
-/* Counts of type `tag`, which is added if it is new: the state has a list of types and an array of
+/* Counts of a type, which is added if it is new: the state has a list of types and an array of
  * KilnClassCount. */
-static KilnStatus count_of(KilnMetricState *state, const Tag *tag, KilnClassCount **ret,
+static KilnStatus count_of(KilnMetricState *state, KilnString type, KilnClassCount **ret,
                            KilnError *err)
 {
     const void *list;
@@ -171,12 +105,12 @@ static KilnStatus count_of(KilnMetricState *state, const Tag *tag, KilnClassCoun
     for (types = list; at < bytes; index++) {
         size_t length = strnlen(types + at, (size_t)(bytes - at));
 
-        if (length == tag->length && memcmp(types + at, tag->type, length) == 0)
+        if (length == type.length && memcmp(types + at, type.data, length) == 0)
             break;
         at += (int64_t)length + 1;
     }
     if (at >= bytes) {
-        status = kiln_metric_state_append(state, "types", KILN_U8, tag->type, (int64_t)tag->length,
+        status = kiln_metric_state_append(state, "types", KILN_U8, type.data, (int64_t)type.length,
                                           err);
         if (status >= 0)
             status = kiln_metric_state_append(state, "types", KILN_U8, "", 1, err);
@@ -188,26 +122,32 @@ static KilnStatus count_of(KilnMetricState *state, const Tag *tag, KilnClassCoun
     return status;
 }
 
-static KilnStatus count_slots(KilnMetricState *state, const Slot *found, int64_t n_found,
-                              const Slot *actual, int64_t n_actual, KilnError *err)
+static bool same_type(KilnString a, KilnString b)
+{
+    return a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
+}
+
+static KilnStatus count_slots(KilnMetricState *state, const KilnTagSpan *found, int64_t n_found,
+                              const KilnTagSpan *actual, int64_t n_actual, KilnError *err)
 {
     KilnStatus status = KILN_OK;
     KilnClassCount *count;
 
     for (int64_t i = 0; i < n_found && status >= 0; i++) {
-        status = count_of(state, &found[i].of, &count, err);
+        status = count_of(state, found[i].type, &count, err);
         if (status >= 0)
             count->predicted++;
     }
     for (int64_t i = 0, j = 0; i < n_actual && status >= 0; i++) {
-        status = count_of(state, &actual[i].of, &count, err);
+        status = count_of(state, actual[i].type, &count, err);
         if (status < 0)
             break;
         count->actual++;
         while (j < n_found && found[j].last < actual[i].last)
             j++;
         count->hits += j < n_found && found[j].last == actual[i].last &&
-                       found[j].first == actual[i].first && same_type(&found[j].of, &actual[i].of);
+                       found[j].first == actual[i].first &&
+                       same_type(found[j].type, actual[i].type);
     }
     return status;
 }
@@ -216,7 +156,7 @@ static KilnStatus count_row(KilnMetricState *state, const KilnSequence *predicte
                             const KilnSequence *truth, KilnError *err)
 {
     const KilnMetricForm *form = kiln_metric_state_form(state);
-    Slot *found = NULL, *actual = NULL;
+    KilnTagSpan *found = NULL, *actual = NULL;
     int64_t n_found = 0, n_actual = 0, tags = 0, true_tags = 0;
     KilnStatus status = check_ids(form, predicted, err);
 
@@ -305,10 +245,10 @@ static KilnStatus merge(KilnInstance *self, KilnMetricState *state, KilnMetricSt
 
     (void)self;
     for (int64_t i = 0; i < n && status >= 0; i++) {
-        const Tag tag = { .type = types[i].name, .length = strlen(types[i].name) };
+        const KilnString type = { types[i].name, strlen(types[i].name) };
         KilnClassCount *count;
 
-        status = count_of(state, &tag, &count, err);
+        status = count_of(state, type, &count, err);
         if (status < 0)
             break;
         count->hits += types[i].count.hits;

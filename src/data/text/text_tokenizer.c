@@ -4,7 +4,7 @@
 
 #include "data/text/text_data.h"
 
-/* The texts of some columns of the training split, row by row. */
+/* The texts of some columns of the training split, row by row; of lists, their items. */
 typedef struct Training {
     const KilnTextData *data;
     const size_t *columns;
@@ -12,12 +12,12 @@ typedef struct Training {
     int64_t row;
     size_t column; /* of the row, the next one */
     KilnRecord record;
+    KilnString rest; /* of the column before, its next items */
 } Training;
 
-static bool next_text(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnError *err)
+/* Begin the next column; false: there is none, or it can't be read. */
+static bool next_column(Training *training, KilnStatus *ret_status, KilnError *err)
 {
-    Training *training = ctx;
-
     if (training->column == training->n) {
         training->column = 0;
         training->row++;
@@ -27,9 +27,18 @@ static bool next_text(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnEr
     if (training->column == 0)
         *ret_status = kiln_text_data_read(training->data, KILN_TRAIN, training->row,
                                           &training->record, err);
-    if (*ret_status < 0)
-        return false;
-    *ret = training->record.fields[training->columns[training->column++]];
+    if (*ret_status >= 0)
+        training->rest = training->record.fields[training->columns[training->column++]];
+    return *ret_status >= 0;
+}
+
+static bool next_text(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnError *err)
+{
+    Training *training = ctx;
+
+    while (!kiln_record_next_item(&training->rest, ret))
+        if (!next_column(training, ret_status, err))
+            return false;
     return true;
 }
 

@@ -20,6 +20,17 @@ KILN_API int64_t kiln_results_sample(const KilnResults *results, int64_t row);
 KILN_API const int32_t *kiln_results_lengths(const KilnResults *results, const char *name);
 /* A row's text feature; NULL: it has none. */
 KILN_API const char *kiln_results_text(const KilnResults *results, const char *name, int64_t row);
+/* The values of a numeric feature, [size, ...] in *ret as they are padded; NULL: the batch does not
+ * have it. Valid until finish_step returns. */
+KILN_API const void *kiln_results_values(const KilnResults *results, const char *name,
+                                         KilnShape *ret);
+/* While a step is recorded: keep what it computes as `value`, of any type and shape, for
+ * finish_step. `name` is static. Unlike an output, it is no part of predictions. */
+KILN_API void kiln_step_keep(KilnStep *step, const char *name, KilnTensor *value);
+/* What the step kept under `name`, with its shape; NULL: nothing. Valid until finish_step returns.
+ */
+KILN_API const void *kiln_results_kept(const KilnResults *results, const char *name,
+                                       KilnShape *ret);
 /* The datamodule's tokenizer (KilnDataModuleOps.tokenizer); NULL: it has none. */
 KILN_API const KilnInstance *kiln_results_tokenizer(const KilnResults *results);
 

@@ -118,7 +118,8 @@ KILN_API bool kiln_text_is_blank(KilnString text);
 /* ---- Tokenizers ------------------------------------------------------------------------------ */
 
 /* Make a tokenizer ready: read NAME in context->fitted if there is a checkpoint, else train it on
- * wanted columns columns[0..n-1] of the training split. (A pretrained one reads its own file.)
+ * wanted columns columns[0..n-1] of the training split; each item of a list is a text of its own.
+ * (A pretrained one reads its own file.)
  * KILN_E_MISSING in KILN_STAGE_PREDICT without a saved one. */
 KILN_API KILN_NODISCARD KilnStatus kiln_text_tokenizer_prepare(
     KilnInstance *tokenizer, const char *name, const KilnTextData *data, const size_t *columns,

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "graph/graph.h"
 #include "graph/plan/execute.h"
+#include "kiln/tools/row_results.h"
 
 void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
                      uint64_t seed, int64_t number)
@@ -23,6 +24,7 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     step->n_outputs = 0;
     step->n_metric_inputs = 0;
     step->n_extra_reads = 0;
+    step->n_kept = 0;
     step->has_run = false;
     step->position = NULL;
     if (step->decode != NULL)
@@ -235,6 +237,20 @@ void kiln_step_output(KilnStep *step, const char *name, KilnTensor *value)
     step->n_outputs++;
 }
 
+void kiln_step_keep(KilnStep *step, const char *name, KilnTensor *value)
+{
+    if (kiln_tensor_poisoned(value))
+        return;
+    if (step->n_kept == KILN_STEP_KEPT) {
+        kiln_graph_poison(step->graph, "\"%s\": a step keeps at most %d values", name,
+                          (int)KILN_STEP_KEPT);
+        return;
+    }
+    step->kept[step->n_kept].name = name;
+    step->kept[step->n_kept].value = value;
+    step->n_kept++;
+}
+
 /* Add a tensor to the list once. */
 static void add_once(KilnTensor **list, size_t *n, KilnTensor *tensor)
 {
@@ -246,7 +262,7 @@ static void add_once(KilnTensor **list, size_t *n, KilnTensor *tensor)
 
 enum {
     MAX_READS = 1 + KILN_STEP_LOGS + KILN_STEP_OUTPUTS + 2 * KILN_STEP_METRICS +
-                KILN_STEP_EXTRA_READS
+                KILN_STEP_EXTRA_READS + KILN_STEP_KEPT
 };
 
 /* The tensors that are read after the step has run; returns their number. */
@@ -264,6 +280,8 @@ static size_t read_tensors(const KilnStep *step, KilnTensor *loss, KilnTensor *r
         add_once(ret, &n, step->metric_inputs[i].scores);
         add_once(ret, &n, step->metric_inputs[i].targets);
     }
+    for (size_t i = 0; i < step->n_kept; i++)
+        add_once(ret, &n, step->kept[i].value);
     for (size_t i = 0; i < step->n_extra_reads; i++)
         add_once(ret, &n, step->extra_reads[i]);
     return n;

@@ -8,7 +8,12 @@
 #include "train/metrics/metrics.h"
 #include "train/step/decode.h"
 
-enum { KILN_STEP_LOGS = 64, KILN_STEP_METRICS = 32, KILN_STEP_EXTRA_READS = 16 };
+enum {
+    KILN_STEP_LOGS = 64,
+    KILN_STEP_METRICS = 32,
+    KILN_STEP_EXTRA_READS = 16,
+    KILN_STEP_KEPT = 8
+};
 
 struct KilnStep {
     KilnGraph *graph;
@@ -39,6 +44,11 @@ struct KilnStep {
         KilnTensor *scores, *targets;
     } metric_inputs[KILN_STEP_METRICS];
     size_t n_metric_inputs;
+    struct {
+        const char *name;
+        KilnTensor *value;
+    } kept[KILN_STEP_KEPT]; /* for the module's finish_step */
+    size_t n_kept;
     KilnTensor *const *extra_reads; /* other tensors that are read after it has run; borrowed */
     size_t n_extra_reads;
     bool has_run;       /* the outputs have values */

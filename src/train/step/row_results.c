@@ -57,6 +57,33 @@ const char *kiln_results_text(const KilnResults *results, const char *name, int6
                : NULL;
 }
 
+const void *kiln_results_values(const KilnResults *results, const char *name, KilnShape *ret)
+{
+    const KilnFeature *declared = kiln_spec_feature(results->step->spec, name);
+    const KilnBatchFeature *feature = feature_of(results, name);
+
+    if (feature == NULL || declared->content == KILN_TEXT || feature->data == NULL)
+        return NULL;
+    *ret = (KilnShape) { .rank = declared->shape.rank + 1, .dim = { kiln_results_size(results) } };
+    for (int axis = 0; axis < declared->shape.rank; axis++)
+        ret->dim[axis + 1] = declared->shape.dim[axis];
+    if (declared->varies)
+        ret->dim[1] = feature->padded;
+    return feature->data;
+}
+
+const void *kiln_results_kept(const KilnResults *results, const char *name, KilnShape *ret)
+{
+    const KilnStep *step = results->step;
+
+    for (size_t i = 0; i < step->n_kept; i++)
+        if (strcmp(step->kept[i].name, name) == 0) {
+            *ret = *kiln_tensor_shape(step->kept[i].value);
+            return kiln_tensor_data(step->kept[i].value);
+        }
+    return NULL;
+}
+
 const KilnInstance *kiln_results_tokenizer(const KilnResults *results)
 {
     const KilnInstance *datamodule = results->trainer->datamodule;
