@@ -1,7 +1,9 @@
-/* Texts with a label in files: CSV, TSV, JSON lines, lines that begin with their label, a folder
- * per class. */
+/* Texts with a label, or with any number of labels, in files: CSV, TSV, JSON lines, lines that
+ * begin with their labels, a folder per class. */
 #include "kiln.h"
+#include "kiln/array.h"
 #include "kiln/tools/name_list.h"
+#include "kiln/tools/row_labels.h"
 #include "kiln/tools/text_data.h"
 
 #include <stdlib.h>
@@ -11,10 +13,11 @@ typedef struct Opts {
     KILN_LOADING_OPTIONS;
     KILN_LENGTH_OPTIONS;
     KILN_TEXT_OPTIONS;
-    KilnInstance *tokenizer;
-    char *text, *pair, *label, *label_end;
-    char **classes;
-    size_t classes_count;
+    KilnInstance *tokenizer, *bag;
+    char *text, *pair, *label, *label_end, *label_separator;
+    char **classes, **label_columns;
+    size_t classes_count, label_columns_count;
+    bool multilabel;
     int64_t max_length;
     bool special_tokens;
 } Opts;
@@ -25,9 +28,22 @@ static const KilnField fields[] = {
     KILN_TEXT_FIELDS(Opts),
     KILN_FIELD_COMPONENT(Opts, tokenizer, KILN_KIND_TOKENIZER, "words",
                          "makes ids of texts; it is trained on the training split"),
+    KILN_FIELD_COMPONENT_OPT(Opts, bag, KILN_KIND_TOKENIZER, "null",
+                             "makes a second list of ids of each text, for models that take a bag "
+                             "of n-grams beside the tokens (tokenizer/ngrams); null: none"),
     KILN_FIELD_STR(Opts, text, "text", "the column of the text"),
     KILN_FIELD_STR_OPT(Opts, pair, "null", "the column of a second text; null: there is none"),
-    KILN_FIELD_STR(Opts, label, "label", "the column of the class"),
+    KILN_FIELD_STR(Opts, label, "label", "the column of the class, or of the labels"),
+    KILN_FIELD_BOOL(Opts, multilabel, "false",
+                    "a text has any number of labels: a list of JSON, several __label__ words, or "
+                    "as the next two options say"),
+    KILN_FIELD_STR_OPT(
+        Opts, label_separator, "null",
+        "with multilabel: the text between the labels in their column, such as \"|\""),
+    KILN_FIELD_STR_LIST(
+        Opts, label_columns, "[]",
+        "with multilabel: a column for each label, with 1 where a text has it and 0 "
+        "where not, instead of the column label"),
     KILN_FIELD_STR_OPT(Opts, label_end, "null",
                        "a label ends before this text: with \":\" DESC:manner is the class DESC"),
     KILN_FIELD_STR_LIST(Opts, classes, "[]",
@@ -38,9 +54,14 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-enum { TEXT_COLUMN, LABEL_COLUMN, PAIR_COLUMN, COLUMNS };
-enum { TOKENS, LABEL, FEATURES };
-static const char tokenizer_file[] = "tokenizer.json", classes_file[] = "classes.txt";
+/* The columns that are read: the text, the second one if there is one, the labels. */
+enum { TEXT_COLUMN, PAIR_COLUMN };
+enum { TOKENS, LABEL, BAG, FEATURES };
+enum { ENCODINGS = 2 }; /* of a text: its tokens, and its bag */
+static const char *const tokenizer_files[ENCODINGS] = { "tokenizer.json", "bag.json" };
+static const char *const encoding_names[ENCODINGS] = { "tokens", "bag" };
+static const size_t encoding_features[ENCODINGS] = { TOKENS, BAG };
+static const char classes_file[] = "classes.txt";
 
 typedef struct State State;
 
@@ -48,103 +69,162 @@ typedef struct State State;
 typedef struct Samples {
     State *state;
     KilnSplit split;
-    KilnTextTokens tokens;
-    int32_t *labels;
-    char place[512]; /* of the sample whose name was asked for last */
+    KilnTextTokens ids[ENCODINGS];
+    int32_t *labels;       /* of sample i; with multilabel from label_starts[i] on */
+    int64_t *label_starts; /* [samples + 1]; NULL: one label each */
+    char place[512];       /* of the sample whose name was asked for last */
 } Samples;
 
 struct State {
     const Opts *opts;
     KilnTextData *data;
-    KilnTextEncode encode;
-    KilnNameList classes; /* sorted, unless they are given */
+    KilnTextEncode encode[ENCODINGS];
+    size_t n_encodings;
+    KilnLabelFormat format; /* with multilabel */
+    KilnNameList classes;
     bool collects;        /* classes, from the training rows */
+    size_t first_label;   /* the column of the labels, or the first of label_columns */
+    const char **columns; /* [first_label + columns of labels] */
     Samples samples[KILN_SPLIT_COUNT];
     KilnFeature features[FEATURES];
     KilnTextBuckets buckets;
     KilnRawField raw[2]; /* called as the columns */
 };
 
-/* ---- Classes --------------------------------------------------------------------------------- */
-
-/* The part of a label that is the class. */
-static KilnString class_of(const Opts *opts, KilnString label)
-{
-    const char *end = opts->label_end;
-    const size_t n = end != NULL ? strlen(end) : 0;
-
-    for (size_t i = 0; n > 0 && i + n <= label.length; i++)
-        if (memcmp(label.data + i, end, n) == 0)
-            label.length = i;
-    return label;
-}
-
-static KilnStatus copy_classes(State *state, char *const *names, size_t n, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < n && status >= 0; i++)
-        status = kiln_name_list_add(&state->classes, (KilnString) { names[i], strlen(names[i]) },
-                                    err);
-    return status;
-}
-
 /* ---- Rows -------------------------------------------------------------------------------------
  */
 
 static KilnStatus check_class(State *state, KilnSplit split, KilnString name, KilnError *err)
 {
-    if (state->collects && split == KILN_TRAIN)
-        return kiln_name_list_add(&state->classes, name, err);
     if (kiln_name_list_find(&state->classes, name) >= 0)
         return KILN_OK;
+    if (state->collects && split == KILN_TRAIN)
+        return kiln_name_list_add(&state->classes, name, err);
     return kiln_error_set(err, KILN_E_KEY, "the label \"%.*s\" is not one of the %zu classes%s",
                           (int)(name.length < 64 ? name.length : 64), name.data, state->classes.n,
                           state->opts->classes_count > 0 ? " of datamodule.classes"
                                                          : " of the training files");
 }
 
+static KilnRowLabels labels_of(const State *state, const KilnRecord *record)
+{
+    return kiln_row_labels(&state->format, record->fields + state->first_label);
+}
+
+static KilnStatus check_label(State *state, KilnSplit split, KilnString label, KilnError *err)
+{
+    if (memchr(label.data, '\n', label.length) != NULL)
+        return kiln_error_set(err, KILN_E_TYPE, "the label has several lines");
+    return check_class(state, split, label, err);
+}
+
+static KilnStatus check_labels(State *state, KilnSplit split, const KilnRecord *record,
+                               KilnError *err)
+{
+    const Opts *opts = state->opts;
+    KilnRowLabels labels = labels_of(state, record);
+    KilnString label;
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < opts->label_columns_count; i++) {
+        const KilnString value = record->fields[state->first_label + i];
+        bool on;
+
+        if (!kiln_label_flag(value, &on))
+            return kiln_error_set(err, KILN_E_TYPE, "column \"%s\" has \"%.*s\"; expected 0 or 1",
+                                  opts->label_columns[i],
+                                  (int)(value.length < 64 ? value.length : 64), value.data);
+    }
+    while (status >= 0 && kiln_row_labels_next(&labels, &label))
+        status = check_label(state, split, label, err);
+    return status;
+}
+
+static KilnStatus check_one_label(State *state, KilnSplit split, KilnString list, KilnError *err)
+{
+    KilnString label, more;
+
+    if (!kiln_record_next_item(&list, &label) || label.length == 0)
+        return kiln_error_set(err, KILN_E_MISSING, "the label (column \"%s\") is empty",
+                              state->opts->label);
+    if (kiln_record_next_item(&list, &more))
+        return kiln_error_set(
+            err, KILN_E_TYPE,
+            "the row has several labels; expected one (datamodule.multilabel=true "
+            "takes any number)");
+    return check_label(state, split, kiln_label_cut(label, state->opts->label_end), err);
+}
+
 static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err)
 {
     State *state = ctx;
     const Opts *opts = state->opts;
-    KilnString list = record->fields[LABEL_COLUMN], label, more;
 
     if (kiln_text_is_blank(record->fields[TEXT_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->text);
     if (opts->pair != NULL && kiln_text_is_blank(record->fields[PAIR_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->pair);
-    if (!kiln_record_next_item(&list, &label) || label.length == 0)
-        return kiln_error_set(err, KILN_E_MISSING, "the label (column \"%s\") is empty",
-                              opts->label);
-    if (memchr(label.data, '\n', label.length) != NULL)
-        return kiln_error_set(err, KILN_E_TYPE, "the label has several lines");
-    if (kiln_record_next_item(&list, &more))
-        return kiln_error_set(err, KILN_E_TYPE, "the row has several labels; expected one");
-    return check_class(state, split, class_of(opts, label), err);
+    return opts->multilabel
+               ? check_labels(state, split, record, err)
+               : check_one_label(state, split, record->fields[state->first_label], err);
+}
+
+/* Append the labels of a row, each once. */
+static bool append_labels(Samples *samples, int64_t i, const KilnRecord *record, size_t *capacity)
+{
+    KilnRowLabels labels = labels_of(samples->state, record);
+    int64_t n = samples->label_starts[i];
+    KilnString name;
+
+    while (kiln_row_labels_next(&labels, &name)) {
+        const int32_t label = (int32_t)kiln_name_list_find(&samples->state->classes, name);
+        bool seen = false;
+
+        for (int64_t k = samples->label_starts[i]; k < n; k++)
+            seen = seen || samples->labels[k] == label;
+        if (seen)
+            continue;
+        if (!KILN_RESERVE(samples->labels, *capacity, (size_t)n + 1))
+            return false;
+        samples->labels[n++] = label;
+    }
+    samples->label_starts[i + 1] = n;
+    return true;
+}
+
+/* The one label of a row. */
+static int32_t read_label(const State *state, const KilnRecord *record)
+{
+    KilnString list = record->fields[state->first_label], label = { 0 };
+
+    (void)kiln_record_next_item(&list, &label);
+    return (int32_t)kiln_name_list_find(&state->classes,
+                                        kiln_label_cut(label, state->opts->label_end));
 }
 
 /* The classes of all samples. */
 static KilnStatus read_labels(State *state, Samples *samples, const KilnPoll *poll, KilnError *err)
 {
     const int64_t n = kiln_text_data_count(state->data, samples->split);
+    const bool multilabel = state->opts->multilabel;
+    size_t capacity = (size_t)n + 1;
     KilnRecord record = { 0 };
     KilnStatus status = KILN_OK;
 
-    samples->labels = malloc((size_t)n * sizeof(*samples->labels) + 1);
-    if (samples->labels == NULL)
-        return kiln_error_nomem(err, (size_t)n * sizeof(*samples->labels));
+    samples->labels = malloc(capacity * sizeof(*samples->labels));
+    samples->label_starts = multilabel ? calloc(capacity, sizeof(*samples->label_starts)) : NULL;
+    if (samples->labels == NULL || (multilabel && samples->label_starts == NULL))
+        return kiln_error_nomem(err, capacity * sizeof(*samples->labels));
     for (int64_t i = 0; i < n && status >= 0; i++) {
-        KilnString label = { 0 };
-
         status = kiln_poll_check(poll, "reading labels", i, n, err);
         if (status >= 0)
             status = kiln_text_data_read(state->data, samples->split, i, &record, err);
         if (status < 0)
             break;
-        (void)kiln_record_next_item(&record.fields[LABEL_COLUMN], &label);
-        samples->labels[i] = (int32_t)kiln_name_list_find(&state->classes,
-                                                          class_of(state->opts, label));
+        if (!multilabel)
+            samples->labels[i] = read_label(state, &record);
+        else if (!append_labels(samples, i, &record, &capacity))
+            status = kiln_error_nomem(err, capacity * sizeof(*samples->labels));
     }
     kiln_record_release(&record);
     return status;
@@ -153,6 +233,24 @@ static KilnStatus read_labels(State *state, Samples *samples, const KilnPoll *po
 /* ---- Setup ------------------------------------------------------------------------------------
  */
 
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    const Opts *opts = options;
+
+    *ret_option = opts->label_columns_count > 0 ? "label_columns" : "label_separator";
+    if (!opts->multilabel && (opts->label_columns_count > 0 || opts->label_separator != NULL))
+        return kiln_error_set(err, KILN_E_RANGE, "needs multilabel=true");
+    if (opts->label_columns_count == 0)
+        return KILN_OK;
+    if (opts->classes_count > 0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "the columns are the classes; leave the option classes out");
+    return opts->label_separator == NULL
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_RANGE,
+                                "the columns have 0 or 1; leave label_separator out");
+}
+
 static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -160,6 +258,10 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
 
     (void)err;
     state->opts = opts;
+    state->format = (KilnLabelFormat) { .end = opts->label_end,
+                                        .separator = opts->label_separator,
+                                        .columns = (const char *const *)opts->label_columns,
+                                        .n_columns = opts->label_columns_count };
     state->raw[0] = (KilnRawField) { .name = opts->text, .types = KILN_RAW_TEXT, .help = "a text" };
     state->raw[1] =
         (KilnRawField) { .name = opts->pair, .types = KILN_RAW_TEXT, .help = "the second text" };
@@ -167,57 +269,115 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     return KILN_OK;
 }
 
+/* The columns to read, and the options that name them. */
+static KilnStatus choose_columns(State *state, const char **options, KilnError *err)
+{
+    const Opts *opts = state->opts;
+    const size_t n_labels = opts->label_columns_count > 0 ? opts->label_columns_count : 1;
+
+    state->first_label = opts->pair != NULL ? PAIR_COLUMN + 1 : PAIR_COLUMN;
+    state->columns = calloc(state->first_label + n_labels, sizeof(*state->columns));
+    if (state->columns == NULL)
+        return kiln_error_nomem(err, n_labels * sizeof(*state->columns));
+    state->columns[TEXT_COLUMN] = opts->text;
+    state->columns[PAIR_COLUMN] = opts->pair;
+    options[TEXT_COLUMN] = "text";
+    options[PAIR_COLUMN] = "pair";
+    for (size_t i = 0; i < n_labels; i++) {
+        state->columns[state->first_label + i] = opts->label_columns_count > 0
+                                                     ? opts->label_columns[i]
+                                                     : opts->label;
+        options[state->first_label + i] = opts->label_columns_count > 0 ? "label_columns" : "label";
+    }
+    return KILN_OK;
+}
+
 static KilnStatus open_data(State *state, const KilnDataContext *context, KilnError *err)
 {
     const Opts *opts = state->opts;
     const KilnTextSource source = KILN_TEXT_SOURCE(opts);
-    const char *const columns[COLUMNS] = { opts->text, opts->label, opts->pair };
-    const char *const options[COLUMNS] = { "text", "label", "pair" };
-    const KilnTextWanted wanted = { .columns = columns,
-                                    .options = options,
-                                    .n_columns = opts->pair != NULL ? COLUMNS : PAIR_COLUMN,
-                                    .check = check_row,
-                                    .ctx = state };
+    const char **options = calloc(opts->label_columns_count + 3, sizeof(*options));
+    KilnStatus status = options != NULL ? choose_columns(state, options, err)
+                                        : kiln_error_nomem(err, opts->label_columns_count);
+    const KilnTextWanted wanted = {
+        .columns = state->columns,
+        .options = options,
+        .n_columns = state->first_label +
+                     (opts->label_columns_count > 0 ? opts->label_columns_count : 1),
+        .check = check_row,
+        .ctx = state,
+    };
 
-    return kiln_text_data_open(&source, &wanted, context, &state->data, err);
+    if (status >= 0)
+        status = kiln_text_data_open(&source, &wanted, context, &state->data, err);
+    free(options);
+    return status;
 }
 
 static KilnStatus prepare_samples(State *state, KilnSplit split, const KilnPoll *poll,
                                   KilnError *err)
 {
     Samples *samples = &state->samples[split];
-    KilnStatus status = kiln_text_tokens_encode(state->data, split, &state->encode,
-                                                &samples->tokens, err);
+    KilnStatus status = KILN_OK;
 
     samples->state = state;
     samples->split = split;
+    for (size_t e = 0; e < state->n_encodings && status >= 0; e++)
+        status = kiln_text_tokens_encode(state->data, split, &state->encode[e], &samples->ids[e],
+                                         err);
     return status >= 0 ? read_labels(state, samples, poll, err) : status;
+}
+
+/* Make the tokenizers ready. */
+static KilnStatus prepare_tokenizers(State *state, const KilnDataContext *context, KilnError *err)
+{
+    static const size_t texts[] = { TEXT_COLUMN, PAIR_COLUMN };
+    const Opts *opts = state->opts;
+    KilnInstance *const tokenizers[ENCODINGS] = { opts->tokenizer, opts->bag };
+    KilnStatus status = KILN_OK;
+
+    state->n_encodings = opts->bag != NULL ? ENCODINGS : 1;
+    for (size_t e = 0; e < state->n_encodings && status >= 0; e++) {
+        status = kiln_text_tokenizer_prepare(tokenizers[e], tokenizer_files[e], state->data, texts,
+                                             opts->pair != NULL ? 2 : 1, context, err);
+        state->encode[e] = (KilnTextEncode) { .tokenizer = tokenizers[e],
+                                              .column = TEXT_COLUMN,
+                                              .pair = opts->pair != NULL ? PAIR_COLUMN : -1,
+                                              .add_special_tokens = opts->special_tokens,
+                                              .max_length = opts->max_length,
+                                              .cache = opts->cache,
+                                              .poll = context->poll };
+    }
+    return status;
+}
+
+/* The classes: of the checkpoint, of the options, or collected from the rows. */
+static KilnStatus prepare_classes(State *state, const KilnDataContext *context, KilnError *err)
+{
+    const Opts *opts = state->opts;
+    const bool columns = opts->label_columns_count > 0;
+    char *const *given = columns ? opts->label_columns : opts->classes;
+    const size_t n = columns ? opts->label_columns_count : opts->classes_count;
+    KilnStatus status = KILN_OK;
+
+    if (context->fitted != NULL)
+        return kiln_name_list_read(&state->classes, context->fitted, classes_file, err);
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = kiln_name_list_add(&state->classes, (KilnString) { given[i], strlen(given[i]) },
+                                    err);
+    state->collects = state->classes.sorted = n == 0;
+    return status;
 }
 
 static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
 {
-    static const size_t texts[] = { TEXT_COLUMN, PAIR_COLUMN };
-    const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
-    KilnStatus status = context->fitted != NULL
-                            ? kiln_name_list_read(&state->classes, context->fitted, classes_file,
-                                                  err)
-                            : copy_classes(state, opts->classes, opts->classes_count, err);
+    KilnStatus status = prepare_classes(state, context, err);
 
-    state->collects = context->fitted == NULL && opts->classes_count == 0;
-    state->classes.sorted = state->collects;
     if (status >= 0)
         status = open_data(state, context, err);
     if (status >= 0)
-        status = kiln_text_tokenizer_prepare(opts->tokenizer, tokenizer_file, state->data, texts,
-                                             opts->pair != NULL ? 2 : 1, context, err);
-    state->encode = (KilnTextEncode) { .tokenizer = opts->tokenizer,
-                                       .column = TEXT_COLUMN,
-                                       .pair = opts->pair != NULL ? PAIR_COLUMN : -1,
-                                       .add_special_tokens = opts->special_tokens,
-                                       .max_length = opts->max_length,
-                                       .cache = opts->cache,
-                                       .poll = context->poll };
+        status = prepare_tokenizers(state, context, err);
     for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++)
         status = prepare_samples(state, (KilnSplit)split, context->poll, err);
     return status;
@@ -226,22 +386,31 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
     State *state = kiln_state(self);
-    const int64_t pad = kiln_tokenizer_special(state->opts->tokenizer, KILN_TOKEN_PAD);
 
     (void)err;
-    state->features[TOKENS] = (KilnFeature) {
-        .name = "tokens",
-        .content = KILN_TOKENS,
-        .dtype = KILN_I32,
-        .shape = KILN_SHAPE(state->opts->max_length),
-        .varies = true,
-        .pad = pad >= 0 ? (double)pad : 0.0,
-        .n_ids = kiln_tokenizer_size(state->opts->tokenizer),
-    };
+    for (size_t e = 0; e < state->n_encodings; e++) {
+        const KilnInstance *tokenizer = state->encode[e].tokenizer;
+        const int64_t pad = kiln_tokenizer_special(tokenizer, KILN_TOKEN_PAD);
+
+        state->features[encoding_features[e]] = (KilnFeature) {
+            .name = encoding_names[e],
+            .content = KILN_TOKENS,
+            .dtype = KILN_I32,
+            .shape = KILN_SHAPE(state->opts->max_length),
+            .varies = true,
+            .pad = pad >= 0 ? (double)pad : 0.0,
+            .n_ids = kiln_tokenizer_size(tokenizer),
+        };
+    }
     state->features[LABEL] =
-        (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
+        state->opts->multilabel
+            ? (KilnFeature) { .name = "labels",
+                              .content = KILN_LABEL,
+                              .dtype = KILN_F32,
+                              .shape = KILN_SHAPE((int64_t)state->classes.n) }
+            : (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
     *ret = (KilnDataSpec) { .features = state->features,
-                            .n_features = FEATURES,
+                            .n_features = state->n_encodings == ENCODINGS ? FEATURES : BAG,
                             .n_classes = (int64_t)state->classes.n,
                             .class_names = (const char *const *)state->classes.names };
     return KILN_OK;
@@ -252,10 +421,13 @@ static void release(KilnInstance *self)
     State *state = kiln_state(self);
 
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
-        kiln_text_tokens_release(&state->samples[split].tokens);
+        for (size_t e = 0; e < ENCODINGS; e++)
+            kiln_text_tokens_release(&state->samples[split].ids[e]);
         free(state->samples[split].labels);
+        free(state->samples[split].label_starts);
     }
     kiln_name_list_release(&state->classes);
+    free(state->columns);
     kiln_text_data_free(state->data);
 }
 
@@ -267,18 +439,31 @@ static int64_t length_of(const KilnTextTokens *tokens, int64_t i)
     return tokens->starts[i + 1] - tokens->starts[i];
 }
 
+/* Write 1 for each label of a sample, and 0 for all others. */
+static void put_labels(const Samples *samples, int64_t index, float *ret)
+{
+    memset(ret, 0, samples->state->classes.n * sizeof(*ret));
+    for (int64_t k = samples->label_starts[index]; k < samples->label_starts[index + 1]; k++)
+        ret[samples->labels[k]] = 1.0f;
+}
+
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {
     const Samples *samples = ctx;
-    const KilnTextTokens *tokens = &samples->tokens;
 
     (void)rng;
     (void)err;
-    if (sample->data[TOKENS] != NULL)
-        memcpy(sample->data[TOKENS], tokens->ids + tokens->starts[index],
-               (size_t)length_of(tokens, index) * sizeof(*tokens->ids));
-    if (sample->data[LABEL] != NULL)
+    for (size_t e = 0; e < samples->state->n_encodings; e++) {
+        const KilnTextTokens *ids = &samples->ids[e];
+
+        if (sample->data[encoding_features[e]] != NULL)
+            memcpy(sample->data[encoding_features[e]], ids->ids + ids->starts[index],
+                   (size_t)length_of(ids, index) * sizeof(*ids->ids));
+    }
+    if (sample->data[LABEL] != NULL && samples->label_starts == NULL)
         *(int32_t *)sample->data[LABEL] = samples->labels[index];
+    else if (sample->data[LABEL] != NULL)
+        put_labels(samples, index, sample->data[LABEL]);
     return KILN_OK;
 }
 
@@ -289,7 +474,10 @@ static int64_t label(void *ctx, int64_t index)
 
 static void lengths(void *ctx, int64_t index, int64_t *ret)
 {
-    ret[TOKENS] = length_of(&((const Samples *)ctx)->tokens, index);
+    const Samples *samples = ctx;
+
+    for (size_t e = 0; e < samples->state->n_encodings; e++)
+        ret[encoding_features[e]] = length_of(&samples->ids[e], index);
 }
 
 static const char *name(void *ctx, int64_t index)
@@ -308,11 +496,11 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
 
     (void)set;
     (void)err;
-    *ret = (KilnDataset) { .count = samples->tokens.n,
+    *ret = (KilnDataset) { .count = samples->ids[0].n,
                            .ctx = samples,
                            .get = get,
                            .name = name,
-                           .label = label,
+                           .label = state->opts->multilabel ? NULL : label,
                            .lengths = lengths };
     return KILN_OK;
 }
@@ -340,17 +528,22 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
         pair = (KilnString) { values[1].text, strlen(values[1].text) };
     if (kiln_text_is_blank(text) || (paired && kiln_text_is_blank(pair)))
         return kiln_error_set(err, KILN_E_MISSING, "the text is empty");
-    return kiln_text_encode_one(&state->encode, text, paired ? &pair : NULL, sample->data[TOKENS],
-                                &sample->lengths[TOKENS], err);
+    KilnStatus status = KILN_OK;
+    for (size_t e = 0; e < state->n_encodings && status >= 0; e++)
+        status = kiln_text_encode_one(&state->encode[e], text, paired ? &pair : NULL,
+                                      sample->data[encoding_features[e]],
+                                      &sample->lengths[encoding_features[e]], err);
+    return status;
 }
 
 static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
 {
     const State *state = kiln_state(self);
-    const KilnStatus status = kiln_name_list_write(&state->classes, dir, classes_file, err);
+    KilnStatus status = kiln_name_list_write(&state->classes, dir, classes_file, err);
 
-    return status >= 0 ? kiln_text_tokenizer_save(state->opts->tokenizer, dir, tokenizer_file, err)
-                       : status;
+    for (size_t e = 0; e < state->n_encodings && status >= 0; e++)
+        status = kiln_text_tokenizer_save(state->encode[e].tokenizer, dir, tokenizer_files[e], err);
+    return status;
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -372,7 +565,18 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
 
 static const KilnTensorSpec declared[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
-    { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "" },
+    { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "", .optional = true },
+    { .name = "labels",
+      .content = KILN_LABEL,
+      .dtype = KILN_F32,
+      .axes = "classes",
+      .optional = true },
+    { .name = "bag",
+      .content = KILN_TOKENS,
+      .dtype = KILN_I32,
+      .axes = "ids",
+      .varies = true,
+      .optional = true },
 };
 
 static const KilnDataModuleOps ops = {
@@ -391,10 +595,11 @@ static const KilnDataModuleOps ops = {
 const KilnComponent kiln_datamodule_labeled_text = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "labeled_text",
-    .summary = "Texts with a class in CSV, TSV, JSON lines, lines or folders",
+    .summary = "Texts with a class, or several labels, in CSV, TSV, JSON lines, lines or folders",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
+    .check = check,
     .init = init,
     .release = release,
     .ops.datamodule = &ops,

@@ -23,6 +23,17 @@ const KilnFeature *kiln_spec_label(const KilnDataSpec *spec)
                : NULL;
 }
 
+const KilnFeature *kiln_spec_labels(const KilnDataSpec *spec)
+{
+    const KilnFeature *labels = kiln_spec_feature(spec, "labels");
+
+    return labels != NULL && labels->content == KILN_LABEL && labels->dtype == KILN_F32 &&
+                   labels->shape.rank == 1 && spec->n_classes > 0 &&
+                   labels->shape.dim[0] == spec->n_classes
+               ? labels
+               : NULL;
+}
+
 int64_t kiln_spec_ids(const KilnDataSpec *spec, const KilnFeature *feature,
                       const char *const **ret_names)
 {

@@ -34,7 +34,7 @@ typedef struct KilnTensorSpec {
      * axis of an output that is called like one of an input has its size. */
     const char *axes;
     bool varies;   /* the first axis may differ between samples */
-    bool optional; /* of an input: it may be absent */
+    bool optional; /* of an input, or a feature that a datamodule declares: it may be absent */
 } KilnTensorSpec;
 
 /* One column of a row. Its ids are as those of a feature; 0 and NULL: numbers. */
@@ -83,6 +83,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_spec_check(const KilnDataSpec *spec, Kil
 /* The feature "label": one i32 from 0 to n_classes - 1, or negative for samples that losses and
  * metrics may ignore. NULL if there is no such feature. */
 KILN_API const KilnFeature *kiln_spec_label(const KilnDataSpec *spec);
+
+/* The feature "labels", of samples with any number of labels: f32 [n_classes], 1 for each class
+ * that the sample has, else 0. NULL if there is no such feature. */
+KILN_API const KilnFeature *kiln_spec_labels(const KilnDataSpec *spec);
 
 /* The number of ids of an i32 feature of the spec, and their names (NULL: none); of "label" its
  * classes. 0: unknown. */

@@ -30,6 +30,8 @@ typedef struct KilnMetricRows {
      * two. */
     const float *scores;
     const int32_t *labels;
+    /* Of values [count, width]; of rankings [count]; of classes, instead of labels, for rows with
+     * any number of labels [count, width]: 1 for each label that the row has, else 0. */
     const float *targets;
     /* Documents per query, in order; a call has whole groups. */
     const int64_t *group_sizes;
@@ -129,6 +131,9 @@ struct KilnMetricOps {
     /* Optional, of sequences. How they are counted, in the words of the program that defines it
      * (sacrebleu's signature), to ret[size]. */
     void (*signature)(const KilnInstance *self, int64_t n_references, char *ret, size_t size);
+    /* Of classes: update also takes targets instead of labels. Scores are then logits of each label
+     * by itself, and those above 0 are predicted. A state gets either labels or targets. */
+    bool multilabel;
 };
 
 /* The form of a state's rows. */
@@ -180,8 +185,9 @@ KILN_API KILN_NODISCARD KilnStatus kiln_mean_compute(KilnInstance *self, KilnMet
  *
  * scores: f32 [..., width], or [rows] for width 1.
  * truth: i32 labels, one per row, for metrics of classes; f32 in the shape of scores for metrics of
- * values. flags: KILN_LOG_PROG_BAR shows the metric's own value; others are ignored. Metrics of
- * rankings and sequences do not take tensors: use kiln_metric_state_update. */
+ * values, and for those of classes that take several labels per row (KilnMetricOps.multilabel).
+ * flags: KILN_LOG_PROG_BAR shows the metric's own value; others are ignored. Metrics of rankings
+ * and sequences do not take tensors: use kiln_metric_state_update. */
 KILN_API void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores,
                                KilnTensor *truth, unsigned flags);
 
@@ -239,8 +245,8 @@ KILN_API int64_t kiln_ranked_ties(const KilnRanked *items, int64_t n, int64_t at
 KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
 
 /* Functions for metrics of classes that need all rows of the epoch: KilnMetricOps.of_ranked for
- * each class against the rest; with two classes, the value of class 1. The options are
- * KilnClassOptions with this table: average is macro or weighted. */
+ * each class against the rest; with two classes, of which each row has one, the value of class 1.
+ * The options are KilnClassOptions with this table: average is macro or weighted. */
 KILN_API extern const KilnField kiln_one_vs_rest_fields[4];
 KILN_API KILN_NODISCARD KilnStatus kiln_one_vs_rest_update(KilnInstance *self,
                                                            KilnMetricState *state,

@@ -20,6 +20,10 @@ KILN_API KilnTensor *kiln_step_input(KilnStep *step, const char *name);
 /* Whether this batch has the feature of that name: the data may lack it altogether, or in this set
  * of samples (labels of a prediction's input). */
 KILN_API bool kiln_step_has(const KilnStep *step, const char *name);
+/* How many training samples have each class of the data, [n_classes], and how many there are; the
+ * same while a checkpoint of the run is evaluated. Borrowed until the run ends. NULL, after which
+ * the step fails: they are not known. */
+KILN_API const int64_t *kiln_step_class_counts(KilnStep *step, int64_t *ret_samples);
 /* i32 [batch]: the length of each sample's feature `name`, which varies. If there is no such
  * feature, or it does not vary, a poisoned tensor. */
 KILN_API KilnTensor *kiln_step_lengths(KilnStep *step, const char *name);

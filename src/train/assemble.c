@@ -115,6 +115,7 @@ void kiln_trainer_set_up_step(const KilnTrainer *trainer, KilnGraph *graph, Kiln
         .metrics = trainer->metrics,
         .spec = &trainer->data.spec,
         .train_spec = &trainer->data.train_spec,
+        .class_counts = trainer->data.class_counts,
         .set = "",
     };
 }
@@ -204,6 +205,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         .split = trainer->split,
         .no_callbacks = trainer->no_callbacks,
         .fitted = trainer->fitted,
+        .saved_class_counts = trainer->saved_class_counts,
         .ranks = trainer->ranks,
         .phase = phase_of(stage),
         .poll = { kiln_preparation_poll, trainer },

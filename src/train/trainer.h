@@ -51,7 +51,8 @@ struct KilnTrainer {
 
     /* Data */
     KilnSplits data;
-    const char *fitted; /* KilnDataContext.fitted; borrowed from a checkpoint */
+    const char *fitted;               /* KilnDataContext.fitted; borrowed from a checkpoint */
+    const json_t *saved_class_counts; /* of an evaluated checkpoint; borrowed. NULL: none */
     KilnPredictInput predict;
 
     /* The network and its optimizers */

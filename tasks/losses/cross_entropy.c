@@ -21,6 +21,13 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    const Opts *opts = options;
+
+    return KILN_CLASS_WEIGHTS_CHECK(opts, ret_option, err);
+}
+
 static KilnStatus setup(KilnInstance *self, const KilnDataSpec *data, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -34,11 +41,13 @@ static KilnStatus setup(KilnInstance *self, const KilnDataSpec *data, KilnError 
 static KilnTensor *loss(KilnInstance *self, KilnStep *step, KilnTensor *output, KilnTensor *target)
 {
     const Opts *opts = kiln_opts(self);
-    const State *state = kiln_state(self);
+    State *state = kiln_state(self);
     KilnCrossEntropy options = {
         .label_smoothing = kiln_step_training(step) ? opts->label_smoothing : 0.0,
     };
 
+    if (opts->balanced && state->weights == NULL)
+        state->weights = kiln_balanced_weights(step, state->n_classes);
     if (state->weights != NULL)
         options.weight = kiln_graph_input(kiln_step_graph(step), KILN_F32,
                                           KILN_SHAPE(state->n_classes), state->weights);
@@ -60,6 +69,7 @@ const KilnComponent kiln_loss_cross_entropy = {
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
+    .check = check,
     .release = release,
     .ops.loss = &ops,
 };

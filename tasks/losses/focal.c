@@ -23,6 +23,13 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
+static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
+{
+    const Opts *opts = options;
+
+    return KILN_CLASS_WEIGHTS_CHECK(opts, ret_option, err);
+}
+
 static KilnStatus setup(KilnInstance *self, const KilnDataSpec *data, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -44,12 +51,14 @@ static KilnTensor *rows(KilnTensor *output, KilnTensor *target, KilnTensor *weig
 static KilnTensor *loss(KilnInstance *self, KilnStep *step, KilnTensor *output, KilnTensor *target)
 {
     const Opts *opts = kiln_opts(self);
-    const State *state = kiln_state(self);
+    State *state = kiln_state(self);
     KilnTensor *plain = rows(output, target, NULL), *weighted = plain;
     /* Above 0, where a power below 1 has no slope. */
     KilnTensor *missed = kiln_clamp(kiln_shift(kiln_neg(kiln_exp(kiln_neg(plain))), 1.0), 1e-7,
                                     1.0);
 
+    if (opts->balanced && state->weights == NULL)
+        state->weights = kiln_balanced_weights(step, state->n_classes);
     if (state->weights != NULL)
         weighted = rows(output, target,
                         kiln_graph_input(kiln_step_graph(step), KILN_F32,
@@ -71,6 +80,7 @@ const KilnComponent kiln_loss_focal = {
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
+    .check = check,
     .release = release,
     .ops.loss = &ops,
 };

@@ -1,6 +1,7 @@
 /* Accuracy: the share of rows whose label is the best class, or among the top_k best
  * (sklearn.metrics.accuracy_score, top_k_accuracy_score). Equal scores rank by class,
- * the lower first, as in torch.argmax. */
+ * the lower first, as in torch.argmax. Of rows with any number of labels it is subset accuracy: the
+ * share of rows of which every label is right (accuracy_score of such rows). */
 #include "kiln.h"
 
 #include <math.h>
@@ -46,6 +47,16 @@ static bool among_best(const float *scores, int64_t width, int64_t label, int64_
     return before < k;
 }
 
+/* Whether exactly the labels that a row has are predicted. */
+static bool all_right(const float *scores, const float *targets, int64_t width)
+{
+    bool right = true;
+
+    for (int64_t c = 0; c < width; c++)
+        right = right && (scores[c] > 0.0f) == (targets[c] > 0.5f);
+    return right;
+}
+
 static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnMetricRows *rows,
                          KilnError *err)
 {
@@ -54,9 +65,19 @@ static KilnStatus update(KilnInstance *self, KilnMetricState *state, const KilnM
     int64_t *counts; /* right, all */
     KilnStatus status = kiln_metric_state_counts(state, "right", 2, &counts, err);
 
+    if (rows->labels == NULL && opts->top_k > 1)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "top_k=%lld: rows with several labels need top_k=1",
+                              (long long)opts->top_k);
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
 
+        if (rows->labels == NULL) {
+            counts[0] += all_right(rows->scores + i * form->width, rows->targets + i * form->width,
+                                   form->width);
+            counts[1]++;
+            continue;
+        }
         status = kiln_row_counts(form, rows, i, opts->ignore_index, &taken, err);
         if (status < 0 || !taken)
             continue;
@@ -85,12 +106,15 @@ static const KilnMetricOps ops = {
     .check = check,
     .update = update,
     .compute = compute,
+    .multilabel = true,
 };
 
 const KilnComponent kiln_metric_accuracy = {
     .kind = KILN_KIND_METRIC,
     .name = "accuracy",
-    .summary = "Fraction of rows whose label is the best class, or among the top_k best",
+    .summary = "Fraction of rows whose label is the best class, or among the top_k best; of rows "
+               "with several "
+               "labels, those with all of them right",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.metric = &ops,

@@ -29,6 +29,7 @@ static const KilnMetricOps ops = {
     .compute = kiln_one_vs_rest_compute,
     .memory = kiln_one_vs_rest_memory,
     .of_ranked = area,
+    .multilabel = true,
 };
 
 const KilnComponent kiln_metric_auroc = {

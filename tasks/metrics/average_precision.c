@@ -9,6 +9,7 @@ static const KilnMetricOps ops = {
     .compute = kiln_one_vs_rest_compute,
     .memory = kiln_one_vs_rest_memory,
     .of_ranked = kiln_ranked_precision,
+    .multilabel = true,
 };
 
 const KilnComponent kiln_metric_average_precision = {

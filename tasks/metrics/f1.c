@@ -13,6 +13,7 @@ static const KilnMetricOps ops = {
     .update = kiln_classes_update,
     .compute = kiln_classes_compute,
     .of_class = score,
+    .multilabel = true,
 };
 
 const KilnComponent kiln_metric_f1 = {

@@ -9,13 +9,17 @@ typedef struct Opts {
     int64_t width, maps;
     int64_t *kernels;
     size_t kernels_count;
-    double dropout, embedding_dropout;
+    double dropout, embedding_dropout, word_dropout;
+    int64_t bag_width;
 } Opts;
 
 typedef struct State {
     KilnEmbedding embedding;
     KilnConv1d *convs;
     KilnLinear head;
+    bool has_bag;
+    KilnEmbedding bag;
+    KilnLinear bag_head;
 } State;
 
 static const KilnField fields[] = {
@@ -24,6 +28,9 @@ static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, maps, "100", 1, 65536, "feature maps of each"),
     KILN_FIELD_F64(Opts, dropout, "0.5", 0.0, 0.99, "dropout before the output"),
     KILN_FIELD_F64(Opts, embedding_dropout, "0.0", 0.0, 0.99, "dropout of the tokens' vectors"),
+    KILN_FIELD_F64(Opts, word_dropout, "0.0", 0.0, 0.99, "whole tokens that training leaves out"),
+    KILN_FIELD_I64(Opts, bag_width, "32", 1, 65536,
+                   "features of each n-gram's vector, if the data has a bag of them"),
     KILN_FIELD_END,
 };
 
@@ -37,6 +44,12 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 
 static const KilnTensorSpec takes[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
+    { .name = "bag",
+      .content = KILN_TOKENS,
+      .dtype = KILN_I32,
+      .axes = "ids",
+      .varies = true,
+      .optional = true },
 };
 
 static const KilnTensorSpec gives[] = {
@@ -44,6 +57,32 @@ static const KilnTensorSpec gives[] = {
 };
 
 static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
+
+/* The linear part of the bag begins as fastText does: its logits are 0. */
+static KilnStatus setup_bag(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                            KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    const KilnFeature *bag = &io->inputs[1];
+    State *state = kiln_state(self);
+
+    if (bag->n_ids < 1)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "needs the number of ids of feature \"%s\", which has none",
+                              bag->name);
+    KilnStatus status = kiln_nn_embedding_init(&state->bag, scope, "bag", bag->n_ids,
+                                               opts->bag_width, (int64_t)bag->pad, err);
+    if (status >= 0)
+        status = kiln_nn_linear_init(&state->bag_head, scope, "bag_head", opts->bag_width,
+                                     io->outputs[0].shape.dim[0], false, err);
+    if (status < 0)
+        return status;
+    kiln_param_set_init(state->bag.weight, (KilnInit) { .kind = KILN_INIT_UNIFORM,
+                                                        .a = 1.0 / (double)opts->bag_width });
+    kiln_param_set_init(state->bag_head.weight, (KilnInit) { .kind = KILN_INIT_CONSTANT });
+    state->has_bag = true;
+    return KILN_OK;
+}
 
 static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
                         KilnError *err)
@@ -78,9 +117,10 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
                                                         .bias = true },
                                      err);
     }
-    return status < 0 ? status
-                      : kiln_nn_linear_init(&state->head, scope, "head", features,
-                                            io->outputs[0].shape.dim[0], true, err);
+    if (status >= 0)
+        status = kiln_nn_linear_init(&state->head, scope, "head", features,
+                                     io->outputs[0].shape.dim[0], true, err);
+    return status >= 0 && io->inputs[1].name != NULL ? setup_bag(self, scope, io, err) : status;
 }
 
 static void release(KilnInstance *self)
@@ -106,12 +146,25 @@ static KilnTensor *largest(KilnTensor *x, KilnTensor *lengths, int64_t kernel)
     return kiln_max_axes(x, time, 1, false);
 }
 
+/* x [B, T, width] with zeros for a part `p` of the tokens. */
+static KilnTensor *drop_words(KilnTensor *x, double p, KilnDropoutState *drop)
+{
+    const int64_t batch = kiln_tensor_dim(x, 0), places = kiln_tensor_dim(x, 1);
+
+    if (p == 0.0 || drop == NULL)
+        return x;
+    KilnTensor *ones = kiln_arange(kiln_tensor_graph(x), KILN_F32, 1.0, 0.0, batch * places);
+    KilnTensor *kept = kiln_nn_dropout(ones, p, drop);
+    return kiln_mul(x, kiln_reshape(kept, KILN_SHAPE(batch, places, 1)));
+}
+
 static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
                     KilnModelValue *outputs)
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
-    const bool drops = (opts->dropout > 0.0 || opts->embedding_dropout > 0.0) &&
+    const bool drops = (opts->dropout > 0.0 || opts->embedding_dropout > 0.0 ||
+                        opts->word_dropout > 0.0) &&
                        kiln_step_training(step);
     KilnDropoutState drop_state = { 0 }, *drop = drops ? &drop_state : NULL;
     KilnTensor *y = NULL;
@@ -120,7 +173,7 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
         drop_state = (KilnDropoutState) { .key = kiln_step_dropout_key(step),
                                           .stream = kiln_step_stream(step) << 32 };
     KilnTensor *x = kiln_nn_embedding(&state->embedding, inputs[0].tensor);
-    x = kiln_nn_dropout(x, opts->embedding_dropout, drop);
+    x = drop_words(kiln_nn_dropout(x, opts->embedding_dropout, drop), opts->word_dropout, drop);
     for (size_t i = 0; i < opts->kernels_count; i++) {
         KilnTensor *map = largest(kiln_nn_conv1d(&state->convs[i], x), inputs[0].lengths,
                                   opts->kernels[i]);
@@ -128,6 +181,11 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
         y = y == NULL ? map : kiln_concat((KilnTensor *[]) { y, map }, 2, 1);
     }
     outputs[0].tensor = kiln_nn_linear(&state->head, kiln_nn_dropout(y, opts->dropout, drop));
+    if (state->has_bag) {
+        KilnTensor *bag = kiln_nn_embedding_bag(&state->bag, inputs[1].tensor, NULL, KILN_BAG_MEAN);
+
+        outputs[0].tensor = kiln_add(outputs[0].tensor, kiln_nn_linear(&state->bag_head, bag));
+    }
 }
 
 static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };

@@ -14,7 +14,9 @@ KILN_API void kiln_prediction_json_text(KilnText *line, const char *name, const 
 /* Append a member that is JSON already; nothing if `json` is NULL. */
 KILN_API void kiln_prediction_json_value(KilnText *line, const char *name, const char *json);
 /* Append an output of the sample as a list, with 9 digits; "nan", "inf" and "-inf" are texts, which
- * JSON lacks as numbers. The member "class" comes before probabilities. */
+ * JSON lacks as numbers. The member "class" comes before probabilities. Of samples with any number
+ * of labels (kiln_spec_labels) the output "labels" becomes the names of those that are not 0, and
+ * "probabilities" an object with a member for each label. */
 KILN_API void kiln_prediction_json_output(KilnText *line, const KilnDataSpec *spec,
                                           const char *name, const float *values, int64_t n);
 /* Append } and a line end. */

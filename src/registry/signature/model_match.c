@@ -61,13 +61,13 @@ static void match_names(const KilnModelPair *pair, KilnModelMatch *match)
                 match->given[i] = g;
 }
 
-/* Give input i the only value left that fits. */
+/* Give input i the only value left that fits; of those that may be absent none. */
 static KilnMisfit match_content(const KilnModelPair *pair, KilnModelMatch *match, size_t i)
 {
     size_t found = SIZE_MAX, n = 0;
 
     for (size_t g = 0; g < pair->n_given; g++)
-        if (may_get(pair, match, i, g)) {
+        if (!pair->given[g].optional && may_get(pair, match, i, g)) {
             found = g;
             n++;
         }

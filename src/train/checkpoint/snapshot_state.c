@@ -190,7 +190,9 @@ static bool add(json_t *state, json_t *part)
 json_t *kiln_snapshot_state(KilnSnapshot *snapshot, const KilnTrainer *trainer)
 {
     json_t *state = run_json(trainer);
+    json_t *counts = kiln_class_counts_json(trainer->data.class_counts);
     bool failed = !add(state, position_json(trainer)) ||
+                  (counts != NULL && !add(state, json_pack("{s:o}", "class_counts", counts))) ||
                   !add(state, json_pack("{s:o, s:b, s:o}", "train_index",
                                         json_sprintf("%016" PRIx64, trainer->train_index),
                                         "weights_only", snapshot->weights_only ? 1 : 0, "callbacks",

@@ -401,6 +401,20 @@ static KilnStatus prepare_data(KilnTrainer *trainer, const KilnDataContext *cont
     return kiln_ranks_broadcast(&trainer->ranks, &done, sizeof(done), err);
 }
 
+static KilnStatus set_up_class_counts(KilnTrainer *trainer, KilnError *err)
+{
+    KilnClassCounts *counts = calloc(1, sizeof(*counts));
+
+    if (counts == NULL)
+        return kiln_error_nomem(err, sizeof(*counts));
+    counts->spec = &trainer->data.spec;
+    if (trainer->stage == KILN_STAGE_FIT)
+        counts->train = &trainer->data.sets[KILN_TRAIN].list[0].dataset;
+    kiln_class_counts_read(counts, trainer->saved_class_counts);
+    trainer->data.class_counts = counts;
+    return KILN_OK;
+}
+
 KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remembered, KilnError *err)
 {
     const KilnStage stage = data_stage(trainer, remembered);
@@ -428,6 +442,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         status = kiln_datamodule_check_spec(trainer->datamodule, &trainer->data.spec, err);
     if (status < 0)
         return kiln_instance_error(trainer->config, trainer->datamodule, err);
+    status = set_up_class_counts(trainer, err);
     kiln_call_enter(trainer->datamodule, "loading");
     data_ops(trainer)->loading(trainer->datamodule, &trainer->data.loading);
     kiln_call_leave();
@@ -476,4 +491,7 @@ void kiln_splits_release(KilnTrainer *trainer)
     close_splits(trainer);
     kiln_input_close(&trainer->data.input);
     free(trainer->data.train_features);
+    if (trainer->data.class_counts != NULL)
+        kiln_class_counts_release(trainer->data.class_counts);
+    free(trainer->data.class_counts);
 }

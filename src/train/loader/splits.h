@@ -3,6 +3,7 @@
 #define KILN_TRAIN_LOADER_SPLITS_H
 
 #include "kiln/trainer.h"
+#include "train/loader/class_counts.h"
 #include "train/loader/input.h"
 #include "train/loader/loader.h"
 #include "train/metrics/metrics.h"
@@ -22,6 +23,7 @@ typedef struct KilnSplitSets {
 typedef struct KilnSplits {
     KilnDataSpec spec, train_spec; /* of samples, and as training batches hold them */
     KilnFeature *train_features;   /* of train_spec */
+    KilnClassCounts *class_counts; /* owned */
     KilnSplitSets sets[KILN_SPLIT_COUNT];
     int64_t batch_size;
     KilnInput input;      /* the user's file or folder that is predicted; zeroed: none */

@@ -129,6 +129,19 @@ static KilnStatus counts_of(KilnMetricState *state, KilnClassCount **ret, KilnEr
     return status;
 }
 
+/* A row with any number of labels. */
+static void count_labels(KilnClassCount *counts, const float *scores, const float *targets,
+                         int64_t width)
+{
+    for (int64_t c = 0; c < width; c++) {
+        const bool predicted = scores[c] > 0.0f, actual = targets[c] > 0.5f;
+
+        counts[c].predicted += predicted;
+        counts[c].actual += actual;
+        counts[c].hits += predicted && actual;
+    }
+}
+
 KilnStatus kiln_classes_update(KilnInstance *self, KilnMetricState *state,
                                const KilnMetricRows *rows, KilnError *err)
 {
@@ -140,6 +153,11 @@ KilnStatus kiln_classes_update(KilnInstance *self, KilnMetricState *state,
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
 
+        if (rows->labels == NULL) {
+            count_labels(counts, rows->scores + i * form->width, rows->targets + i * form->width,
+                         form->width);
+            continue;
+        }
         status = kiln_row_counts(form, rows, i, options->ignore_index, &taken, err);
         if (status < 0 || !taken)
             continue;

@@ -259,11 +259,13 @@ void kiln_metric_state_reset(KilnMetricState *state)
 }
 
 /* The input that the metric needs and the rows lack; NULL: none. */
-static const char *missing(KilnMetricInput takes, const KilnMetricRows *rows)
+static const char *missing(const KilnMetricOps *ops, const KilnMetricRows *rows)
 {
-    switch (takes) {
+    switch (ops->takes) {
     case KILN_METRIC_CLASSES:
-        return rows->scores == NULL ? "scores of classes" : rows->labels == NULL ? "labels" : NULL;
+        return rows->scores == NULL ? "scores of classes"
+               : rows->labels == NULL && !(ops->multilabel && rows->targets != NULL) ? "labels"
+                                                                                     : NULL;
     case KILN_METRIC_VALUES:
         return rows->scores == NULL ? "predictions" : rows->targets == NULL ? "targets" : NULL;
     case KILN_METRIC_RANKINGS:
@@ -283,7 +285,7 @@ static KilnStatus check_rows(const KilnMetricState *state, const KilnMetricRows 
                              KilnError *err)
 {
     const KilnMetricInput takes = ops_of(state)->takes;
-    const char *lacks = missing(takes, rows);
+    const char *lacks = missing(ops_of(state), rows);
     int64_t grouped = 0;
 
     if (lacks != NULL)

@@ -114,6 +114,23 @@ double kiln_ranked_precision(const KilnRanked *items, int64_t n)
 
 /* ---- Rows of the epoch -------------------------------------------------------------------- */
 
+/* Zeros and ones, as bytes. */
+static KilnStatus append_targets(KilnMetricState *state, const float *targets, int64_t n,
+                                 KilnError *err)
+{
+    unsigned char bytes[256];
+    KilnStatus status = KILN_OK;
+
+    for (int64_t first = 0; first < n && status >= 0; first += (int64_t)sizeof(bytes)) {
+        int64_t i = 0;
+
+        for (; i < (int64_t)sizeof(bytes) && first + i < n; i++)
+            bytes[i] = targets[first + i] > 0.5f;
+        status = kiln_metric_state_append(state, "targets", KILN_U8, bytes, i, err);
+    }
+    return status;
+}
+
 KilnStatus kiln_one_vs_rest_update(KilnInstance *self, KilnMetricState *state,
                                    const KilnMetricRows *rows, KilnError *err)
 {
@@ -121,6 +138,12 @@ KilnStatus kiln_one_vs_rest_update(KilnInstance *self, KilnMetricState *state,
     const KilnMetricForm *form = kiln_metric_state_form(state);
     KilnStatus status = KILN_OK;
 
+    if (rows->labels == NULL) {
+        const int64_t n = rows->count * form->width;
+
+        status = kiln_metric_state_append(state, "scores", KILN_F32, rows->scores, n, err);
+        return status >= 0 ? append_targets(state, rows->targets, n, err) : status;
+    }
     for (int64_t i = 0; i < rows->count && status >= 0; i++) {
         bool taken;
 
@@ -138,23 +161,31 @@ KilnStatus kiln_one_vs_rest_update(KilnInstance *self, KilnMetricState *state,
 typedef struct Rows {
     const float *scores;
     const int32_t *labels;
+    const unsigned char
+        *targets; /* [count, classes] of rows with any number of labels; else NULL */
     int64_t count, classes;
-    double *probabilities; /* [count, classes] */
+    double *probabilities; /* [count, classes]; of the former logits */
     KilnRanked *items;     /* [count] */
 } Rows;
 
 static KilnStatus open_rows(const KilnMetricState *state, Rows *ret, KilnError *err)
 {
     const KilnMetricForm *form = kiln_metric_state_form(state);
-    const void *scores = NULL, *labels = NULL;
-    int64_t n_scores = 0;
+    const void *scores = NULL, *labels = NULL, *targets = NULL;
+    int64_t n_scores = 0, n_targets = 0;
     KilnStatus status = kiln_metric_state_list(state, "scores", KILN_F32, &scores, &n_scores, err);
 
     ret->classes = kiln_form_classes(form);
     if (status >= 0)
         status = kiln_metric_state_list(state, "labels", KILN_I32, &labels, &ret->count, err);
+    if (status >= 0)
+        status = kiln_metric_state_list(state, "targets", KILN_U8, &targets, &n_targets, err);
     if (status < 0)
         return status;
+    if (n_targets > 0) {
+        ret->count = n_targets / form->width;
+        ret->targets = targets;
+    }
     if (n_scores != ret->count * form->width)
         return kiln_error_set(err, KILN_E_FORMAT, "%lld scores for %lld rows", (long long)n_scores,
                               (long long)ret->count);
@@ -164,7 +195,9 @@ static KilnStatus open_rows(const KilnMetricState *state, Rows *ret, KilnError *
     if (ret->probabilities == NULL || ret->items == NULL)
         return kiln_error_nomem(err, count * (size_t)ret->classes * sizeof(double));
     ret->labels = labels;
-    for (int64_t i = 0; i < ret->count; i++)
+    for (int64_t i = 0; i < n_targets; i++)
+        ret->probabilities[i] = (double)((const float *)scores)[i];
+    for (int64_t i = 0; i < ret->count && ret->targets == NULL; i++)
         kiln_row_probabilities((const float *)scores + i * form->width, form->width,
                                ret->probabilities + i * ret->classes);
     return KILN_OK;
@@ -185,8 +218,11 @@ static KilnStatus score_class(Rows *rows, int64_t class,
 
     *ret_actual = 0.0;
     for (int64_t i = 0; i < rows->count; i++) {
-        rows->items[i] = (KilnRanked) { .score = rows->probabilities[i * rows->classes + class],
-                                        .target = rows->labels[i] == class };
+        const int64_t at = i * rows->classes + class;
+        const bool actual = rows->targets != NULL ? rows->targets[at] == 1
+                                                  : rows->labels[i] == class;
+
+        rows->items[i] = (KilnRanked) { .score = rows->probabilities[at], .target = actual };
         defined = defined && !isnan(rows->items[i].score);
         *ret_actual += rows->items[i].target;
     }
@@ -204,7 +240,7 @@ KilnStatus kiln_one_vs_rest_compute(KilnInstance *self, KilnMetricState *state, 
     const KilnMetricForm *form = kiln_metric_state_form(state);
     Rows rows = { 0 };
     KilnStatus status = open_rows(state, &rows, err);
-    bool two = rows.classes == 2;
+    bool two = rows.classes == 2 && rows.targets == NULL;
     double sum = 0.0, weights = 0.0, value = 0.0, actual = 0.0;
 
     for (int64_t c = two ? 1 : 0; c < rows.classes && status >= 0; c++) {
@@ -236,7 +272,10 @@ int64_t kiln_one_vs_rest_memory(const KilnInstance *self, const KilnMetricForm *
     /* Sorting takes the same again. */
     *ret_computing = rows * (kiln_form_classes(form) * (int64_t)sizeof(double) +
                              2 * (int64_t)sizeof(KilnRanked));
-    return rows * (form->width * (int64_t)sizeof(float) + (int64_t)sizeof(int32_t));
+    /* With any number of labels per row they are bytes. */
+    const int64_t labels = form->width > (int64_t)sizeof(int32_t) ? form->width
+                                                                  : (int64_t)sizeof(int32_t);
+    return rows * (form->width * (int64_t)sizeof(float) + labels);
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */

@@ -50,6 +50,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
     KilnStatus status = kiln_checkpoint_open_configured(config, checkpoint, err);
 
     trainer->fitted = checkpoint->fitted;
+    trainer->saved_class_counts = json_object_get(checkpoint->state, "class_counts");
     if (status >= 0)
         status = kiln_trainer_assemble(trainer, config, env,
                                        tests ? KILN_STAGE_TEST : KILN_STAGE_VALIDATE, NULL, err);

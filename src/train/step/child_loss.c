@@ -35,6 +35,18 @@ KilnTensor *kiln_loss(KilnInstance *loss, KilnStep *step, KilnTensor *output, Ki
                              kiln_shape_text(&value->shape, text, sizeof(text)));
 }
 
+float *kiln_balanced_weights(KilnStep *step, int64_t n_classes)
+{
+    int64_t samples = 0;
+    const int64_t *counts = kiln_step_class_counts(step, &samples);
+    float *weights = counts != NULL ? calloc((size_t)n_classes, sizeof(*weights)) : NULL;
+
+    for (int64_t c = 0; c < n_classes && weights != NULL; c++)
+        if (counts[c] > 0)
+            weights[c] = (float)((double)samples / ((double)n_classes * (double)counts[c]));
+    return weights;
+}
+
 bool kiln_target_is_soft(const KilnTensor *target)
 {
     return target->dtype != KILN_I32;

@@ -113,6 +113,18 @@ bool kiln_step_has(const KilnStep *step, const char *name)
     return kiln_spec_feature(step->spec, name) != NULL && is_present(step, name);
 }
 
+const int64_t *kiln_step_class_counts(KilnStep *step, int64_t *ret_samples)
+{
+    KilnError err = { 0 };
+
+    if (kiln_class_counts_make(step->class_counts, &err) < 0) {
+        (void)kiln_graph_poison(step->graph, "%s", err.text);
+        return NULL;
+    }
+    *ret_samples = step->class_counts->samples;
+    return step->class_counts->counts;
+}
+
 static KilnTensor *lacks(KilnStep *step, const char *name)
 {
     return kiln_graph_poison(step->graph,

@@ -4,6 +4,7 @@
 #define KILN_TRAIN_STEP_MODULE_STEP_H
 
 #include "graph/graph.h"
+#include "train/loader/class_counts.h"
 #include "train/loader/loader.h"
 #include "train/metrics/metrics.h"
 #include "train/step/decode.h"
@@ -20,6 +21,7 @@ struct KilnStep {
     KilnMetrics *metrics;
     const KilnDataSpec *spec;       /* of samples */
     const KilnDataSpec *train_spec; /* of samples in training batches; NULL: the same */
+    KilnClassCounts *class_counts;  /* borrowed */
     KilnPhase phase;
     bool training;
     const char *set; /* name of the evaluated set, which ends the names of its values; "": none */

@@ -53,9 +53,10 @@ static KilnMetricForm form_of(const KilnStep *step, const KilnTensor *scores,
 }
 
 /* Why a metric can not take the tensors; NULL: it can. */
-static const char *mismatch(KilnMetricInput takes, const KilnTensor *scores,
+static const char *mismatch(const KilnMetricOps *ops, const KilnTensor *scores,
                             const KilnTensor *targets, int64_t width)
 {
+    const KilnMetricInput takes = ops->takes;
     int64_t n = kiln_shape_count(kiln_tensor_shape(scores));
     int64_t n_targets = kiln_shape_count(kiln_tensor_shape(targets));
 
@@ -63,6 +64,8 @@ static const char *mismatch(KilnMetricInput takes, const KilnTensor *scores,
         return "it counts rankings or sequences, not tensors of a step";
     if (kiln_tensor_dtype(scores) != KILN_F32 || kiln_tensor_shape(scores)->rank < 1)
         return "scores must be f32 [..., width]";
+    if (ops->multilabel && kiln_tensor_dtype(targets) == KILN_F32)
+        return n_targets == n && width > 1 ? NULL : "it needs a 0 or 1 for each of several labels";
     if (takes == KILN_METRIC_CLASSES && (kiln_tensor_dtype(targets) != KILN_I32 || width < 1 ||
                                          n_targets != n / (width > 0 ? width : 1)))
         return "it needs i32 labels, one for each row of scores";
@@ -98,7 +101,7 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
     KilnMetricForm form = form_of(step, scores, targets);
     scores = kiln_step_as_f32(scores);
     targets = kiln_step_as_f32(targets);
-    const char *why = mismatch(ops->takes, scores, targets, form.width);
+    const char *why = mismatch(ops, scores, targets, form.width);
     if (why != NULL) {
         refuse(step, name, scores, targets, why);
         return;

@@ -1,0 +1,33 @@
+/* The labels of a row of text data that may have any number of them. */
+#ifndef KILN_ROW_LABELS_H
+#define KILN_ROW_LABELS_H
+
+#include "kiln/files/text_records.h"
+
+/* How a row with any number of labels has them: in one column, as a list (KILN_RECORDS_ITEM_END) of
+ * texts with `separator` between labels; or in columns of their own, with a flag in each. */
+typedef struct KilnLabelFormat {
+    const char *end;            /* of kiln_label_cut; NULL: none */
+    const char *separator;      /* NULL: none */
+    const char *const *columns; /* the names of labels with columns of their own */
+    size_t n_columns;
+} KilnLabelFormat;
+
+/* The labels of a row that are still to be read. */
+typedef struct KilnRowLabels {
+    const KilnLabelFormat *format;
+    const KilnString *fields; /* the column of the labels, or n_columns flags */
+    KilnString list, item;    /* the rest of the column, and of an item of it */
+    size_t column;            /* of `columns`, the next one */
+} KilnRowLabels;
+
+/* Begin to read a row; both are borrowed. */
+KILN_API KilnRowLabels kiln_row_labels(const KilnLabelFormat *format, const KilnString *fields);
+/* The next label, without blanks around it; empty ones are none. False: there is none left. */
+KILN_API bool kiln_row_labels_next(KilnRowLabels *labels, KilnString *ret);
+/* Whether a value is a flag: 1, true, 0 or false. */
+KILN_API bool kiln_label_flag(KilnString value, bool *ret);
+/* The part of a label before the text `end`; all of it if `end` is NULL or not in it. */
+KILN_API KilnString kiln_label_cut(KilnString label, const char *end);
+
+#endif
