@@ -102,6 +102,17 @@ class Tokenizer(Case):
         self.kiln("train", "tokenizer=unigram", "tokenizer.vocab_size=30", "files=b.txt")
         self.assertEqual(pathlib.Path(self.path("tokenizer.json")).read_bytes(), first)
 
+    def test_words_of_columns(self):
+        """Words that white space separates, with every digit 0."""
+        self.write("a.txt", "Mr. O'Neil left at 10:45\nat 10:30\n")
+        for digits, lowercase, wanted in [("false", "false", ["Mr.", "O'Neil", "at", "10:45"]),
+                                          ("true", "false", ["Mr.", "O'Neil", "at", "00:00"]),
+                                          ("true", "true", ["mr.", "o'neil", "at", "00:00"])]:
+            self.kiln("train", "tokenizer=words", "tokenizer.split=white_space", f"tokenizer.digits={digits}",
+                      f"tokenizer.lowercase={lowercase}", "files=a.txt", "output=b.json")
+            out, _ = self.kiln("encode", "b.json", stdin="Mr. O'Neil at 10:45\n")
+            self.assertEqual(json.loads(out)["tokens"], wanted)
+
     def test_pretrained(self):
         self.kiln("train", "tokenizer=words", "files=a.txt", "output=first.json")
         self.kiln("train", "tokenizer=pretrained", "tokenizer.path=first.json", "files=a.txt", "output=second.json")
