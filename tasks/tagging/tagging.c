@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct Opts {
-    KilnInstance *model, *optimizer, *scheduler;
+    KilnInstance *model, *optimizer, *scheduler, *intent_loss;
     bool crf;
     double intent_weight;
     KilnInstance **metrics, **intent_metrics;
@@ -23,8 +23,9 @@ static const KilnField fields[] = {
     KILN_FIELD_BOOL(Opts, crf, "false",
                     "a linear-chain conditional random field over the tags (Lample et al., 2016): "
                     "it learns which tag follows which; false: each tag for itself"),
-    KILN_FIELD_F64(Opts, intent_weight, "1.0", 0.0, 1e6,
-                   "factor of the loss of classes of sentences beside that of tags"),
+    KILN_FIELD_COMPONENT(Opts, intent_loss, KILN_KIND_LOSS, "cross_entropy",
+                         "the loss of classes of sentences, if the data have them"),
+    KILN_FIELD_F64(Opts, intent_weight, "1.0", 0.0, 1e6, "its factor beside the loss of tags"),
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{slot_f1: metric/slot_f1}",
                              "metrics of tags by name, logged as val/NAME and test/NAME"),
     KILN_FIELD_COMPONENT_MAP(Opts, intent_metrics, KILN_KIND_METRIC,
@@ -120,6 +121,8 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
     state->pieces = kiln_spec_feature(data, "first_tokens") != NULL;
     state->tags = tags->id_names;
     state->classes = data->class_names;
+    if (state->intents && kiln_loss_setup(opts->intent_loss, data, err) < 0)
+        return err->status;
     const int64_t sizes[] = { [TOKEN_LOGITS] = tags->n_ids, [LOGITS] = data->n_classes };
     KilnStatus status = kiln_model_setup(opts->model, scope, state->intents ? &joint : models,
                                          given, n, sizes, err);
@@ -189,7 +192,7 @@ static KilnTensor *loss_of(KilnInstance *self, KilnStep *step, const Scores *sco
     if (scores->classes == NULL)
         return loss;
     KilnTensor *label = kiln_step_input(step, "label");
-    KilnTensor *intent = kiln_cross_entropy(scores->classes, label, (KilnCrossEntropy) { 0 });
+    KilnTensor *intent = kiln_loss(opts->intent_loss, step, scores->classes, label);
     return kiln_add(loss, kiln_scale(intent, opts->intent_weight));
 }
 
