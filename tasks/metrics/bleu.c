@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENIZE_13A, TOKENIZE_NONE };
+enum { TOKENIZE_13A, TOKENIZE_NONE, TOKENIZE_INTL, TOKENIZE_CHAR };
 enum { SMOOTH_NONE, SMOOTH_FLOOR, SMOOTH_ADD_K, SMOOTH_EXP };
 enum { MOST_ORDERS = 16 };
 
@@ -18,9 +18,13 @@ typedef struct Opts {
     bool effective_order;
 } Opts;
 
-static const KilnChoice tokenizers[] = { { "13a", TOKENIZE_13A },
-                                         { "none", TOKENIZE_NONE },
-                                         { NULL, 0 } };
+static const KilnChoice tokenizers[] = {
+    { "13a", TOKENIZE_13A },
+    { "none", TOKENIZE_NONE },
+    { "intl", TOKENIZE_INTL },
+    { "char", TOKENIZE_CHAR },
+    { NULL, 0 },
+};
 static const KilnChoice smoothings[] = {
     { "none", SMOOTH_NONE },
     { "floor", SMOOTH_FLOOR },
@@ -30,7 +34,10 @@ static const KilnChoice smoothings[] = {
 };
 
 static const KilnField fields[] = {
-    KILN_FIELD_ENUM(Opts, tokenize, "13a", tokenizers, "tokenizer: 13a, as WMT; none: white space"),
+    KILN_FIELD_ENUM(
+        Opts, tokenize, "13a", tokenizers,
+        "tokenizer: 13a, as WMT; none: white space; intl: at all punctuation and symbols of "
+        "Unicode (mteval-v14); char: characters"),
     KILN_FIELD_ENUM(Opts, smooth, "exp", smoothings, "smoothing of precisions that are 0"),
     KILN_FIELD_F64_OPT(Opts, smooth_value, "null", 0.0, 1e6,
                        "of floor (null: 0.1) and add_k (null: 1)"),
@@ -153,6 +160,59 @@ static void part_dashes(const char *text, size_t n, Text *out)
     }
 }
 
+/* The passes of mteval-v14, international: a space on both sides of the second of two characters
+ * that are no number and punctuation, of the first of punctuation and no number, and of symbols. */
+static void part_pairs(const char *text, size_t n, bool stop_first, Text *out)
+{
+    for (size_t i = 0, length, next_length; i < n; i += length) {
+        const char first = kiln_category_at(text + i, n - i, &length);
+        const size_t next = i + length;
+        const char second = next < n ? kiln_category_at(text + next, n - next, &next_length) : 0;
+
+        if (second == 0 ||
+            (stop_first ? first != 'P' || second == 'N' : first == 'N' || second != 'P')) {
+            put_all(out, text + i, length);
+            continue;
+        }
+        put_all(out, " ", stop_first);
+        put_all(out, text + i, length);
+        put(out, ' ');
+        put_all(out, text + next, next_length);
+        put_all(out, " ", !stop_first);
+        length += next_length;
+    }
+}
+
+static void part_punctuation_after(const char *text, size_t n, Text *out)
+{
+    part_pairs(text, n, false, out);
+}
+
+static void part_punctuation_before(const char *text, size_t n, Text *out)
+{
+    part_pairs(text, n, true, out);
+}
+
+static void part_all_symbols(const char *text, size_t n, Text *out)
+{
+    for (size_t i = 0, length; i < n; i += length) {
+        const bool symbol = kiln_category_at(text + i, n - i, &length) == 'S';
+
+        put_all(out, " ", symbol);
+        put_all(out, text + i, length);
+        put_all(out, " ", symbol);
+    }
+}
+
+static void part_characters(const char *text, size_t n, Text *out)
+{
+    for (size_t i = 0, length; i < n; i += length) {
+        (void)kiln_category_at(text + i, n - i, &length);
+        put_all(out, text + i, length);
+        put(out, ' ');
+    }
+}
+
 static void swap(Text *a, Text *b)
 {
     Text kept = *a;
@@ -177,28 +237,38 @@ static void replace(Text *text, const char *from, const char *to, Text *room)
     swap(text, room);
 }
 
-/* `s` with spaces between words, into `text`. */
-static void tokenize(const char *s, int64_t how, Text *text, Text *room)
+/* What mteval-v13a does first: line breaks, and characters that are written as entities. */
+static void undo_escapes(Text *text, Text *room)
 {
     static const char *const replaced[][2] = {
         { "<skipped>", "" }, { "-\n", "" },   { "\n", " " },   { "&quot;", "\"" },
         { "&amp;", "&" },    { "&lt;", "<" }, { "&gt;", ">" },
     };
-    static Pass *const passes[] = { part_symbols, part_stops_after, part_stops_before,
-                                    part_dashes };
+
+    for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+        replace(text, replaced[i][0], replaced[i][1], room);
+}
+
+/* `s` with spaces between words, into `text`. */
+static void tokenize(const char *s, int64_t how, Text *text, Text *room)
+{
+    static Pass *const passes[][5] = {
+        [TOKENIZE_13A] = { part_symbols, part_stops_after, part_stops_before, part_dashes },
+        [TOKENIZE_INTL] = { part_punctuation_after, part_punctuation_before, part_all_symbols },
+        [TOKENIZE_CHAR] = { part_characters },
+    };
 
     text->n = 0;
     if (how == TOKENIZE_13A)
         put(text, ' ');
     put_all(text, s, stripped(s, strlen(s)));
-    if (how != TOKENIZE_13A)
-        return;
-    for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
-        replace(text, replaced[i][0], replaced[i][1], room);
-    put(text, ' ');
-    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+    if (how == TOKENIZE_13A) {
+        undo_escapes(text, room);
+        put(text, ' ');
+    }
+    for (size_t i = 0; passes[how][i] != NULL; i++) {
         room->n = 0;
-        passes[i](text->data, text->n, room);
+        passes[how][i](text->data, text->n, room);
         swap(text, room);
     }
 }

@@ -41,6 +41,8 @@ static const char *const corpus_texts[] = { "3.5 at and", "and 50% a cat dog on 
 static const char *const corpus_references[] = { "a at &amp;", "10-20 (big) U.S. sat,", "and 3.5 a cat dog on sat, the 50%", "the -x cat (big) (big) U.S. 50% the 50% 3.5 sat, cat and dog", "sat, the on 10-20 the (big) mat. (big) 1,000", "and a \042it\042 (big) a 50% &amp; looked cat &amp; cat 3.5", "50% (big) U.S. 10-20 sat, on \042it\042", "3.5 sat, dog looked \042it\042 (big) 1,000 cat 10-20 the on at 1,000", "the 1,000 mat. U.S. 10-20", "on U.S. \042it\042 -x sat, isn't dog and &amp;", "on dog at a 10-20 \042it\042 isn't and cat dog isn't 50% looked looked", "10-20 (big) looked 3.5 &amp; -x isn't", "U.S. U.S. -x 10-20 cat", "50% at 1,000 (big) U.S. a 3.5 cat \042it\042 50%", "looked -x on a and -x 10-20 50%", "dog dog at", "on U.S. and on 50% 10-20 cat cat (big)", "1,000 50% dog and on 10-20 1,000 at on on 50% on \042it\042", "mat. sat, and sat, the dog and sat, at 50% 3.5 at the and", "1,000 the (big) 1,000 (big) the at at (big) on", "1,000 sat, mat. looked on", "isn't 10-20 mat. (big) 3.5 cat 1,000 1,000 -x isn't looked", "cat 1,000 U.S. 10-20", "cat 50% mat. sat, at 50% \042it\042 &amp; a isn't isn't \042it\042 the" };
 static const char *const odd_texts[] = { "Caf\303\251, na\303\257ve\343\200\200text\302\240here.  ", "a &lt;skipped&gt;b <skipped> &quot;q&quot; x-\012y z\012", "3,000.50 .5 5. ,,..x\342\202\254.\342\202\2542-3", "one[two]{three}~`four/five@six;seven:eight" };
 static const char *const odd_references[] = { "Caf\303\251, na\303\257ve text here .", "a <skipped>b \042q\042 xy z", "3,000.50 . 5 5 . , , . . x\342\202\254. \342\202\2542 - 3", "one [two] {three} ~ ` four/five @ six; seven: eight" };
+static const char *const world_texts[] = { "\342\200\236Gr\303\274\303\237\342\200\234 \342\200\223 3,5\342\202\254; (1\342\200\257000) $5 \302\275-x 2\302\262 \344\275\240\345\245\275\357\274\214\344\270\226\347\225\214\343\200\202 a..b 1.2. \331\241\331\253\331\242\330\214 e\314\201+\303\227", "\342\206\222 no. 7, p. 3\342\200\2234! 100% isn't\342\200\246" };
+static const char *const world_references[] = { "\342\200\236Gr\303\274\303\237\342\200\234 \342\200\223 3,5 \342\202\254; (1\342\200\257000) $ 5 \302\275 -x 2\302\262 \344\275\240\345\245\275 \357\274\214 \344\270\226\347\225\214\343\200\202 a. . b 1.2 . \331\241\331\253\331\242 \330\214 e\314\201 + \303\227", "\342\206\222 no . 7 , p . 3 \342\200\223 4 ! 100 % isn ' t \342\200\246" };
 static const char *const short_texts[] = { "a b", "c" };
 static const char *const short_references[] = { "a b", "c d" };
 static const char *const wrong_texts[] = { "x y z w v", "q" };
@@ -85,6 +87,7 @@ static const RankingRows ranking_rows[] = {
 static const TextRows text_rows[] = {
     { "corpus", corpus_texts, corpus_references, 12, 2 },
     { "odd", odd_texts, odd_references, 4, 1 },
+    { "world", world_texts, world_references, 2, 1 },
     { "short", short_texts, short_references, 2, 1 },
     { "wrong", wrong_texts, wrong_references, 2, 1 },
     { "nothing", nothing_texts, nothing_references, 2, 1 },
@@ -641,6 +644,8 @@ static const Want ranking_wants[] = {
 static const Want text_wants[] = {
     { "corpus", "bleu", "", "", 83.44394236827786 },
     { "corpus", "bleu", "tokenize: none", "", 73.519540749036977 },
+    { "corpus", "bleu", "tokenize: intl", "", 80.867033212062339 },
+    { "corpus", "bleu", "tokenize: char", "", 84.575437597934254 },
     { "corpus", "bleu", "smooth: none", "", 83.44394236827786 },
     { "corpus", "bleu", "smooth: floor", "", 83.44394236827786 },
     { "corpus", "bleu", "smooth: floor, smooth_value: 0.5", "", 83.44394236827786 },
@@ -654,6 +659,8 @@ static const Want text_wants[] = {
     { "corpus", "chrf", "char_order: 3, beta: 1.0", "", 84.822573882971867 },
     { "odd", "bleu", "", "", 90.869292054289147 },
     { "odd", "bleu", "tokenize: none", "", 5.3601405601480669 },
+    { "odd", "bleu", "tokenize: intl", "", 62.964627245152236 },
+    { "odd", "bleu", "tokenize: char", "", 73.190885857262515 },
     { "odd", "bleu", "smooth: none", "", 90.869292054289147 },
     { "odd", "bleu", "smooth: floor", "", 90.869292054289147 },
     { "odd", "bleu", "smooth: floor, smooth_value: 0.5", "", 90.869292054289147 },
@@ -665,8 +672,25 @@ static const Want text_wants[] = {
     { "odd", "chrf", "whitespace: true", "", 45.279574813065629 },
     { "odd", "chrf", "word_order: 2, eps_smoothing: true", "", 73.812966462424953 },
     { "odd", "chrf", "char_order: 3, beta: 1.0", "", 82.950699495281427 },
+    { "world", "bleu", "", "", 43.093699602711389 },
+    { "world", "bleu", "tokenize: none", "", 2.2981373389315323 },
+    { "world", "bleu", "tokenize: intl", "", 90.209175493012282 },
+    { "world", "bleu", "tokenize: char", "", 100.00000000000004 },
+    { "world", "bleu", "smooth: none", "", 43.093699602711389 },
+    { "world", "bleu", "smooth: floor", "", 43.093699602711389 },
+    { "world", "bleu", "smooth: floor, smooth_value: 0.5", "", 43.093699602711389 },
+    { "world", "bleu", "smooth: add_k", "", 44.146910293410322 },
+    { "world", "bleu", "effective_order: true", "", 43.093699602711389 },
+    { "world", "bleu", "max_order: 2", "", 55.851547343061959 },
+    { "world", "chrf", "", "", 100 },
+    { "world", "chrf", "word_order: 2", "", 86.621465532449719 },
+    { "world", "chrf", "whitespace: true", "", 46.654229686774684 },
+    { "world", "chrf", "word_order: 2, eps_smoothing: true", "", 86.327194429173531 },
+    { "world", "chrf", "char_order: 3, beta: 1.0", "", 100 },
     { "short", "bleu", "", "", 0 },
     { "short", "bleu", "tokenize: none", "", 0 },
+    { "short", "bleu", "tokenize: intl", "", 0 },
+    { "short", "bleu", "tokenize: char", "", 0 },
     { "short", "bleu", "smooth: none", "", 0 },
     { "short", "bleu", "smooth: floor", "", 0 },
     { "short", "bleu", "smooth: floor, smooth_value: 0.5", "", 0 },
@@ -680,6 +704,8 @@ static const Want text_wants[] = {
     { "short", "chrf", "char_order: 3, beta: 1.0", "", 76.923076923076934 },
     { "wrong", "bleu", "", "", 0 },
     { "wrong", "bleu", "tokenize: none", "", 0 },
+    { "wrong", "bleu", "tokenize: intl", "", 0 },
+    { "wrong", "bleu", "tokenize: char", "", 0 },
     { "wrong", "bleu", "smooth: none", "", 0 },
     { "wrong", "bleu", "smooth: floor", "", 0 },
     { "wrong", "bleu", "smooth: floor, smooth_value: 0.5", "", 0 },
@@ -693,6 +719,8 @@ static const Want text_wants[] = {
     { "wrong", "chrf", "char_order: 3, beta: 1.0", "", 0 },
     { "nothing", "bleu", "", "", 0 },
     { "nothing", "bleu", "tokenize: none", "", 0 },
+    { "nothing", "bleu", "tokenize: intl", "", 0 },
+    { "nothing", "bleu", "tokenize: char", "", 0 },
     { "nothing", "bleu", "smooth: none", "", 0 },
     { "nothing", "bleu", "smooth: floor", "", 0 },
     { "nothing", "bleu", "smooth: floor, smooth_value: 0.5", "", 0 },
@@ -706,6 +734,8 @@ static const Want text_wants[] = {
     { "nothing", "chrf", "char_order: 3, beta: 1.0", "", 0 },
     { "longer", "bleu", "", "", 21.200626759025184 },
     { "longer", "bleu", "tokenize: none", "", 21.200626759025184 },
+    { "longer", "bleu", "tokenize: intl", "", 21.200626759025184 },
+    { "longer", "bleu", "tokenize: char", "", 21.200626759025184 },
     { "longer", "bleu", "smooth: none", "", 21.200626759025184 },
     { "longer", "bleu", "smooth: floor", "", 21.200626759025184 },
     { "longer", "bleu", "smooth: floor, smooth_value: 0.5", "", 21.200626759025184 },

@@ -218,7 +218,8 @@ def texts(name, sequences, references):
 def bleus(name, sequences, references):
     texts(name, sequences, references)
     for options, arguments in [
-            ("", {}), ("tokenize: none", {"tokenize": "none"}),
+            ("", {}), ("tokenize: none", {"tokenize": "none"}), ("tokenize: intl", {"tokenize": "intl"}),
+            ("tokenize: char", {"tokenize": "char"}),
             ("smooth: none", {"smooth_method": "none"}), ("smooth: floor", {"smooth_method": "floor"}),
             ("smooth: floor, smooth_value: 0.5", {"smooth_method": "floor", "smooth_value": 0.5}),
             ("smooth: add_k", {"smooth_method": "add-k"}),
@@ -243,6 +244,10 @@ bleus("odd", ["Caf\u00e9, na\u00efve\u3000text\u00a0here.  ", "a &lt;skipped&gt;
               "one[two]{three}~`four/five@six;seven:eight"],
       [["Caf\u00e9, na\u00efve text here .", "a <skipped>b \"q\" xy z", "3,000.50 . 5 5 . , , . . x\u20ac. \u20ac2 - 3",
         "one [two] {three} ~ ` four/five @ six; seven: eight"]])
+bleus("world", ["\u201eGr\u00fc\u00df\u201c \u2013 3,5\u20ac; (1\u202f000) $5 \u00bd-x 2\u00b2 \u4f60\u597d\uff0c\u4e16\u754c\u3002 a..b 1.2. \u0661\u066b\u0662\u060c e\u0301+\u00d7",
+                "\u2192 no. 7, p. 3\u20134! 100% isn't\u2026"],
+      [["\u201eGr\u00fc\u00df\u201c \u2013 3,5 \u20ac; (1\u202f000) $ 5 \u00bd -x 2\u00b2 \u4f60\u597d \uff0c \u4e16\u754c\u3002 a. . b 1.2 . \u0661\u066b\u0662 \u060c e\u0301 + \u00d7",
+        "\u2192 no . 7 , p . 3 \u2013 4 ! 100 % isn ' t \u2026"]])
 bleus("short", ["a b", "c"], [["a b", "c d"]])
 bleus("wrong", ["x y z w v", "q"], [["a b c d e", "f g"]])
 bleus("nothing", ["", ""], [["a b c", "d"]])

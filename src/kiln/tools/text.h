@@ -39,5 +39,9 @@ KILN_API void kiln_text_release(KilnText *text);
 /* Bytes of the white space at `s`, of which n bytes are there; 0: there is none. White space is
  * Unicode's, as Python's str.split has it. */
 KILN_API size_t kiln_space_at(const char *s, size_t n);
+/* The general category, by its first letter, of the character at `s`, of which n > 0 bytes are
+ * there: L, M, N, P, S, Z, or C. *ret_length: its bytes. A byte that is not part of valid UTF-8 is
+ * a character of category C. */
+KILN_API char kiln_category_at(const char *s, size_t n, size_t *ret_length);
 
 #endif

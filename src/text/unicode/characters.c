@@ -3,6 +3,8 @@
 
 #include <utf8proc.h>
 
+#include "kiln/tools/text.h"
+
 /* ---- UTF-8 ----------------------------------------------------------------------------------- */
 
 static bool continues(unsigned char c)
@@ -168,6 +170,16 @@ bool kiln_char_is_mark(uint32_t c)
 bool kiln_char_is_nonspacing(uint32_t c)
 {
     return category(c) == UTF8PROC_CATEGORY_MN;
+}
+
+char kiln_category_at(const char *s, size_t n, size_t *ret_length)
+{
+    utf8proc_int32_t c;
+    const utf8proc_ssize_t length = utf8proc_iterate((const utf8proc_uint8_t *)s,
+                                                     n < 4 ? (utf8proc_ssize_t)n : 4, &c);
+
+    *ret_length = length > 0 ? (size_t)length : 1;
+    return length > 0 ? utf8proc_category_string(c)[0] : 'C';
 }
 
 int kiln_char_lower(uint32_t c, uint32_t ret[2])
