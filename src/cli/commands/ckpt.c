@@ -1,4 +1,4 @@
-/* kiln ckpt: lists, shows, verifies and compares checkpoints. */
+/* kiln ckpt: lists, shows, verifies and compares checkpoints. (average: ckpt_average.c) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,24 +310,37 @@ static KilnStatus diff(const char *const *words, KilnError *err)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
+static KilnStatus unknown(const char *name, KilnError *err)
+{
+    static const char *const names[] = { "ls", "show", "verify", "diff", "average" };
+    const char *nearest = kiln_nearest(name, names, KILN_COUNT(names));
+
+    return kiln_error_set(err, KILN_E_USAGE, "%s%sexpected ls, show, verify, diff or average%s%s%s",
+                          name, *name != '\0' ? ": " : "", nearest != NULL ? "; did you mean " : "",
+                          nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+}
+
 int kiln_command_ckpt(KilnArgs *args)
 {
-    static const char *const names[] = { "ls", "show", "verify", "diff" };
-    static KilnStatus (*const actions[])(const char *const *words,
-                                         KilnError *err) = { ls, show, verify, diff };
+    static const struct {
+        const char *name;
+        KilnStatus (*run)(const char *const *words, KilnError *err);
+    } actions[] = { { "ls", ls }, { "show", show }, { "verify", verify }, { "diff", diff } };
     const char *name = args->n_words > 0 ? args->words[0] : "";
-    const char *nearest = kiln_nearest(name, names, KILN_COUNT(names));
     KilnError err = { 0 };
+    KilnStatus status;
     size_t i = 0;
 
-    while (i < KILN_COUNT(names) && strcmp(name, names[i]) != 0)
+    while (i < KILN_COUNT(actions) && strcmp(name, actions[i].name) != 0)
         i++;
-    KilnStatus status =
-        i < KILN_COUNT(names)
-            ? actions[i](args->words + 1, &err)
-            : kiln_error_set(&err, KILN_E_USAGE, "%s%sexpected ls, show, verify or diff%s%s%s",
-                             name, *name != '\0' ? ": " : "",
-                             nearest != NULL ? "; did you mean " : "",
-                             nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
+    if (i < KILN_COUNT(actions)) {
+        status = actions[i].run(args->words + 1, &err);
+    } else if (strcmp(name, "average") == 0) {
+        const char *last = kiln_args_take(args, "last"), *output = kiln_args_take(args, "output");
+
+        status = kiln_ckpt_average(args->words + 1, last, output, &err);
+    } else {
+        status = unknown(name, &err);
+    }
     return kiln_screen_result(args->command, status, &err);
 }

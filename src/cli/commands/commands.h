@@ -22,6 +22,9 @@ int kiln_command_predict_lines(KilnArgs *args);
 int kiln_command_generate(KilnArgs *args);
 int kiln_command_graph(KilnArgs *args);
 int kiln_command_ckpt(KilnArgs *args);
+/* ckpt average. `words`: NULL-terminated; `last`, `output`: NULL if they were not given. */
+KilnStatus kiln_ckpt_average(const char *const *words, const char *last, const char *output,
+                             KilnError *err);
 int kiln_command_verify_resume(KilnArgs *args);
 int kiln_command_tune(KilnArgs *args);
 int kiln_command_replay(KilnArgs *args);

@@ -82,6 +82,16 @@ KILN_NODISCARD KilnStatus kiln_checkpoint_clone(const char *from, const char *to
  * caller. */
 bool kiln_checkpoint_is_own(const char *folder, const char *name, json_t **ret_saved_by);
 
+/* ---- Averaging (average_checkpoints.c) ------------------------------------------- */
+
+/* Write the checkpoint folder/<name>, weights only: each weight and statistic is the mean of those
+ * in `n` checkpoints, summed in f64 in their order; whole numbers, config, preprocessing and
+ * position are those of the last. KILN_E_SHAPE: they are of different models; names the first
+ * tensor that differs. */
+KILN_NODISCARD KilnStatus kiln_checkpoint_average(const char *const *paths, size_t n,
+                                                  const char *folder, const char *name,
+                                                  KilnError *err);
+
 /* ---- The data spec in state.json (data_spec_json.c) ------------------------------ */
 
 /* NULL when memory is out. */
