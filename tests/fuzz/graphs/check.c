@@ -1,7 +1,8 @@
-/* How large a difference may be is measured: the reference runs again with leaves and results
- * changed at random by as much as one rounding changes them. What that changes by far less than the
- * CPU's kernels do is wrong; what it changes much, the graph itself makes uncertain (cancellation,
- * a comparison of almost equal numbers). */
+/* How large a difference may be is measured: the reference runs again with leaves, results and
+ * updated variables changed at random by as much as one rounding changes them. What that changes by
+ * far less than the CPU's kernels do is wrong; what it changes much, the graph itself makes
+ * uncertain (cancellation, a comparison of almost equal numbers, the order of such numbers, and how
+ * many of them differ). */
 #include "tests/fuzz/graphs/check.h"
 
 #include <math.h>

@@ -160,6 +160,31 @@ static KilnTensor *add_noise(KilnGraph *graph, Memory *memory, int i, int output
     return kiln_mul(x, kiln_graph_input(graph, dtype, shape, factors));
 }
 
+/* Noise in what an update wrote: a later item may order or compare it. */
+static void add_noise_to_updated(KilnGraph *graph, Memory *memory, int i, const KilnNode *node)
+{
+    for (int k = 0; k < node->n_inputs; k++) {
+        KilnTensor *variable = node->inputs[k];
+
+        if ((node->op->updates >> k & 1) != 0 && variable != NULL &&
+            kiln_tensor_dtype(variable) == graph->float_type)
+            kiln_store(variable, add_noise(graph, memory, i, SPEC_OUTPUTS + variable->id,
+                                           kiln_detach(variable)));
+    }
+}
+
+/* Noise in what item i wrote and returns; its nodes begin at `first`. */
+static void add_noise_after(KilnGraph *graph, Memory *memory, int i, size_t first, KilnTensor **out)
+{
+    const size_t end = graph->n_nodes;
+
+    for (size_t n = first; n < end; n++)
+        add_noise_to_updated(graph, memory, i, graph->nodes[n]);
+    for (int k = 0; k < SPEC_OUTPUTS; k++)
+        if (out[k] != NULL && kiln_tensor_dtype(out[k]) == graph->float_type)
+            out[k] = add_noise(graph, memory, i, k, out[k]);
+}
+
 /* ---- Leaves --------------------------------------------------------------------------------- */
 
 static KilnDType leaf_dtype(const KilnGraph *graph, const Leaf *leaf, bool bf16)
@@ -253,10 +278,11 @@ void execute_item(KilnGraph *graph, const Spec *spec, int i, Memory *memory, Kil
         if (in[k] != NULL && (item->row->constant >> k & 1) != 0)
             in[k] = kiln_detach(in[k]);
     }
+    const size_t before = graph->n_nodes;
+
     item->row->build(in, item, out);
-    for (int k = 0; k < SPEC_OUTPUTS && memory != NULL && memory->noise != 0; k++)
-        if (out[k] != NULL && kiln_tensor_dtype(out[k]) == graph->float_type)
-            out[k] = add_noise(graph, memory, i, k, out[k]);
+    if (memory != NULL && memory->noise != 0)
+        add_noise_after(graph, memory, i, before, out);
 }
 
 /* The sum of all outputs that are floats, weighted; NULL: none depends on a parameter. */

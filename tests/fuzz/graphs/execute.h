@@ -11,8 +11,8 @@ typedef struct Way {
     int threads;
     KilnConvolution convolution;
     unsigned passes_off;
-    uint64_t noise; /* leaves and results are multiplied by 1 + small random numbers of this seed,
-                     * as large as rounding errors; 0: they are not */
+    uint64_t noise; /* leaves, results and updated variables are multiplied by 1 + small random
+                     * numbers of this seed, as large as rounding errors; 0: they are not */
     bool survey;    /* look at every intermediate result, too */
 } Way;
 

@@ -134,28 +134,30 @@ static KilnCpuLevel level(void)
     return result;
 }
 
+#if defined(__x86_64__)
+static const KilnTileOps *const amx = &kiln_tiles_amx, *const vectors = &kiln_tiles_vectors;
+#else
+static const KilnTileOps *const amx = NULL, *const vectors = NULL;
+#endif
+
+/* NULL: not built for this processor. */
+static void check_products(const KilnTileOps *tiles, KilnCpuLevel least)
+{
+    if (tiles == NULL || level() < least)
+        skip();
+    check_sizes(tiles);
+}
+
 static void products_on_amx(void **state)
 {
     (void)state;
-#if defined(__x86_64__)
-    if (level() >= KILN_CPU_AMX) {
-        check_sizes(&kiln_tiles_amx);
-        return;
-    }
-#endif
-    skip();
+    check_products(amx, KILN_CPU_AMX);
 }
 
 static void products_with_vectors(void **state)
 {
     (void)state;
-#if defined(__x86_64__)
-    if (level() >= KILN_CPU_AVX512_BF16) {
-        check_sizes(&kiln_tiles_vectors);
-        return;
-    }
-#endif
-    skip();
+    check_products(vectors, KILN_CPU_AVX512_BF16);
 }
 
 int main(void)
