@@ -23,6 +23,8 @@ typedef struct NamedPhase {
 typedef struct Opts {
     NamedPhase *phases;
     size_t phases_count;
+    char **freeze;
+    size_t freeze_count;
     bool train_bn;
 } Opts;
 
@@ -41,6 +43,9 @@ static const KilnField phase_fields[] = {
 static const KilnField fields[] = {
     KILN_FIELD_STRUCT_MAP(Opts, phases, NamedPhase, phase_fields, "{}",
                           "named phases; a parameter is in the first phase that matches"),
+    KILN_FIELD_STR_LIST(Opts, freeze, "[]",
+                        "patterns of parameter names that never train, such as ['encoder.*']; "
+                        "before any phase"),
     KILN_FIELD_BOOL(Opts, train_bn, "true",
                     "train batch normalization in frozen parts and update its statistics; false: "
                     "freeze it, too, "
@@ -53,9 +58,10 @@ static KilnStatus check(const void *opts, const char **ret_option, KilnError *er
     const Opts *all = opts;
 
     *ret_option = "phases";
-    if (all->phases_count == 0)
+    if (all->phases_count == 0 && all->freeze_count == 0)
         return kiln_error_set(err, KILN_E_MISSING,
-                              "nothing to freeze; write {backbone: {params: [...]}}");
+                              "nothing to freeze; write {backbone: {params: [...]}}, or patterns "
+                              "in freeze");
     for (size_t i = 0; i < all->phases_count; i++)
         if (all->phases[i].value.params_count == 0)
             return kiln_error_set(err, KILN_E_MISSING, "%s.params is empty", all->phases[i].key);
@@ -64,20 +70,28 @@ static KilnStatus check(const void *opts, const char **ret_option, KilnError *er
 
 /* ---- Which parameters -------------------------------------------------------------------- */
 
-static bool fits(const Phase *phase, const char *name)
+static bool fits(char *const *patterns, size_t n, const char *name)
 {
-    for (size_t i = 0; i < phase->params_count; i++)
-        if (fnmatch(phase->params[i], name, 0) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (fnmatch(patterns[i], name, 0) == 0)
             return true;
     return false;
+}
+
+static bool is_always_frozen(const Opts *opts, const KilnParam *param)
+{
+    return fits(opts->freeze, opts->freeze_count, kiln_param_name(param));
 }
 
 /* NULL: it trains as usual. */
 static const Phase *phase_of(const Opts *opts, const KilnParam *param)
 {
-    for (size_t i = 0; i < opts->phases_count; i++)
-        if (fits(&opts->phases[i].value, kiln_param_name(param)))
-            return &opts->phases[i].value;
+    for (size_t i = 0; i < opts->phases_count; i++) {
+        const Phase *phase = &opts->phases[i].value;
+
+        if (fits(phase->params, phase->params_count, kiln_param_name(param)))
+            return is_always_frozen(opts, param) ? NULL : phase;
+    }
     return NULL;
 }
 
@@ -107,8 +121,12 @@ static double lr_scale(const KilnInstance *self, const KilnParams *params, const
     const Opts *opts = kiln_opts(self);
     const Phase *phase = phase_of(opts, param);
 
-    if (phase == NULL || (opts->train_bn && of_batch_norm(params, param)))
+    const bool frozen = is_always_frozen(opts, param);
+
+    if ((phase == NULL && !frozen) || (opts->train_bn && of_batch_norm(params, param)))
         return 1.0;
+    if (frozen)
+        return 0.0;
     if (is_frozen(phase, epoch))
         return 0.0;
     const double scale = phase->initial_ratio_lr *
@@ -148,7 +166,7 @@ static int64_t count(const Opts *opts, const Phase *phase, const KilnParams *par
     return n;
 }
 
-static KilnStatus no_such_parameter(const NamedPhase *phase, const char *pattern,
+static KilnStatus no_such_parameter(const char *option, const char *pattern,
                                     const KilnParams *params, KilnError *err)
 {
     char names[400] = "";
@@ -162,27 +180,54 @@ static KilnStatus no_such_parameter(const NamedPhase *phase, const char *pattern
                                      n++ > 0 ? ", " : "", kiln_param_name(param));
     }
     return kiln_error_set(err, KILN_E_KEY,
-                          "phases.%s.params: \"%s\" matches no trained parameter; there are %s%s",
-                          phase->key, pattern, names, n == 8 ? ", ..." : "");
+                          "%s: \"%s\" matches no trained parameter; there are %s%s", option,
+                          pattern, names, n == 8 ? ", ..." : "");
+}
+
+/* Every pattern must match a trained parameter. */
+static KilnStatus check_patterns(const char *option, char *const *patterns, size_t n,
+                                 const KilnParams *params, KilnError *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool any = false;
+
+        for (size_t p = 0; p < kiln_params_count(params) && !any; p++)
+            any = kiln_param_trained(kiln_params_at(params, p)) &&
+                  fnmatch(patterns[i], kiln_param_name(kiln_params_at(params, p)), 0) == 0;
+        if (!any)
+            return no_such_parameter(option, patterns[i], params, err);
+    }
+    return KILN_OK;
 }
 
 static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     const KilnParams *params = kiln_trainer_params(trainer);
+    KilnStatus status = check_patterns("freeze", opts->freeze, opts->freeze_count, params, err);
 
-    for (size_t i = 0; i < opts->phases_count; i++)
-        for (size_t k = 0; k < opts->phases[i].value.params_count; k++) {
-            const char *pattern = opts->phases[i].value.params[k];
-            bool any = false;
+    for (size_t i = 0; i < opts->phases_count && status >= 0; i++) {
+        const Phase *phase = &opts->phases[i].value;
+        char option[128];
 
-            for (size_t p = 0; p < kiln_params_count(params) && !any; p++)
-                any = kiln_param_trained(kiln_params_at(params, p)) &&
-                      fnmatch(pattern, kiln_param_name(kiln_params_at(params, p)), 0) == 0;
-            if (!any)
-                return no_such_parameter(&opts->phases[i], pattern, params, err);
-        }
-    return KILN_OK;
+        snprintf(option, sizeof(option), "phases.%s.params", opts->phases[i].key);
+        status = check_patterns(option, phase->params, phase->params_count, params, err);
+    }
+    return status;
+}
+
+/* Values of the parameters that never train. */
+static int64_t count_frozen(const Opts *opts, const KilnParams *params)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < kiln_params_count(params); i++) {
+        const KilnParam *param = kiln_params_at(params, i);
+
+        if (kiln_param_trained(param) && is_always_frozen(opts, param))
+            n += kiln_shape_count(kiln_param_shape(param));
+    }
+    return n;
 }
 
 static void tell(KilnTrainer *trainer, const Opts *opts, const NamedPhase *phase, int64_t epoch)
@@ -207,6 +252,9 @@ static KilnStatus on_train_epoch_start(KilnInstance *self, KilnTrainer *trainer,
     const int64_t epoch = kiln_trainer_epoch(trainer);
 
     (void)err;
+    if (epoch == 0 && opts->freeze_count > 0)
+        kiln_trainer_print(trainer, "finetuning: %lld values are frozen",
+                           (long long)count_frozen(opts, kiln_trainer_params(trainer)));
     for (size_t i = 0; i < opts->phases_count; i++) {
         const int64_t *at = opts->phases[i].value.unfreeze_at_epoch;
 

@@ -43,10 +43,13 @@ static void print_table(KilnTrainer *trainer, char *table)
 static void print_totals(KilnTrainer *trainer)
 {
     const KilnLayerInfo *layer;
-    const int64_t total = kiln_params_size(kiln_trainer_params(trainer));
-    const double bytes = (double)total *
-                         (double)kiln_dtype_size(kiln_params_dtype(kiln_trainer_params(trainer)));
-    int64_t frozen = 0;
+    const KilnParams *params = kiln_trainer_params(trainer);
+    int64_t total = kiln_params_size(params), frozen = 0;
+
+    for (size_t i = 0; i < kiln_params_count(params); i++)
+        if (kiln_param_fixed(kiln_params_at(params, i)))
+            total += kiln_shape_count(kiln_param_shape(kiln_params_at(params, i)));
+    const double bytes = (double)total * (double)kiln_dtype_size(kiln_params_dtype(params));
     char count[48], rest[48];
 
     for (size_t i = 0; (layer = kiln_trainer_layer(trainer, i)) != NULL; i++)

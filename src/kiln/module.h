@@ -158,7 +158,8 @@ KILN_API extern const KilnField kiln_param_group_fields[4];
     double lr, weight_decay;                                                                       \
     bool no_decay_norms;                                                                           \
     KilnNamedGroup *groups;                                                                        \
-    size_t groups_count
+    size_t groups_count;                                                                           \
+    double layer_decay
 #define KILN_OPTIMIZER_FIELDS(T, lr_, decay_, decay_help)                                          \
     KILN_FIELD_F64(T, lr, lr_, 0.0, 1e6, "learning rate, before the scheduler's factor"),          \
         KILN_FIELD_F64(T, weight_decay, decay_, 0.0, 1e3, decay_help),                             \
@@ -166,7 +167,10 @@ KILN_API extern const KilnField kiln_param_group_fields[4];
                         "no weight decay on parameters with one axis or none: norms, biases"),     \
         KILN_FIELD_STRUCT_MAP(T, groups, KilnNamedGroup, kiln_param_group_fields, "{}",            \
                               "named groups of parameters with their own learning rate or weight " \
-                              "decay; a parameter is in the first group that matches")
+                              "decay; a parameter is in the first group that matches"),            \
+        KILN_FIELD_F64(T, layer_decay, "1.0", 1e-6, 1.0,                                           \
+                       "learning rates fall by this factor with each layer below the last, as in " \
+                       "fine-tuning BERT (0.8 to 0.95); 1: all the same")
 
 /* The row of an option `sparse` (bool), for optimizers that can update single rows (KilnFlat in
  * kiln/ops/updates.h) and pass it on as KilnOptimizerCommon.sparse. */
@@ -184,6 +188,7 @@ typedef struct KilnOptimizerCommon {
     /* Only for some optimizers: momentum, or the first of betas; 0: none. */
     double momentum;
     bool sparse; /* only for some optimizers: `update` is also recorded for rows of embeddings */
+    double layer_decay; /* factor on the learning rate per layer below the last; 0 reads as 1 */
 } KilnOptimizerCommon;
 #define KILN_OPTIMIZER_COMMON(opts, momentum_)                                                     \
     ((KilnOptimizerCommon) { .momentum = (momentum_),                                              \
@@ -191,7 +196,8 @@ typedef struct KilnOptimizerCommon {
                              .weight_decay = (opts)->weight_decay,                                 \
                              .no_decay_norms = (opts)->no_decay_norms,                             \
                              .groups = (opts)->groups,                                             \
-                             .groups_count = (opts)->groups_count })
+                             .groups_count = (opts)->groups_count,                                 \
+                             .layer_decay = (opts)->layer_decay })
 
 #define KILN_MAX_HYPER 8
 

@@ -110,6 +110,9 @@ KILN_API KilnParam *kiln_params_at(const KilnParams *params, size_t i);
 KILN_API KilnParam *kiln_params_find(const KilnParams *params, const char *name);
 /* Trained values in all: elements of the flat buffer. */
 KILN_API int64_t kiln_params_size(const KilnParams *params);
+/* Whether it is a parameter that the run leaves as it is, because adapters train in its place
+ * (option lora); kiln_param_trained is then false. */
+KILN_API bool kiln_param_fixed(const KilnParam *param);
 /* Elements of the largest parameter or buffer: enough room to read any. */
 KILN_API int64_t kiln_params_largest(const KilnParams *params);
 /* All trained values as one variable leaf [kiln_params_size] of the current step, without a
@@ -131,6 +134,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_nn_linear_init(KilnLinear *layer, const 
                                                        const char *name, int64_t in, int64_t out,
                                                        bool bias, KilnError *err);
 KILN_API KilnTensor *kiln_nn_linear(const KilnLinear *layer, KilnTensor *x);
+/* x [..., in] times rows [row, row + rows) of the weight [out, in] of a linear or attention layer,
+ * plus those of its bias [out] (NULL: none), plus what the weight's adapter adds (option lora):
+ * what a layer that computes with a part of its weight calls instead of kiln_linear. */
+KILN_API KilnTensor *kiln_nn_linear_rows(KilnParam *weight, KilnParam *bias, int64_t row,
+                                         int64_t rows, KilnTensor *x);
 
 typedef struct KilnConv2d {
     KilnParam *weight, *bias;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "nn/layer.h"
+#include "nn/lora.h"
 
 static KilnStatus check_heads(const KilnScope *own, int64_t width, int64_t heads, KilnError *err)
 {
@@ -42,6 +43,8 @@ KilnStatus kiln_nn_multi_head_attention_init(KilnMultiHeadAttention *layer, cons
     if (status == KILN_OK)
         status = kiln_param_new(&own, "in_proj_weight", KILN_SHAPE(3 * width, width), xavier,
                                 &layer->in_proj_weight, err);
+    if (status == KILN_OK)
+        layer->in_proj_weight->linear = true;
     return status == KILN_OK ? init_output(&own, width, &layer->in_proj_bias, &layer->out_proj, err)
                              : status;
 }
@@ -50,15 +53,9 @@ KilnStatus kiln_nn_multi_head_attention_init(KilnMultiHeadAttention *layer, cons
 static KilnTensor *project(const KilnMultiHeadAttention *layer, KilnTensor *x, int64_t first,
                            int64_t n)
 {
-    KilnGraph *graph = kiln_tensor_graph(x);
-    KilnTensor *weight = kiln_param_tensor(layer->in_proj_weight, graph);
-    KilnTensor *bias = kiln_param_tensor(layer->in_proj_bias, graph);
+    KilnTensor *y = kiln_nn_linear_rows(layer->in_proj_weight, layer->in_proj_bias,
+                                        first * layer->width, n * layer->width, x);
 
-    if (n < 3) {
-        weight = kiln_narrow(weight, 0, first * layer->width, n * layer->width);
-        bias = kiln_narrow(bias, 0, first * layer->width, n * layer->width);
-    }
-    KilnTensor *y = kiln_linear(x, weight, bias);
     return kiln_reshape(y, KILN_SHAPE(kiln_tensor_dim(x, 0), kiln_tensor_dim(x, 1), n, layer->heads,
                                       layer->width / layer->heads));
 }
@@ -127,6 +124,9 @@ KilnStatus kiln_nn_cross_attention_init(KilnCrossAttention *layer, const KilnSco
         status = kiln_param_new(&own, "k_proj_weight", wide, xavier, &layer->k_proj_weight, err);
     if (status == KILN_OK)
         status = kiln_param_new(&own, "v_proj_weight", wide, xavier, &layer->v_proj_weight, err);
+    if (status == KILN_OK)
+        layer->q_proj_weight->linear = layer->k_proj_weight->linear = layer->v_proj_weight->linear =
+            true;
     return status == KILN_OK ? init_output(&own, width, &layer->in_proj_bias, &layer->out_proj, err)
                              : status;
 }
@@ -140,6 +140,7 @@ static KilnTensor *project_cross(const KilnCrossAttention *layer, KilnTensor *x,
     KilnTensor *bias = kiln_narrow(biases, 0, part * layer->width, layer->width);
     KilnTensor *y = kiln_linear(x, kiln_param_tensor(weight, graph), bias);
 
+    y = kiln_lora_add(weight, 0, layer->width, x, y);
     return kiln_reshape(y, KILN_SHAPE(kiln_tensor_dim(x, 0), kiln_tensor_dim(x, 1), layer->heads,
                                       layer->width / layer->heads));
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "nn/layer.h"
+#include "nn/params.h"
 
 KilnStatus kiln_nn_linear_init(KilnLinear *layer, const KilnScope *scope, const char *name,
                                int64_t in, int64_t out, bool bias, KilnError *err)
@@ -15,6 +16,8 @@ KilnStatus kiln_nn_linear_init(KilnLinear *layer, const KilnScope *scope, const 
     status = kiln_param_new(&own, "weight", KILN_SHAPE(out, in), init, &layer->weight, err);
     if (status == KILN_OK && bias)
         status = kiln_param_new(&own, "bias", KILN_SHAPE(out), init, &layer->bias, err);
+    if (status == KILN_OK)
+        layer->weight->linear = true;
     return status;
 }
 
@@ -22,9 +25,8 @@ KilnTensor *kiln_nn_linear(const KilnLinear *layer, KilnTensor *x)
 {
     KilnGraph *graph = kiln_tensor_graph(x);
     const char *before = kiln_layer_enter(x, layer->path);
-    KilnTensor *weight = kiln_param_tensor(layer->weight, graph);
-    KilnTensor *bias = layer->bias != NULL ? kiln_param_tensor(layer->bias, graph) : NULL;
-    KilnTensor *y = kiln_linear(x, weight, bias);
+    KilnTensor *y = kiln_nn_linear_rows(layer->weight, layer->bias, 0,
+                                        kiln_param_shape(layer->weight)->dim[0], x);
 
     kiln_graph_layer(graph, before);
     return y;

@@ -2,6 +2,7 @@
 #include "nn/parameter_groups.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -58,11 +59,26 @@ static bool fits_any(const KilnParams *params, const char *const *trained, const
     return false;
 }
 
+KilnStatus kiln_no_such_parameter(const char *option, const char *pattern, const char *what,
+                                  const char *const *names, size_t n, KilnError *err)
+{
+    KilnText list = { 0 };
+
+    for (size_t i = 0; i < n && i < 8; i++)
+        kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
+    const char *nearest = kiln_nearest(pattern, names, n);
+    kiln_error_set(err, KILN_E_KEY, "%s: \"%s\" matches no %s%s%s%s; there are %s%s", option,
+                   pattern, what, nearest != NULL ? "; did you mean " : "",
+                   nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
+                   list.data != NULL ? list.data : "none", n > 8 ? ", ..." : "");
+    kiln_text_release(&list);
+    return KILN_E_KEY;
+}
+
 static KilnStatus no_such_parameter(const KilnParams *params, const char *const *trained,
                                     const char *option, const char *pattern, KilnError *err)
 {
     const char **names = calloc(params->count + 1, sizeof(*names));
-    KilnText list = { 0 };
     size_t n = 0;
 
     if (names == NULL)
@@ -70,16 +86,10 @@ static KilnStatus no_such_parameter(const KilnParams *params, const char *const 
     for (size_t i = 0; i < params->count; i++)
         if (params->items[i]->trained && kiln_name_fits(trained, params->items[i]->name))
             names[n++] = params->items[i]->name;
-    for (size_t i = 0; i < n && i < 8; i++)
-        kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
-    const char *nearest = kiln_nearest(pattern, names, n);
-    kiln_error_set(err, KILN_E_KEY, "%s: \"%s\" matches no trained parameter%s%s%s; there are %s%s",
-                   option, pattern, nearest != NULL ? "; did you mean " : "",
-                   nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
-                   list.data != NULL ? list.data : "none", n > 8 ? ", ..." : "");
-    kiln_text_release(&list);
+    const KilnStatus status = kiln_no_such_parameter(option, pattern, "trained parameter", names, n,
+                                                     err);
     free(names);
-    return KILN_E_KEY;
+    return status;
 }
 
 static KilnStatus check_patterns(const KilnParams *params, const char *const *trained,
@@ -136,6 +146,25 @@ static void append(KilnSegments *segments, int64_t end, const float rates[2], bo
     segments->count++;
 }
 
+/* Scale the rates of one parameter by its depth. */
+static void decay_rate(const KilnOptimizerCommon *common, const int64_t *depths, size_t i,
+                       float rates[2])
+{
+    if (depths != NULL)
+        rates[0] *= (float)pow(common->layer_decay, (double)depths[i]);
+}
+
+/* NULL in *ret: no layer-wise decay. Owned by the caller. */
+static KilnStatus find_depths(const KilnParams *params, const KilnOptimizerCommon *common,
+                              int64_t **ret, KilnError *err)
+{
+    if (!(common->layer_decay > 0.0) || !(common->layer_decay < 1.0))
+        return KILN_OK;
+    *ret = calloc(params->count + 1, sizeof(**ret));
+    return *ret != NULL ? kiln_layer_depths(params, *ret, err)
+                        : kiln_error_nomem(err, params->count * sizeof(**ret));
+}
+
 KilnStatus kiln_segments_new(const KilnParams *params, const char *const *trained,
                              const KilnOptimizerCommon *common, bool per_parameter,
                              KilnSegments *ret, KilnError *err)
@@ -145,10 +174,13 @@ KilnStatus kiln_segments_new(const KilnParams *params, const char *const *traine
         .rates = calloc(params->count + 1, 2 * sizeof(*segments.rates)),
     };
     bool moves = false;
+    int64_t *depths = NULL;
     KilnStatus status = segments.ends != NULL && segments.rates != NULL
                             ? check_patterns(params, trained, common, err)
                             : kiln_error_nomem(err, params->count * sizeof(*segments.ends));
 
+    if (status >= 0)
+        status = find_depths(params, common, &depths, err);
     for (size_t i = 0; status >= 0 && i < params->count; i++) {
         const KilnParam *param = params->items[i];
         float rates[2] = { 0.0f, 0.0f };
@@ -157,9 +189,11 @@ KilnStatus kiln_segments_new(const KilnParams *params, const char *const *traine
             continue;
         if (kiln_name_fits(trained, param->name))
             rates_of(common, param, rates);
+        decay_rate(common, depths, i, rates);
         moves = moves || rates[0] > 0.0f;
         append(&segments, param->offset + param->count, rates, per_parameter);
     }
+    free(depths);
     if (status >= 0 && !moves && segments.count > 0)
         status = kiln_error_set(err, KILN_E_RANGE,
                                 "groups: every parameter is frozen (lr_scale 0): nothing is left "
@@ -170,6 +204,15 @@ KilnStatus kiln_segments_new(const KilnParams *params, const char *const *traine
     }
     *ret = segments;
     return KILN_OK;
+}
+
+float kiln_segments_lr_scale(const KilnSegments *segments, const KilnParam *param)
+{
+    size_t segment = 0;
+
+    while (segment < segments->count && segments->ends[segment] <= param->offset)
+        segment++;
+    return segment < segments->count ? segments->rates[2 * segment] : 0.0f;
 }
 
 void kiln_segments_require_grad(const KilnSegments *segments, KilnParams *params)

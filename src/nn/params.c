@@ -226,6 +226,7 @@ void kiln_params_free(KilnParams *params)
         return;
     kiln_buffer_free(params->values);
     kiln_buffer_free(params->gradients);
+    kiln_buffer_free(params->fixed);
     kiln_buffer_free(params->statistics);
     kiln_buffer_free(params->counters);
     kiln_buffer_free(params->sparse_rows);
@@ -272,6 +273,7 @@ KilnStatus kiln_params_allocate(KilnParams *params, KilnBackend *backend, KilnEr
     } buffers[] = {
         { &params->values, (size_t)params->size * size },
         { &params->gradients, (size_t)params->size * size },
+        { &params->fixed, (size_t)params->n_fixed * size },
         { &params->statistics, (size_t)params->n_statistics * size },
         { &params->counters, (size_t)params->n_counters * sizeof(int64_t) },
         { &params->sparse_rows, (size_t)params->n_sparse_rows * sizeof(int32_t) },
@@ -330,6 +332,7 @@ KilnStatus kiln_params_draw(KilnParams *params, KilnError *err)
 
     /* First written by the backend's threads: near those that update them. */
     kiln_buffer_clear(params->values, 0, kiln_buffer_bytes(params->values));
+    kiln_buffer_clear(params->fixed, 0, kiln_buffer_bytes(params->fixed));
     for (size_t i = 0; i < params->count && status >= 0; i++)
         status = draw(params->items[i], params->seed, err);
     return status;
@@ -390,6 +393,7 @@ KilnLocation kiln_param_location(const KilnParam *param)
     const KilnParams *params = param->store;
 
     return place_in(param->trained             ? params->values
+                    : param->fixed             ? params->fixed
                     : param->dtype == KILN_F32 ? params->statistics
                                                : params->counters,
                     param->offset, kiln_param_dtype(param));
@@ -462,6 +466,11 @@ KilnDType kiln_param_dtype(const KilnParam *param)
 bool kiln_param_trained(const KilnParam *param)
 {
     return param->trained;
+}
+
+bool kiln_param_fixed(const KilnParam *param)
+{
+    return param->fixed;
 }
 
 int64_t kiln_param_offset(const KilnParam *param)

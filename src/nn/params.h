@@ -14,6 +14,13 @@ typedef struct KilnForeignName {
     struct KilnForeignName *next; /* in order of declaration */
 } KilnForeignName;
 
+/* Low-rank adapters of a linear layer's weight W: x (W + scale B A)^T (nn/lora.h). */
+typedef struct KilnLora {
+    KilnParam *a, *b; /* [r, in], [out, r] */
+    double scale, dropout;
+    bool used; /* a recorded step has used it */
+} KilnLora;
+
 struct KilnParam {
     KilnParams *store;
     const char *name; /* full name, in the store's arena */
@@ -23,10 +30,15 @@ struct KilnParam {
     KilnShape shape;
     int64_t count; /* elements */
     bool trained;
-    bool frozen; /* no gradient or update now; statistics: used unchanged */
+    bool frozen;     /* no gradient or update now; statistics: used unchanged */
+    bool fixed;      /* a parameter that never trains (nn/lora.h); then `trained` is false */
+    bool linear;     /* the weight of a linear layer, which adapters can change */
+    bool is_adapter; /* A or B of a KilnLora */
+    KilnLora *lora;  /* of a weight; NULL: none */
     KilnInit init;
     int64_t zero_first, zero_count; /* elements that start as 0, whatever init says */
-    int64_t offset; /* index in the flat buffers if trained, else in statistics or counters */
+    int64_t offset; /* index in the flat buffers if trained, else in fixed values, statistics or
+                     * counters */
     KilnForeignName *foreign, **foreign_end;
     int64_t sparse_rows; /* index in the store's sparse rows; -1: it has none */
     KilnTensor *leaf;    /* of the step that last used it; see kiln_param_tensor */
@@ -40,12 +52,15 @@ struct KilnParams {
     size_t count, capacity;
     int64_t size;                     /* trained elements */
     int64_t n_statistics, n_counters; /* elements of float and i64 buffers, gaps included */
+    int64_t n_fixed;                  /* elements of fixed parameters, gaps included */
     int64_t n_sparse_rows;            /* words of all lists of sparse rows */
     KilnDType dtype;                  /* of all floats: f32 or bf16 */
     KilnBuffer *values, *gradients;   /* [size] */
+    KilnBuffer *fixed;                /* [n_fixed] */
     KilnBuffer *statistics;           /* float buffers */
     KilnBuffer *counters;             /* i64 buffers */
     KilnBuffer *sparse_rows;          /* i32, as graph/sparse_rows.h says; zero until a step runs */
+    KilnDropoutState lora_dropout;    /* of adapters in the step being recorded; key NULL: none */
     bool allocated;
     bool scope_too_long; /* a scope's path was too long; the next declaration reports it */
 };

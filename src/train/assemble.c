@@ -116,6 +116,7 @@ void kiln_trainer_set_up_step(const KilnTrainer *trainer, KilnGraph *graph, Kiln
         .spec = &trainer->data.spec,
         .train_spec = &trainer->data.train_spec,
         .class_counts = trainer->data.class_counts,
+        .params = trainer->params,
         .set = "",
     };
 }
@@ -153,6 +154,9 @@ static KilnStatus set_up_network(KilnTrainer *trainer, KilnError *err)
     status = kiln_module_setup(trainer->module, &scope, &trainer->data.spec, err);
     if (status < 0)
         status = kiln_instance_error(trainer->config, trainer->module, err);
+    if (status >= 0)
+        status = kiln_adapters_set_up(trainer->options.lora, trainer->checkpoint, trainer->params,
+                                      &trainer->adapters, err);
     if (status >= 0)
         status = kiln_trainer_check_parameters(trainer, err);
     if (status >= 0)
@@ -204,6 +208,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         .stage = stage,
         .split = trainer->split,
         .no_callbacks = trainer->no_callbacks,
+        .checkpoint = trainer->checkpoint,
         .fitted = trainer->fitted,
         .saved_class_counts = trainer->saved_class_counts,
         .ranks = trainer->ranks,
@@ -234,6 +239,8 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         status = kiln_optimizers_set_up(trainer, err);
     if (status >= 0)
         status = kiln_trainer_plan_steps(trainer, stage, err);
+    if (status >= 0 && stage == KILN_STAGE_FIT)
+        status = kiln_adapters_check_used(trainer->params, err);
     if (status >= 0 && stage == KILN_STAGE_FIT)
         kiln_memory_estimate_complete(trainer);
     return status;
@@ -272,6 +279,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_step_release_results(&trainer->step);
     kiln_graph_free(trainer->graph);
     kiln_params_free(trainer->params);
+    kiln_adapters_free(trainer->adapters);
     kiln_optimizers_release(trainer);
     kiln_averaged_free(trainer->averaged);
     kiln_batch_stats_release(&trainer->batch_stats);

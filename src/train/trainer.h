@@ -22,6 +22,7 @@
 #include "train/report/console.h"
 #include "train/report/live_status.h"
 #include "train/report/loggers.h"
+#include "train/lora/adapters.h"
 #include "train/ranks/ranks.h"
 #include "train/report/timing.h"
 #include "train/run/preparation.h"
@@ -51,6 +52,7 @@ struct KilnTrainer {
 
     /* Data */
     KilnSplits data;
+    const char *checkpoint;           /* the folder that is loaded; borrowed. NULL: none */
     const char *fitted;               /* KilnDataContext.fitted; borrowed from a checkpoint */
     const json_t *saved_class_counts; /* of an evaluated checkpoint; borrowed. NULL: none */
     KilnPredictInput predict;
@@ -59,6 +61,7 @@ struct KilnTrainer {
     KilnBackend *backend;
     KilnGraph *graph;
     KilnParams *params;
+    KilnAdapters *adapters; /* NULL: none */
     KilnStep step;
     KilnOptimizerState optimizers[KILN_MAX_OPTIMIZERS];
     size_t n_optimizers;

@@ -333,13 +333,10 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
 static KilnTensor *project(const KilnMultiHeadAttention *attention, KilnTensor *x, int64_t first,
                            int64_t n)
 {
-    KilnGraph *graph = kiln_tensor_graph(x);
     const int64_t width = attention->width;
-    KilnTensor *weight = kiln_param_tensor(attention->in_proj_weight, graph);
-    KilnTensor *bias = kiln_param_tensor(attention->in_proj_bias, graph);
 
-    return kiln_linear(x, kiln_narrow(weight, 0, first * width, n * width),
-                       kiln_narrow(bias, 0, first * width, n * width));
+    return kiln_nn_linear_rows(attention->in_proj_weight, attention->in_proj_bias, first * width,
+                               n * width, x);
 }
 
 enum { KEYS_VALUES, PRESENT, MEMORIES };

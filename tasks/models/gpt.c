@@ -536,10 +536,11 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
         x = run_block(&shared, &state->blocks[i], x);
     x = run_norm(&state->norm, x);
     outputs[HIDDEN] = (KilnModelValue) { x, lengths };
-    KilnTensor *weight = kiln_param_tensor(state->head.weight != NULL ? state->head.weight
-                                                                      : state->tokens.weight,
-                                           kiln_tensor_graph(x));
-    outputs[TOKEN_LOGITS] = (KilnModelValue) { kiln_linear(x, weight, NULL), lengths };
+    KilnTensor *logits =
+        state->head.weight != NULL
+            ? kiln_nn_linear(&state->head, x)
+            : kiln_linear(x, kiln_param_tensor(state->tokens.weight, kiln_tensor_graph(x)), NULL);
+    outputs[TOKEN_LOGITS] = (KilnModelValue) { logits, lengths };
 }
 
 static const KilnModelOps ops = {

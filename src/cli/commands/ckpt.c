@@ -1,4 +1,4 @@
-/* kiln ckpt: lists, shows, verifies and compares checkpoints. (average: ckpt_average.c) */
+/* kiln ckpt: lists, shows, verifies, compares and merges checkpoints. (average: ckpt_average.c) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,7 @@
 #include "kiln/tools/clock.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/lora/adapters.h"
 
 /* The checkpoint folder that a word names. */
 static KilnStatus find(const char *word, char **ret, KilnError *err)
@@ -308,15 +309,36 @@ static KilnStatus diff(const char *const *words, KilnError *err)
     return status;
 }
 
+/* ---- merge-lora --------------------------------------------------------------------------- */
+
+static KilnStatus merge_lora(const char *const *words, KilnError *err)
+{
+    char *path = NULL;
+    size_t layers = 0;
+
+    if (words[0] == NULL || words[1] == NULL || words[2] != NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "ckpt merge-lora: expected a checkpoint and the file to write, such "
+                              "as `last merged.safetensors`");
+    KilnStatus status = find(words[0], &path, err);
+    if (status >= 0)
+        status = kiln_adapters_merge(path, words[1], &layers, err);
+    if (status >= 0)
+        printf("%s: adapters of %zu layers merged\n", words[1], layers);
+    free(path);
+    return status;
+}
+
 /* ---- The command ----------------------------------------------------------------------------- */
 
 static KilnStatus unknown(const char *name, KilnError *err)
 {
-    static const char *const names[] = { "ls", "show", "verify", "diff", "average" };
+    static const char *const names[] = { "ls", "show", "verify", "diff", "average", "merge-lora" };
     const char *nearest = kiln_nearest(name, names, KILN_COUNT(names));
 
-    return kiln_error_set(err, KILN_E_USAGE, "%s%sexpected ls, show, verify, diff or average%s%s%s",
-                          name, *name != '\0' ? ": " : "", nearest != NULL ? "; did you mean " : "",
+    return kiln_error_set(err, KILN_E_USAGE,
+                          "%s%sexpected ls, show, verify, diff, average or merge-lora%s%s%s", name,
+                          *name != '\0' ? ": " : "", nearest != NULL ? "; did you mean " : "",
                           nearest != NULL ? nearest : "", nearest != NULL ? "?" : "");
 }
 
@@ -325,7 +347,11 @@ int kiln_command_ckpt(KilnArgs *args)
     static const struct {
         const char *name;
         KilnStatus (*run)(const char *const *words, KilnError *err);
-    } actions[] = { { "ls", ls }, { "show", show }, { "verify", verify }, { "diff", diff } };
+    } actions[] = { { "ls", ls },
+                    { "show", show },
+                    { "verify", verify },
+                    { "diff", diff },
+                    { "merge-lora", merge_lora } };
     const char *name = args->n_words > 0 ? args->words[0] : "";
     KilnError err = { 0 };
     KilnStatus status;

@@ -154,7 +154,7 @@ void kiln_memory_estimate_complete(KilnTrainer *trainer)
     const KilnParams *params = trainer->params;
     const int64_t size = (int64_t)kiln_dtype_size(kiln_params_dtype(params));
 
-    memory->parameters = kiln_params_size(params) * size;
+    memory->parameters = (kiln_params_size(params) + params->n_fixed) * size;
     memory->buffers = params->n_statistics * size + params->n_counters * (int64_t)sizeof(int64_t);
     for (size_t i = 0; i < kiln_params_count(params); i++) {
         const KilnParam *param = kiln_params_at(params, i);

@@ -9,7 +9,15 @@
 #include "graph/recompute.h"
 #include "train/trainer.h"
 
-/* Count the parameters declared directly below the layer's path. */
+/* Whether a parameter is declared directly below the layer's path, or is of its adapter. */
+static bool is_of(const KilnParam *param, const char *path, size_t length)
+{
+    if (strncmp(param->name, path, length) != 0 || param->name[length] != '.')
+        return false;
+    const char *rest = strchr(param->name + length + 1, '.');
+    return rest == NULL || (param->is_adapter && strcmp(rest, ".weight") == 0);
+}
+
 static void count_parameters(const KilnParams *params, KilnLayerInfo *layer)
 {
     const char *path = layer->path;
@@ -17,14 +25,12 @@ static void count_parameters(const KilnParams *params, KilnLayerInfo *layer)
 
     for (size_t i = 0; i < kiln_params_count(params); i++) {
         const KilnParam *param = kiln_params_at(params, i);
-        const char *name = kiln_param_name(param);
 
-        if (kiln_param_trained(param) && strncmp(name, path, length) == 0 && name[length] == '.' &&
-            strchr(name + length + 1, '.') == NULL) {
+        if ((kiln_param_trained(param) || param->fixed) && is_of(param, path, length)) {
             const int64_t count = kiln_shape_count(kiln_param_shape(param));
 
             layer->parameters += count;
-            layer->trained += param->frozen ? 0 : count;
+            layer->trained += param->fixed || param->frozen ? 0 : count;
         }
     }
 }

@@ -68,7 +68,9 @@ static bool part_fits(const KilnParam *param, const KilnForeignTensor *part,
     KilnShape want = *kiln_param_shape(param);
 
     want.dim[0] = part->rows;
-    if (part->transposed) {
+    if (want.rank == entry->shape.rank + 1 && want.dim[0] == 1) { /* a row [1, ...] */
+        memmove(want.dim, want.dim + 1, (size_t)--want.rank * sizeof(want.dim[0]));
+    } else if (part->transposed) {
         want.dim[0] = want.dim[1];
         want.dim[1] = part->rows;
     }
@@ -129,6 +131,8 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
 
         if (entry == NULL && is_foreign(file, param))
             match->loaded++;
+        else if (entry == NULL && param->is_adapter)
+            continue; /* they start anew, or come from lora.weights */
         else if (entry == NULL)
             add(&match->missing, "%s", kiln_param_name(param));
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
@@ -184,8 +188,12 @@ static KilnStatus refuse(const Match *match, const char *path, KilnError *err)
 
 static void report(KilnTrainer *trainer, const Match *match, const char *path)
 {
-    kiln_output_print(&trainer->output, "weights: %zu of %zu tensors from %s", match->loaded,
-                      kiln_params_count(trainer->params), path);
+    size_t n = 0;
+
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++)
+        n += !kiln_params_at(trainer->params, i)->is_adapter;
+    kiln_output_print(&trainer->output, "weights: %zu of %zu tensors from %s", match->loaded, n,
+                      path);
     if (match->other_shapes.n > 0)
         kiln_output_print(&trainer->output, "weights: different shape, initialized randomly: %s",
                           names_of(&match->other_shapes));
@@ -229,8 +237,7 @@ static KilnStatus read_part(const KilnSafetensors *file, const KilnStEntry *entr
                             : kiln_read_tensor(file, entry, dtype, to, err);
 }
 
-/* Read a parameter's value if the file has it. */
-static KilnStatus read_param(const KilnSafetensors *file, KilnParam *param, KilnError *err)
+KilnStatus kiln_weights_read_param(const KilnSafetensors *file, KilnParam *param, KilnError *err)
 {
     const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
     int64_t rows;
@@ -262,7 +269,7 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
             status = refuse(&match, path, err);
     }
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++)
-        status = read_param(file, kiln_params_at(trainer->params, i), err);
+        status = kiln_weights_read_param(file, kiln_params_at(trainer->params, i), err);
     if (status >= 0)
         report(trainer, &match, path);
     match_release(&match);
@@ -284,7 +291,7 @@ KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, KilnParam *param, KilnError
     if (status >= 0)
         status = kiln_safetensors_open(path, &file, err);
     if (status >= 0)
-        status = read_param(file, param, err);
+        status = kiln_weights_read_param(file, param, err);
     kiln_safetensors_close(file);
     free(path);
     return status;

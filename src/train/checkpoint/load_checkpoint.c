@@ -15,14 +15,25 @@
 
 /* ---- Weights ---------------------------------------------------------------------------- */
 
+/* Whether adapters of lora.weights are put on a checkpoint that has none. */
+static bool adds_adapters(const KilnTrainer *trainer)
+{
+    const KilnAdapters *adapters = trainer->adapters;
+
+    return adapters != NULL && adapters->source != NULL && !adapters->is_saved &&
+           trainer->stage != KILN_STAGE_FIT;
+}
+
 static KilnStatus compare_params(const KilnSafetensors *file, KilnTrainer *trainer,
                                  const char *source, KilnError *err)
 {
-    size_t n = kiln_safetensors_count(file);
-    KilnParamForm *forms = calloc(n + 1, sizeof(*forms));
+    const KilnParams *params = trainer->params;
+    const size_t in_file = kiln_safetensors_count(file);
+    size_t n = in_file;
+    KilnParamForm *forms = calloc(n + params->count + 1, sizeof(*forms));
     KilnStatus status = forms != NULL ? KILN_OK : kiln_error_nomem(err, n * sizeof(*forms));
 
-    for (size_t i = 0; i < n && status >= 0; i++) {
+    for (size_t i = 0; i < in_file && status >= 0; i++) {
         const KilnStEntry *entry = kiln_safetensors_at(file, i);
 
         forms[i] = (KilnParamForm) { .name = entry->name, .shape = entry->shape };
@@ -31,6 +42,10 @@ static KilnStatus compare_params(const KilnSafetensors *file, KilnTrainer *train
                                     "%s: %s has type %s, which kiln does not support", source,
                                     entry->name, entry->dtype);
     }
+    for (size_t i = 0; i < params->count && status >= 0 && adds_adapters(trainer); i++)
+        if (params->items[i]->is_adapter) /* they come from lora.weights */
+            forms[n++] = (KilnParamForm) { params->items[i]->name, params->items[i]->dtype,
+                                           params->items[i]->shape };
     if (status >= 0)
         status = kiln_params_compare(trainer->params, forms, n, source, err);
     free(forms);
@@ -66,7 +81,8 @@ static bool rounds(const KilnSafetensors *file, const KilnTrainer *trainer)
         const KilnParam *param = kiln_params_at(trainer->params, i);
         const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
 
-        if (kiln_param_dtype(param) == KILN_BF16 && strcmp(entry->dtype, "BF16") != 0)
+        if (entry != NULL && kiln_param_dtype(param) == KILN_BF16 &&
+            strcmp(entry->dtype, "BF16") != 0)
             return true;
     }
     return false;
@@ -92,10 +108,14 @@ KilnStatus kiln_checkpoint_load_weights(const KilnCheckpoint *checkpoint, KilnTr
                           "(trainer.precision=bf16-true): results may differ from f32");
     for (size_t i = 0; status >= 0 && i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
+        const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
 
-        status = kiln_read_tensor(file, kiln_safetensors_find(file, kiln_param_name(param)),
-                                  kiln_param_dtype(param), kiln_param_location(param), err);
+        if (entry != NULL)
+            status = kiln_read_tensor(file, entry, kiln_param_dtype(param),
+                                      kiln_param_location(param), err);
     }
+    if (status >= 0 && adds_adapters(trainer))
+        status = kiln_adapters_load(trainer->adapters, trainer->params, err);
     kiln_safetensors_close(file);
     free(path);
     return status;

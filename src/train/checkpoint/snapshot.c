@@ -290,6 +290,7 @@ static KilnStatus list_tensors(KilnSnapshot *snapshot, KilnTrainer *trainer, boo
     clear(snapshot);
     snapshot->weights_only = weights_only;
     snapshot->config = trainer->config_yaml;
+    snapshot->adapters = trainer->adapters;
     snapshot->state = kiln_snapshot_state(snapshot, trainer);
     if (snapshot->state == NULL)
         return kiln_error_nomem(err, 1);

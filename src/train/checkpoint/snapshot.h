@@ -21,10 +21,11 @@ typedef struct KilnSnapshot {
     bool weights_only;
     KilnStView *model, *trainer; /* tensors of the two files; one allocation, data in `bytes` */
     size_t n_model, n_trainer;
-    KilnLocation *from;    /* where to copy the tensors from, beginning with the model's */
-    size_t views_capacity; /* of both together */
-    json_t *state;         /* state.json without what depends on the folder */
-    const char *config;    /* config.yaml; borrowed from the run */
+    KilnLocation *from;           /* where to copy the tensors from, beginning with the model's */
+    size_t views_capacity;        /* of both together */
+    json_t *state;                /* state.json without what depends on the folder */
+    const char *config;           /* config.yaml; borrowed from the run */
+    const KilnAdapters *adapters; /* likewise; NULL: none */
     KilnArena names;
     KilnStateTensor *tensors; /* set by components */
     size_t n_tensors, tensors_capacity;

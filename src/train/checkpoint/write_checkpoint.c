@@ -260,6 +260,8 @@ static KilnStatus write_files(const KilnSnapshot *snapshot, const KilnCheckpoint
     if (status >= 0 && (!snapshot->weights_only || snapshot->n_trainer > 0))
         status = write_tensors(folder, KILN_CHECKPOINT_TRAINER, snapshot->trainer,
                                snapshot->n_trainer, NULL, err);
+    if (status >= 0 && snapshot->adapters != NULL)
+        status = kiln_adapters_write(snapshot->adapters, snapshot->model, folder, err);
     if (status >= 0)
         status = write_config(snapshot, folder, err);
     if (status >= 0)

@@ -235,7 +235,7 @@ void kiln_averaged_swap_out(KilnAveragedWeights *averaged)
 
 KilnLocation kiln_averaged_location(const KilnAveragedWeights *averaged, const KilnParam *param)
 {
-    if (averaged == NULL || param->dtype != KILN_F32 || averaged->unused)
+    if (averaged == NULL || param->dtype != KILN_F32 || param->fixed || averaged->unused)
         return (KilnLocation) { 0 };
     return (KilnLocation) {
         .buffer = param->trained ? averaged->weights.values : averaged->statistics.values,

@@ -30,6 +30,7 @@ KilnStatus kiln_predictor_build(const KilnPredictorBuild *build, KilnPredictor *
     trainer->no_callbacks = !build->callbacks;
     pthread_mutex_init(&predictor->recording, NULL);
     KilnStatus status = kiln_checkpoint_open_configured(build->config, &predictor->checkpoint, err);
+    trainer->checkpoint = predictor->checkpoint.path;
     trainer->fitted = predictor->checkpoint.fitted;
     if (status >= 0)
         status = kiln_trainer_assemble(trainer, build->config, &predictor->env, KILN_STAGE_PREDICT,

@@ -136,11 +136,15 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         status = tune(config, env, &trainer->ranks, checkpoint, &tuned, err);
     if (status >= 0) {
         trainer->threads = kiln_resume_threads(checkpoint);
+        trainer->checkpoint = checkpoint->path;
         trainer->fitted = checkpoint->fitted;
         status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
     }
     if (status >= 0 && checkpoint->path == NULL)
         status = kiln_weights_load(trainer, err);
+    if (status >= 0 && checkpoint->path == NULL && trainer->adapters != NULL &&
+        trainer->adapters->source != NULL)
+        status = kiln_adapters_load(trainer->adapters, trainer->params, err);
     if (status >= 0)
         status = kiln_resume_load(checkpoint, trainer, err);
     if (status >= 0)

@@ -49,6 +49,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
     trainer->split = split;
     KilnStatus status = kiln_checkpoint_open_configured(config, checkpoint, err);
 
+    trainer->checkpoint = checkpoint->path;
     trainer->fitted = checkpoint->fitted;
     trainer->saved_class_counts = json_object_get(checkpoint->state, "class_counts");
     if (status >= 0)

@@ -1,4 +1,4 @@
-/* The tables of the options at the root, of trainer.* and of kiln.run.*. */
+/* The tables of the options at the root, of trainer.*, of lora.* and of kiln.run.*. */
 #include "train/run/run_options.h"
 
 #include "graph/backend.h"
@@ -155,6 +155,26 @@ static const KilnField trainer_fields[] = {
 
 enum { FIRST_PLAIN_TRAINER_FIELD = 1 };
 
+/* Names and meaning are peft's LoraConfig's. */
+static const KilnField lora_fields[] = {
+    KILN_FIELD_STR_LIST(KilnLoraOptions, targets, "[]",
+                        "patterns of the weights of linear layers that get adapters, such as "
+                        "['*.qkv.weight']; everything else is then frozen; empty: no adapters"),
+    KILN_FIELD_I64_OPT(KilnLoraOptions, r, "null", 1, 65536,
+                       "rank of the adapters; null: 8, or that of lora.weights"),
+    KILN_FIELD_F64_OPT(KilnLoraOptions, alpha, "null", 0.0, 1e9,
+                       "adapters are multiplied by alpha / r; null: 8, or that of lora.weights"),
+    KILN_FIELD_F64(KilnLoraOptions, dropout, "0.0", 0.0, 0.99,
+                   "dropout of what adapters read, in training"),
+    KILN_FIELD_STR_LIST(KilnLoraOptions, train, "[]",
+                        "patterns of parameters that train besides the adapters, such as a new "
+                        "head: ['heads.*']"),
+    KILN_FIELD_PATH_OPT(KilnLoraOptions, weights, "null",
+                        "adapters to load: a folder with adapter_model.safetensors and "
+                        "adapter_config.json, a checkpoint or run folder, last or best"),
+    KILN_FIELD_END,
+};
+
 static const KilnField run_fields[] = {
     KILN_FIELD_PATH(KilnRunDirOptions, dir,
                     "${oc.select:trainer.default_root_dir,outputs}/${now:%Y-%m-%d}/${now:%H-%M-%S}",
@@ -177,6 +197,12 @@ const KilnSection *kiln_run_sections(void)
             .fields = trainer_fields,
             .size = sizeof(KilnTrainerOptions),
             .summary = "How long and how to train",
+        },
+        {
+            .key = "lora",
+            .fields = lora_fields,
+            .size = sizeof(KilnLoraOptions),
+            .summary = "Adapters that train in place of the network",
         },
         {
             .key = "kiln.run",
@@ -290,6 +316,11 @@ KilnStatus kiln_options_read(const KilnConfig *config, KilnOptions *ret, KilnErr
     }
     if (status >= 0) {
         options.trainer = part;
+        status = kiln_config_options(config, "lora", lora_fields, sizeof(KilnLoraOptions), &part,
+                                     err);
+    }
+    if (status >= 0) {
+        options.lora = part;
         status = kiln_config_options(config, "kiln.run", run_fields, sizeof(KilnRunDirOptions),
                                      &part, err);
     }
@@ -310,6 +341,7 @@ void kiln_options_release(KilnOptions *options)
     kiln_options_free(root_fields + FIRST_PLAIN_ROOT_FIELD, sizeof(KilnRootOptions), options->root);
     kiln_options_free(trainer_fields + FIRST_PLAIN_TRAINER_FIELD, sizeof(KilnTrainerOptions),
                       options->trainer);
+    kiln_options_free(lora_fields, sizeof(KilnLoraOptions), options->lora);
     kiln_options_free(run_fields, sizeof(KilnRunDirOptions), options->run);
     *options = (KilnOptions) { 0 };
 }

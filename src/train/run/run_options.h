@@ -1,4 +1,5 @@
-/* The options of a run that belong to no component: root, trainer.*, kiln.run.*. */
+/* The options of a run that belong to no component: root, trainer.*, lora.*,
+ * kiln.run.*. */
 #ifndef KILN_TRAIN_RUN_RUN_OPTIONS_H
 #define KILN_TRAIN_RUN_RUN_OPTIONS_H
 
@@ -15,6 +16,18 @@ typedef struct KilnRootOptions {
     bool weights_strict;
     bool test;
 } KilnRootOptions;
+
+/* lora.*: adapters of linear layers (train/lora/adapters.h). */
+typedef struct KilnLoraOptions {
+    char **targets; /* patterns of weights */
+    size_t targets_count;
+    int64_t *r;    /* NULL: 8, or that of `weights` */
+    double *alpha; /* likewise */
+    double dropout;
+    char **train; /* patterns of parameters that train besides */
+    size_t train_count;
+    char *weights; /* NULL: none */
+} KilnLoraOptions;
 
 typedef enum KilnProfiler { KILN_PROFILER_SIMPLE } KilnProfiler;
 typedef enum KilnClip { KILN_CLIP_NORM, KILN_CLIP_VALUE } KilnClip;
@@ -64,6 +77,7 @@ typedef struct KilnOptions {
     bool tracks;   /* values that components log are recorded */
     KilnRootOptions *root;
     KilnTrainerOptions *trainer;
+    KilnLoraOptions *lora;
     KilnRunDirOptions *run;
 } KilnOptions;
 

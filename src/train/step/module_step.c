@@ -9,6 +9,20 @@
 #include "graph/graph.h"
 #include "graph/plan/execute.h"
 #include "kiln/tools/row_results.h"
+#include "nn/lora.h"
+
+/* Give adapters their dropout; layers, which record them, know no step. */
+static void begin_adapters(KilnStep *step)
+{
+    KilnDropoutState dropout = { 0 };
+
+    if (step->params == NULL || !kiln_lora_drops(step->params))
+        return;
+    if (step->training)
+        dropout = (KilnDropoutState) { .key = kiln_step_dropout_key(step),
+                                       .stream = kiln_step_stream(step) << 32 };
+    kiln_lora_set_dropout(step->params, dropout);
+}
 
 void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnBatch *batch,
                      uint64_t seed, int64_t number)
@@ -36,6 +50,7 @@ void kiln_step_begin(KilnStep *step, KilnPhase phase, bool training, const KilnB
     const size_t n = step->spec != NULL ? step->spec->n_features : 0;
     step->inputs = kiln_arena_alloc(&step->graph->arena, n * sizeof(KilnTensor *));
     step->lengths = kiln_arena_alloc(&step->graph->arena, n * sizeof(KilnTensor *));
+    begin_adapters(step);
 }
 
 KilnGraph *kiln_step_graph(const KilnStep *step)

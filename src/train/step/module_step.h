@@ -4,6 +4,7 @@
 #define KILN_TRAIN_STEP_MODULE_STEP_H
 
 #include "graph/graph.h"
+#include "kiln/nn.h"
 #include "train/loader/class_counts.h"
 #include "train/loader/loader.h"
 #include "train/metrics/metrics.h"
@@ -18,6 +19,7 @@ enum {
 
 struct KilnStep {
     KilnGraph *graph;
+    KilnParams *params; /* whose adapters get dropout; NULL: none */
     KilnMetrics *metrics;
     const KilnDataSpec *spec;       /* of samples */
     const KilnDataSpec *train_spec; /* of samples in training batches; NULL: the same */
