@@ -272,18 +272,20 @@ static KilnStatus too_large(const KilnTrainer *trainer, int64_t needed, const Ki
 
 KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *err)
 {
-    int64_t values = kiln_params_size(trainer->params) *
-                     (int64_t)kiln_dtype_size(kiln_params_dtype(trainer->params));
+    const KilnParams *params = trainer->params;
+    const int64_t size = (int64_t)kiln_dtype_size(kiln_params_dtype(params));
+    const int64_t bytes = (2 * kiln_params_size(params) + params->n_fixed) * size;
     char number[KILN_UNIT_TEXT], need[KILN_UNIT_TEXT], have[KILN_UNIT_TEXT];
     KilnMemory memory;
 
-    if (!kiln_memory_read("", &memory) || 2 * values <= memory.available)
+    if (!kiln_memory_read("", &memory) || bytes <= memory.available)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_NOMEM,
                           "the network has %s parameters: with their gradients they need %s of "
                           "memory, but %s are available; try a smaller network",
-                          kiln_quantity_text((double)kiln_params_size(trainer->params), number),
-                          kiln_bytes_text(2.0 * (double)values, need),
+                          kiln_quantity_text((double)(kiln_params_size(params) + params->n_fixed),
+                                             number),
+                          kiln_bytes_text((double)bytes, need),
                           kiln_bytes_text((double)memory.available, have));
 }
 

@@ -302,6 +302,8 @@ class Docs(unittest.TestCase):
                       "datamodule.context=16 model.layers=1 model.width=32 model.heads=2 test=false "
                       "callbacks.model_checkpoint.monitor=val/loss\n"
                       "ln -sfn \"$(dirname \"$(ls -td outputs/*/*/checkpoints | head -n 1)\")\" RUN\n")
+        if line.startswith("kiln ckpt merge-lora"):
+            before = "train -q model=mlp 'lora.targets=[layers.*.weight]' kiln.run.dir=adapted\nln -sfn adapted RUN\n"
         if line.startswith("kiln ckpt diff"):
             after = " || [ $? = 1 ]"  # they differ
         return Block(f"kiln {name} --help", number, shell.group(1) if shell else "sh",
