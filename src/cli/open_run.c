@@ -73,6 +73,8 @@ static KilnStatus check_words(const KilnArgs *args, KilnError *err)
                        "ckpt_path=... without resume=" },
         { "weights", "it has its weights; for a new run with other weights give weights=... "
                      "without resume=" },
+        { "lora.weights", "it has its adapters; for a new run with others give lora.weights=... "
+                          "without resume=" },
         { "kiln.run.dir", "it stays in its folder; for a new run from its checkpoint give "
                           "ckpt_path=... without resume=" },
     };

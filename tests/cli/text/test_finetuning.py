@@ -167,6 +167,7 @@ class Lora(Finetuning):
         self.refused(*small, f"lora.weights={LORA}", says="it is of another model")
         self.refused("model=vit", f"lora.weights={LORA}", says="holds adapters of another model")
         self.refused(*self.gpt, "lora.weights=base", says="it was trained without lora")
+        self.refused("resume=tuned", "lora.weights=base", says="it has its adapters", status=2)
         self.refused("eval", "tuned", f"lora.weights={LORA}x", says="has adapters of its own", program="kiln")
         self.refused("ckpt", "merge-lora", "base", "out.safetensors", says="has no adapters", program="kiln")
         self.refused("ckpt", "merge-lora", "base", says="expected a checkpoint and the file", status=2, program="kiln")
