@@ -1,10 +1,11 @@
-/* The losses: values against their formulas in double, gradients against finite differences, soft
- * targets, class weights. */
+/* The losses: values against their formulas in double and PyTorch's, gradients against finite
+ * differences and PyTorch's, soft targets, weights of classes and labels. */
 #include <math.h>
 #include <string.h>
 
 #include "graph/backend.h"
 #include "graph/gradcheck.h"
+#include "tests/data/weighted_losses.h"
 #include "tests/support/components/built_component.h"
 #include "train/step/module_step.h"
 
@@ -167,10 +168,76 @@ static void test_gradients(void **unused)
 {
     (void)unused;
     check_gradient("cross_entropy", "label_smoothing=0.1");
+    check_gradient("cross_entropy", "class_weights=[1,2,0.5]");
+    check_gradient("focal", "class_weights=[1,2,0.5]");
     check_gradient("focal", "");
     check_gradient("focal", "gamma=0");
     check_gradient("focal", "gamma=0.5");
     check_gradient("focal", "gamma=3.5");
+}
+
+/* ---- Recorded values -------------------------------------------------------------------- */
+
+enum { SAMPLES = 6 };
+
+/* Value and gradient of a loss over the recorded logits; training samples have the recorded counts
+ * of classes. */
+static void check_recorded(const char *name, const char *option, double expected,
+                           const double *gradient)
+{
+    static float x[SAMPLES * CLASSES], grad[SAMPLES * CLASSES];
+    static const KilnFeature labels_feature = { .name = "labels",
+                                                .content = KILN_LABEL,
+                                                .dtype = KILN_F32,
+                                                .shape = { .rank = 1, .dim = { CLASSES } } };
+    const bool several = strcmp(name, "binary_cross_entropy") == 0;
+    const KilnDataSpec data = { .features = &labels_feature,
+                                .n_features = several ? 1 : 0,
+                                .n_classes = CLASSES };
+    int64_t counts[CLASSES];
+    KilnClassCounts known = { .spec = &data, .samples = 200, .counts = counts };
+    const KilnShape all = KILN_SHAPE(SAMPLES, CLASSES);
+    Built built = build(name, option);
+    KilnBackend *backend;
+    KilnGraph *graph;
+    KilnError err;
+
+    for (int i = 0; i < CLASSES; i++)
+        counts[i] = loss_counts[i];
+    memcpy(x, loss_logits, sizeof(x));
+    if (kiln_loss_setup(built.instance, &data, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(kiln_backend_cpu_new(1, &backend, &err), KILN_OK);
+    assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
+    kiln_graph_begin(graph);
+    KilnStep step = { .graph = graph, .training = true, .class_counts = &known };
+    KilnTensor *loss = kiln_loss(
+        built.instance, &step, kiln_graph_variable(graph, KILN_F32, all, x, true, grad),
+        several ? kiln_graph_input(graph, KILN_F32, all, loss_truth)
+                : kiln_graph_input(graph, KILN_I32, KILN_SHAPE(SAMPLES), loss_classes));
+    kiln_graph_backward(graph, loss);
+    if (kiln_graph_run(graph, &loss, 1, &err) < 0)
+        fail_msg("%s", err.text);
+    if (!(fabs(kiln_tensor_scalar(loss) - expected) < 1e-6 * fmax(1.0, expected)))
+        fail_msg("%s %s: %.8f instead of %.8f", name, option, kiln_tensor_scalar(loss), expected);
+    for (int i = 0; i < SAMPLES * CLASSES; i++)
+        if (!(fabs((double)grad[i] - gradient[i]) < 1e-7))
+            fail_msg("%s %s: gradient %d is %.9f instead of %.9f", name, option, i,
+                     (double)grad[i], gradient[i]);
+    kiln_graph_free(graph);
+    kiln_backend_free(backend);
+    built_free(&built);
+}
+
+static void test_recorded(void **unused)
+{
+    (void)unused;
+    check_recorded("binary_cross_entropy", "", bce, bce_gradient);
+    check_recorded("binary_cross_entropy", "pos_weight=[1,3,0.5]", bce_weighted,
+                   bce_weighted_gradient);
+    check_recorded("binary_cross_entropy", "balanced=true", bce_balanced, bce_balanced_gradient);
+    check_recorded("cross_entropy", "class_weights=[1,3,0.5]", ce_weighted, ce_weighted_gradient);
+    check_recorded("cross_entropy", "balanced=true", ce_balanced, ce_balanced_gradient);
 }
 
 /* A sample that is right beyond doubt has a gradient of 0, not NaN. */
@@ -218,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cross_entropy),
         cmocka_unit_test(test_focal),
+        cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_focal_of_certain_samples),
         cmocka_unit_test(test_wrong_number_of_weights),

@@ -39,6 +39,7 @@ typedef struct Want {
 } Want;
 
 #include "tests/data/metrics.h"
+#include "tests/data/multilabel.h"
 
 /* ---- Building and reading -------------------------------------------------------------- */
 
@@ -245,6 +246,23 @@ static void test_values(void **unused)
         build_well(want->metric, want->options, &built);
         compare(want, counted(&built, form, feed_values, &value_rows[r], value_rows[r].count,
                               want->part));
+        built_free(&built);
+    }
+}
+
+/* Rows with any number of labels, for metrics of classes. */
+static void test_multilabel(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(multilabel_wants); i++) {
+        const Want *want = &multilabel_wants[i];
+        FIND(multilabel_rows, want);
+        KilnMetricForm form = { .width = multilabel_rows[r].width };
+        Built built;
+
+        build_well(want->metric, want->options, &built);
+        compare(want, counted(&built, form, feed_values, &multilabel_rows[r],
+                              multilabel_rows[r].count, want->part));
         built_free(&built);
     }
 }
@@ -465,6 +483,12 @@ static void test_refusals(void **unused)
             "label -1 is no class");
     refused("accuracy", "", (KilnMetricForm) { .width = 3 },
             (KilnMetricRows) { .count = 1, .scores = scores }, KILN_E_SHAPE, "needs labels");
+    refused("accuracy", "top_k: 2", (KilnMetricForm) { .width = 3 },
+            (KilnMetricRows) { .count = 1, .scores = scores, .targets = scores }, KILN_E_RANGE,
+            "rows with several labels need top_k=1");
+    refused("log_loss", "", (KilnMetricForm) { .width = 3 },
+            (KilnMetricRows) { .count = 1, .scores = scores, .targets = scores }, KILN_E_SHAPE,
+            "needs labels");
     refused("mse", "", (KilnMetricForm) { .width = 3 },
             (KilnMetricRows) { .count = 1, .scores = scores }, KILN_E_SHAPE, "needs targets");
     refused("accuracy", "top_k: 4", (KilnMetricForm) { .width = 3 }, (KilnMetricRows) { 0 },
@@ -506,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_empty),        cmocka_unit_test(test_names_of_classes),
         cmocka_unit_test(test_ignored_rows), cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_ids),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_multilabel),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
