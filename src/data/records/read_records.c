@@ -263,12 +263,18 @@ KilnStatus kiln_records_column(const KilnRecords *records, const char *name, siz
     const char *const *names = (const char *const *)records->columns;
     const char *nearest = kiln_nearest(name, names, records->n_columns);
     KilnText all = { 0 };
+    size_t n = 0;
 
-    for (size_t i = 0; i < records->n_columns; i++)
+    for (size_t i = records->n_columns; i-- > 0;)
         if (strcmp(names[i], name) == 0) {
             *ret = i;
-            return KILN_OK;
+            n++;
         }
+    if (n == 1)
+        return KILN_OK;
+    if (n > 1)
+        return kiln_error_set(err, KILN_E_KEY, "%s:1: two columns are called \"%s\"",
+                              records->n_parts > 0 ? records->parts[0].file.path : "folders", name);
     kiln_text_printf(&all, "%s: no column \"%s\"",
                      records->n_parts > 0 ? records->parts[0].file.path : "folders", name);
     if (nearest != NULL)

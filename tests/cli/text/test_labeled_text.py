@@ -186,10 +186,68 @@ class LabeledText(Case):
         files = ["datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]"]
         _, err = self.train(*files, run="unknown", status=1)
         self.assertIn('b.csv:6: the label "other" is not one of the 2 classes of the training files', err)
+        out, _ = self.train(*files, "datamodule.on_error=skip", run="unknown-skip")
+        self.assertRegex(out, r'left out +.*b.csv:6: the label "other"')
         _, err = self.train(*files, "datamodule.text=texts", run="column", status=1)
         self.assertIn('did you mean "text"?', err)
         _, err = self.train(run="none", status=1)
         self.assertIn("files.train: no files", err)
+
+    def test_counts_of_bad_rows(self):
+        """Rows that are left out are counted by reason, with the place of the first, in each split; the offset is that of the
+        byte in the file."""
+        good = csv(rows(40)).encode()
+        self.write("a.csv", good + b"caf\xe9,pos\nx,y,z\n\xff\xfe,neg\n ,pos\nq,r,s,t\n")
+        self.write("b.csv", csv(rows(4)).encode() + b"a b,other\nc d,third\n")
+        files = ["datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]"]
+        _, err = self.train(*files, run="stop", status=1)
+        self.assertIn(f"a.csv:42: byte {len(good) + 3} of the file (0xe9) is not UTF-8", err)
+        self.train(*files, "datamodule.on_error=skip", run="skip")
+        left_out = json.dumps(read_json(self.path("skip", "summary.json")))
+        for text in ["a.csv:42", "b.csv:6"]:
+            self.assertIn(text, left_out)
+        out = "".join(pathlib.Path(self.path("skip", "train.log")).read_text())
+        self.assertRegex(out, r"4 train rows")
+        self.assertRegex(out, r"left out +a.csv:45: the text")
+        self.assertRegex(out, r"2 test rows")
+
+    def test_long_line(self):
+        """A line of 100 MB is a bad row, and does not keep others from being read."""
+        good = csv(rows(40)).encode()
+        self.write("a.csv", good + b"x" * 100_000_000 + b",pos\na fine film,pos\n")
+        _, err = self.train("datamodule.files.train=[a.csv]", run="stop", status=1)
+        self.assertIn("a.csv:42: the row has 100000005 bytes; at most 67108864 are read (on_error=skip leaves", err)
+        out, _ = self.train("datamodule.files.train=[a.csv]", "datamodule.on_error=skip", run="skip")
+        self.assertRegex(out, r"left out +.*a.csv:42: the row has 100000005 bytes")
+        self.assertRegex(out, r"samples +train 37, val 4")
+
+    def test_bad_files(self):
+        """Files that can't be read row by row stop the run whatever on_error says."""
+        good = csv(rows(40))
+        cases = [
+            (good.encode("utf-16"), "the text is UTF-16; convert it: iconv"),
+            (good.encode() + b'"a,pos\n', "a.csv:42: a quote in this row is never closed"),
+            (b"", "a.csv: is empty"),
+            (good.replace("text,label", "text,text").encode(), 'a.csv:1: two columns are called "text"'),
+        ]
+        for i, (content, message) in enumerate(cases):
+            self.write("a.csv", content)
+            _, err = self.train("datamodule.files.train=[a.csv]", "datamodule.on_error=skip", run=f"run{i}", status=1)
+            self.assertIn(message, err)
+
+    def test_byte_order_mark(self):
+        """A byte order mark and Windows line ends change nothing, in each format."""
+        samples = rows(40)
+        lines = {"a.csv": csv(samples), "a.jsonl": "".join(json.dumps({"label": l, "text": t}) + "\n" for t, l in samples),
+                 "a.txt": "".join(f"__label__{l} {t}\n" for t, l in samples)}
+        for name, text in lines.items():
+            form = ["datamodule.format=labeled"] if name == "a.txt" else []
+            losses = []
+            for kind, content in ("plain", text), ("windows", "\ufeff" + text.replace("\n", "\r\n")):
+                self.write(name, content)
+                self.train(f"datamodule.files.train=[{name}]", *form, run=f"{name}-{kind}")
+                losses.append(read_json(self.path(f"{name}-{kind}", "summary.json"))["metrics"]["val/loss"]["last"]["value"])
+            self.assertEqual(losses[0], losses[1], name)
 
     def test_unusual_text(self):
         """Right to left, combining characters, emoji of several code points."""

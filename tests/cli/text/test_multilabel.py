@@ -69,8 +69,8 @@ class Multilabel(Case):
         for name in "accuracy", "micro_f1", "macro_f1", "ap", "ap/joy", "ap/long", "ap/sad":
             self.assertGreater(metrics[f"test/{name}"], 0.9, name)
         expected = [labels for _, labels in rows(30, 2)]
-        split = [json.loads(line) for line in self.kiln("predict", "ckpt_path=run", "split=test")[0].splitlines()]
-        raw = [json.loads(line) for line in self.kiln("predict", "run", "b.jsonl")[0].splitlines()]
+        split = [json.loads(line) for line in self.kiln("predict", "ckpt_path=run/checkpoints/best", "split=test")[0].splitlines()]
+        raw = [json.loads(line) for line in self.kiln("predict", "run/checkpoints/best", "b.jsonl")[0].splitlines()]
         right = sum(sorted(row["labels"]) == labels for row, labels in zip(split, expected))
         self.assertAlmostEqual(right / 30, metrics["test/accuracy"], places=6)
         self.assertEqual([row["labels"] for row in raw], [row["labels"] for row in split])
@@ -80,7 +80,7 @@ class Multilabel(Case):
                 self.assertAlmostEqual(p, b["probabilities"][label], places=6)
                 self.assertEqual(label in a["labels"], p >= 0.5)
             self.assertNotIn("class", a)
-        out, _ = self.kiln("predict", "run", "-", "task.threshold=0.0001", stdin="a film\n")
+        out, _ = self.kiln("predict", "run", "-", "task.threshold=0.000001", stdin="a film\n")
         self.assertEqual(json.loads(out)["labels"], ["joy", "long", "sad"])
         self.kiln("predict", "ckpt_path=run", "split=test", "output=p.csv")
         head = pathlib.Path(self.path("p.csv")).read_text().splitlines()[0]
