@@ -301,7 +301,7 @@ fuzz:
 fuzz-graphs: all $(FUZZ_GRAPHS)
 	@sh tests/fuzz/graphs/run.sh $(B) "$(or $(SECONDS),60)"
 
-bench: all $(B)/bench/kernels_resnet $(B)/bench/mlp $(B)/bench/gpt $(B)/bench/lstm $(B)/bench/plan
+bench: all $(B)/bench/kernels_resnet $(B)/bench/mlp $(B)/bench/gpt $(B)/bench/lstm $(B)/bench/unet $(B)/bench/plan
 	@python3 bench/run.py $(BENCH)
 bench-infer: all $(B)/bench/infer
 	@python3 bench/infer.py $(BENCH)

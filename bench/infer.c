@@ -1,12 +1,14 @@
-/* Times inference with one sample through the library: ResNet-18 at 224x224, or a GPT (6 layers,
- * width 384, 6 heads, context 256, 65 characters). kiln's side of bench/infer.py.
+/* Times inference with one sample through the library: ResNet-18 at 224x224, a U-Net (32 channels,
+ * 4 levels) at 256x256, or a GPT (6 layers, width 384, 6 heads, context 256, 65 characters). kiln's
+ * side of bench/infer.py.
  *
- *   infer resnet18|gpt [--threads N] [--seconds S] [--precision 32|bf16] [--profile] */
+ *   infer resnet18|unet|gpt [--threads N] [--seconds S] [--precision 32|bf16] [--profile] */
 #include "bench/steps.h"
 #include "tests/nets/gpt.h"
 #include "tests/nets/resnet.h"
+#include "tests/nets/unet.h"
 
-enum { IMAGE = 224, CLASSES = 1000 };
+enum { IMAGE = 224, CLASSES = 1000, UNET_IMAGE = 256, UNET_WIDTH = 32, UNET_CLASSES = 3 };
 
 static const GptSpec spec = {
     .vocabulary = 65, .context = 256, .width = 384, .heads = 6, .layers = 6
@@ -20,6 +22,14 @@ static KilnTensor *resnet_scores(Bench *bench)
                              kiln_graph_input(bench->graph, KILN_F32, shape, bench->inputs), false);
 }
 
+static KilnTensor *unet_scores(Bench *bench)
+{
+    const KilnShape shape = KILN_SHAPE(1, UNET_IMAGE, UNET_IMAGE, 3);
+
+    return unet_net_scores(
+        bench->net, kiln_graph_input(bench->graph, KILN_F32, shape, bench->inputs), false, NULL);
+}
+
 static KilnTensor *gpt_scores(Bench *bench)
 {
     const KilnShape shape = KILN_SHAPE(1, spec.context);
@@ -28,9 +38,9 @@ static KilnTensor *gpt_scores(Bench *bench)
                           kiln_graph_input(bench->graph, KILN_I32, shape, bench->inputs));
 }
 
-static void *image(KilnRng *rng)
+static void *image(KilnRng *rng, int size)
 {
-    const size_t n = (size_t)IMAGE * IMAGE * 3;
+    const size_t n = (size_t)size * (size_t)size * 3;
     float *pixels = bench_alloc(n * sizeof(*pixels));
 
     for (size_t i = 0; i < n; i++)
@@ -85,36 +95,69 @@ static void measure(Bench *bench, const BenchOptions *options)
            1024LL * (long long)usage.ru_maxrss, (double)score);
 }
 
-int main(int argc, char **argv)
-{
-    const bool resnet = argc > 1 && strcmp(argv[1], "resnet18") == 0;
-    ResNet images = { .large_stem = true };
+typedef enum Kind { RESNET18, UNET, GPT, KINDS } Kind;
+
+static const char *const names[KINDS] = { "resnet18", "unet", "gpt" };
+
+typedef struct Nets {
+    ResNet resnet;
+    UNet unet;
     GptNet gpt;
-    Bench bench = { .loss = resnet ? resnet_scores : gpt_scores,
-                    .net = resnet ? (void *)&images : (void *)&gpt };
+} Nets;
+
+/* Declares the network; returns a sample for it, which the caller frees. */
+static void *declare(Bench *bench, Nets *nets, Kind kind)
+{
+    const KilnScope root = kiln_params_root(bench->params);
     KilnError err = { 0 };
     KilnRng rng;
 
-    if (!resnet && (argc < 2 || strcmp(argv[1], "gpt") != 0)) {
+    kiln_rng_init(&rng, 2, KILN_RNG_USER, 0, 0);
+    switch (kind) {
+    case RESNET18:
+        nets->resnet.large_stem = true;
+        bench->net = &nets->resnet;
+        bench->loss = resnet_scores;
+        bench_check(resnet_net_init(&nets->resnet, &root, 64, CLASSES, &err), &err);
+        return image(&rng, IMAGE);
+    case UNET:
+        bench->net = &nets->unet;
+        bench->loss = unet_scores;
+        bench_check(unet_net_init(&nets->unet, &root, UNET_WIDTH, UNET_CLASSES, &err), &err);
+        return image(&rng, UNET_IMAGE);
+    case GPT:
+    case KINDS:
+        break;
+    }
+    bench->net = &nets->gpt;
+    bench->loss = gpt_scores;
+    bench_check(gpt_net_init(&nets->gpt, &root, spec, &err), &err);
+    return text(&rng);
+}
+
+int main(int argc, char **argv)
+{
+    Nets nets = { 0 };
+    Bench bench = { 0 };
+    int kind = 0;
+
+    while (kind < KINDS && (argc < 2 || strcmp(argv[1], names[kind]) != 0))
+        kind++;
+    if (kind == KINDS) {
         fprintf(stderr,
-                "usage: %s resnet18|gpt [--threads N] [--seconds S] [--precision 32|bf16] "
+                "usage: %s resnet18|unet|gpt [--threads N] [--seconds S] [--precision 32|bf16] "
                 "[--profile]\n",
                 argv[0]);
         return 2;
     }
     const BenchOptions options = bench_options(argc - 1, argv + 1);
-    kiln_rng_init(&rng, 2, KILN_RNG_USER, 0, 0);
-    void *inputs = resnet ? image(&rng) : text(&rng);
-    bench.inputs = inputs;
     bench_open(&bench, &options);
-    const KilnScope root = kiln_params_root(bench.params);
-    bench_check(resnet ? resnet_net_init(&images, &root, 64, CLASSES, &err)
-                       : gpt_net_init(&gpt, &root, spec, &err),
-                &err);
+    void *sample = declare(&bench, &nets, (Kind)kind);
+    bench.inputs = sample;
     measure(&bench, &options);
     kiln_params_free(bench.params);
     kiln_graph_free(bench.graph);
     kiln_backend_free(bench.backend);
-    free(inputs);
+    free(sample);
     return 0;
 }

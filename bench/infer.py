@@ -20,8 +20,9 @@ THREADS = os.environ.get("THREADS", "2")
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 SECONDS = os.environ.get("SECONDS", "4")
 
-AIMS = {"resnet18": 0.7, "gpt": 0.7}
+AIMS = {"resnet18": 0.7, "unet": 0.7, "gpt": 0.7}
 WAYS = {"resnet18": ["eager", "channels-last", "compile", "compile-channels-last", "onnx"],
+        "unet": ["eager", "channels-last", "compile", "compile-channels-last", "onnx"],
         "gpt": ["eager", "compile", "onnx"]}
 
 
@@ -30,10 +31,12 @@ WAYS = {"resnet18": ["eager", "channels-last", "compile", "compile-channels-last
 def network(name):
     import torch
     import torchvision
-    from peer import Gpt
+    from peer import Gpt, UNet
     torch.manual_seed(1)
     if name == "resnet18":
         return torchvision.models.resnet18().eval(), torch.randn(1, 3, 224, 224)
+    if name == "unet":
+        return UNet().eval(), torch.randn(1, 3, 256, 256)
     return Gpt().eval(), torch.randint(65, (1, 256))
 
 

@@ -60,6 +60,36 @@ class Lstm(nn.Module):
         return self.head(self.lstm(x)[0]).flatten(0, 1)
 
 
+class UNet(nn.Module):
+    """A U-Net with padded convolutions, batch normalization and bilinear upsampling."""
+
+    def __init__(self, width=32, levels=4, classes=3, dropout=0.2):
+        super().__init__()
+        widths = [width << i for i in range(levels)]
+        self.down = nn.ModuleList(self.stage(below, own) for below, own in zip([3, *widths], widths))
+        self.up = nn.ModuleList(self.stage(own + below, own) for own, below in zip(widths, widths[1:]))
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Conv2d(width, classes, 1)
+
+    @staticmethod
+    def stage(inputs, outputs):
+        def part(inputs):
+            return [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+        return nn.Sequential(*part(inputs), *part(outputs))
+
+    def forward(self, x):
+        skips = []
+        for level, stage in enumerate(self.down):
+            x = stage(F.max_pool2d(x, 2) if level > 0 else x)
+            skips.append(x)
+        x = self.dropout(skips.pop())
+        for stage in reversed(self.up):
+            skip = skips.pop()
+            x = F.interpolate(x, skip.shape[2:], mode="bilinear")
+            x = stage(torch.cat([skip, x], 1))
+        return self.head(x)
+
+
 def resnet18():
     import torchvision
     model = torchvision.models.resnet18(num_classes=10)
@@ -93,6 +123,7 @@ NETS = {
             lambda: torch.randn(128, 784), lambda: torch.randint(10, (128,)), adam),
     "resnet18": (resnet18, lambda: torch.randn(32, 3, 32, 32), lambda: torch.randint(10, (32,)), sgd),
     "resnet50": (resnet50, lambda: torch.randn(8, 3, 224, 224), lambda: torch.randint(10, (8,)), sgd),
+    "unet": (UNet, lambda: torch.randn(4, 3, 128, 128), lambda: torch.randint(3, (4, 128, 128)), adam),
     "gpt": (Gpt, lambda: torch.randint(65, (8, 256)), lambda: torch.randint(65, (8 * 256,)), adamw),
     "lstm": (Lstm, lambda: torch.randn(32, 64, 256), lambda: torch.randint(64, (32 * 64,)), adam),
 }

@@ -35,6 +35,8 @@ ROWS = {
     "resnet18-bf16": ("the same, bf16", RESNET18 + BF16, "resnet18", "bf16", 0.55),
     "resnet50": ("ResNet-50, batch 8, 224x224, SGD", RESNET50, "resnet50", "32", 0.9),
     "resnet50-bf16": ("the same, bf16", RESNET50 + BF16, "resnet50", "bf16", 0.7),
+    "unet": ("U-Net, 32 channels, batch 4, 128x128, Adam", "unet", "unet", "32", 0.75),
+    "unet-bf16": ("the same, bf16", "unet", "unet", "bf16", 0.8),
     "gpt": ("GPT 6x384, context 256, batch 8, AdamW", "gpt", "gpt", "32", 0.9),
     "gpt-bf16": ("the same, bf16", "gpt", "gpt", "bf16", 0.6),
     "lstm": ("LSTM 2x256, batch 32, length 64, Adam", "lstm", "lstm", "32", 0.8),
@@ -75,7 +77,7 @@ def torch(net, precision, way):
 
 def best_way(net, precision):
     ways = [[], ["--compile"]]
-    if net.startswith("resnet"):
+    if net.startswith("resnet") or net == "unet":
         ways += [[*way, "--channels-last"] for way in ways]
     times = {}
     for way in ways:

@@ -62,6 +62,7 @@ static const KilnKernel *cpu_kernel(const KilnBackend *backend, const KilnOp *op
         &kiln_cpu_group_norm,    &kiln_cpu_prod,        &kiln_cpu_sort,       &kiln_cpu_segment,
         &kiln_cpu_random,        &kiln_cpu_kv_cache,    &kiln_cpu_resize,     &kiln_cpu_patches,
         &kiln_cpu_sample,        &kiln_cpu_boxes,       &kiln_cpu_compact,    &kiln_cpu_crf,
+        &kiln_cpu_dropout,
     };
 
     (void)backend;

@@ -42,7 +42,7 @@ typedef struct KilnCpuTable {
     size_t count;
 } KilnCpuTable;
 
-extern const KilnCpuTable kiln_cpu_cast, kiln_cpu_elementwise, kiln_cpu_movement,
+extern const KilnCpuTable kiln_cpu_cast, kiln_cpu_elementwise, kiln_cpu_dropout, kiln_cpu_movement,
     kiln_cpu_reductions, kiln_cpu_products, kiln_cpu_convolution, kiln_cpu_pooling,
     kiln_cpu_normalization, kiln_cpu_losses, kiln_cpu_updates, kiln_cpu_optimizers,
     kiln_cpu_attention, kiln_cpu_rotary, kiln_cpu_recurrent, kiln_cpu_index, kiln_cpu_embedding,

@@ -4,15 +4,30 @@
 
 #include <string.h>
 
-/* The sources of each output row and column, computed before each run, which takes far longer. */
+/* The sources of each output row and column, computed before each run, which takes far longer. An
+ * image in whole blocks of channels stays so: its blocks are images of few channels. */
 static KilnStatus upsample_prepare(KilnCall *call, KilnError *err)
 {
     const KilnUpsampleAttrs *attrs = call->attrs;
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    const int64_t block = y->fixed ? 0 : kiln_layout_whole_block(dnnl, x);
+    KilnStatus status = kiln_layout_set_block(dnnl, x, block, err);
 
-    (void)err;
-    call->inputs[0].layout = KILN_PLAIN;
+    if (status == KILN_OK)
+        status = kiln_layout_set_block(dnnl, y, block, err);
+    kiln_output_layout(dnnl, y, y->layout);
     call->workspace_size = (size_t)(attrs->out[0] + attrs->out[1]) * sizeof(KilnSamplePoint);
-    return KILN_OK;
+    return status;
+}
+
+/* Channels that are adjacent in memory. */
+static int64_t channels_of(const KilnCall *call)
+{
+    const KilnArg *y = &call->outputs[0];
+    const int64_t block = kiln_layout_block(&kiln_cpu(call)->dnnl, y->layout, &y->shape);
+
+    return block > 0 ? block : y->shape.dim[3];
 }
 
 static void find_points(const KilnCall *call)
@@ -60,7 +75,7 @@ static void upsample_part(void *context, int64_t begin, int64_t end)
     const KilnCall *call = context;
     const KilnUpsampleAttrs *attrs = call->attrs;
     const KilnSamplePoint *rows = call->workspace;
-    const int64_t channels = call->outputs[0].shape.dim[3], width = attrs->in[1] * channels;
+    const int64_t channels = channels_of(call), width = attrs->in[1] * channels;
 
     for (int64_t i = begin; i < end; i++) {
         const KilnSamplePoint point = rows[i % attrs->out[0]];
@@ -76,18 +91,19 @@ static void upsample_part(void *context, int64_t begin, int64_t end)
     }
 }
 
-static int64_t row_grain(const KilnShape *shape)
+/* Splits the rows of the output between the threads. */
+static void run_rows(KilnCall *call, KilnRange range)
 {
-    return 16384 / (shape->dim[2] * shape->dim[3] + 1) + 1;
+    const int64_t *dim = call->outputs[0].shape.dim, channels = channels_of(call);
+
+    find_points(call);
+    kiln_parallel(call->backend->threads, dim[0] * (dim[3] / channels) * dim[1],
+                  16384 / (dim[2] * channels + 1) + 1, 1, range, call);
 }
 
 static void upsample_run(KilnCall *call)
 {
-    const KilnShape *y = &call->outputs[0].shape;
-
-    find_points(call);
-    kiln_parallel(call->backend->threads, y->dim[0] * y->dim[1], row_grain(y), 1, upsample_part,
-                  call);
+    run_rows(call, upsample_part);
 }
 
 /* ---- upsample_grad ------------------------------------------------------------------ */
@@ -118,7 +134,7 @@ static void upsample_grad_part(void *context, int64_t begin, int64_t end)
     const KilnCall *call = context;
     const KilnUpsampleAttrs *attrs = call->attrs;
     const KilnSamplePoint *rows = call->workspace;
-    const int64_t channels = call->outputs[0].shape.dim[3], width = attrs->out[1] * channels;
+    const int64_t channels = channels_of(call), width = attrs->out[1] * channels;
 
     for (int64_t i = begin; i < end; i++) {
         const int64_t row = i % attrs->in[0];
@@ -139,11 +155,7 @@ static void upsample_grad_part(void *context, int64_t begin, int64_t end)
 
 static void upsample_grad_run(KilnCall *call)
 {
-    const KilnShape *dx = &call->outputs[0].shape;
-
-    find_points(call);
-    kiln_parallel(call->backend->threads, dx->dim[0] * dx->dim[1], row_grain(dx), 1,
-                  upsample_grad_part, call);
+    run_rows(call, upsample_grad_part);
 }
 
 static const KilnKernel kernels[] = {

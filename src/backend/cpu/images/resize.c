@@ -83,18 +83,36 @@ static KilnStatus resize_prepare(KilnCall *call, KilnError *err)
 {
     const KilnResizeAttrs *attrs = call->attrs;
     const size_t most = (size_t)kiln_resize_window(attrs);
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    const bool stays = !y->fixed && (attrs->axis == 1 || attrs->axis == 2);
+    const int64_t block = stays ? kiln_layout_whole_block(dnnl, x) : 0;
+    KilnStatus status = kiln_layout_set_block(dnnl, x, block, err);
 
-    (void)err;
-    call->inputs[0].layout = KILN_PLAIN;
+    if (status == KILN_OK)
+        status = kiln_layout_set_block(dnnl, y, block, err);
+    kiln_output_layout(dnnl, y, y->layout);
     call->workspace_size = (size_t)attrs->out * (sizeof(Window) + most * sizeof(float)) +
                            most * sizeof(double);
-    return KILN_OK;
+    return status;
+}
+
+/* Lines in memory order: each block of channels is an image of its own. */
+static KilnLines stored_lines(const KilnCall *call, int64_t axis)
+{
+    const KilnArg *x = &call->inputs[0];
+    const int64_t *dim = x->shape.dim;
+    const int64_t block = kiln_layout_block(&kiln_cpu(call)->dnnl, x->layout, &x->shape);
+
+    if (block == 0)
+        return kiln_lines_of(&x->shape, axis);
+    return kiln_lines_of(&KILN_SHAPE(dim[0] * dim[3] / block, dim[1], dim[2], block), axis);
 }
 
 static void resize_run(KilnCall *call)
 {
     const KilnResizeAttrs *attrs = call->attrs;
-    const KilnLines lines = kiln_lines_of(&call->inputs[0].shape, attrs->axis);
+    const KilnLines lines = stored_lines(call, attrs->axis);
     Resize r = {
         .from = call->inputs[0].data,
         .to = call->outputs[0].data,

@@ -157,8 +157,8 @@ static void dropout(float *y, uint8_t *mask, const float *x, const KilnDropoutLo
         for (int64_t i = 0; i < n; i++) {
             int kept = (words[i] >> 8) >= dropout->threshold;
 
-            y[from + i] = kept ? x[from + i] * dropout->scale : 0.0f;
-            mask[from + i] = (uint8_t)kept;
+            y[from - begin + i] = kept ? x[from - begin + i] * dropout->scale : 0.0f;
+            mask[from - begin + i] = (uint8_t)kept;
         }
     }
 }

@@ -39,7 +39,7 @@ typedef struct KilnLoops {
     /* The same from bf16 x to f32 blocks; channels is a multiple of block. */
     void (*blocks_from_bf16)(float *y, const uint16_t *x, int64_t begin, int64_t end, int64_t rows,
                              int64_t channels, int64_t block);
-    /* Elements [begin, end) of whole arrays; begin is a multiple of 64. */
+    /* Elements [begin, end) of a tensor, given from element `begin` on, a multiple of 4. */
     void (*dropout)(float *y, uint8_t *mask, const float *x, const KilnDropoutLoop *dropout,
                     int64_t begin, int64_t end);
     void (*dropout_grad)(float *dx, const float *dy, const uint8_t *mask, float scale, int64_t n);

@@ -35,39 +35,106 @@ static void permute_run(KilnCall *call)
     kiln_strided_copy(call->backend->threads, copy);
 }
 
+/* ---- Images in blocks of channels ------------------------------------------------- */
+
+/* An image [N, H, W, C] in whole blocks is [N, C / block, H, W, block]: where its axes come from.
+ */
+static const int blocked_axes[] = { 0, 3, 1, 2 };
+
+/* Channels in a block of a call's image; 0: plain order. */
+static int64_t block_of(const KilnCall *call, const KilnArg *image)
+{
+    return kiln_layout_block(&kiln_cpu(call)->dnnl, image->layout, &image->shape);
+}
+
+/* A shape in memory order. */
+static KilnShape stored_shape(const KilnShape *shape, int64_t block)
+{
+    const int64_t *dim = shape->dim;
+
+    return block > 0 ? KILN_SHAPE(dim[0], dim[3] / block, dim[1], dim[2], block) : *shape;
+}
+
+/* The place in memory order of an axis. */
+static int stored_axis(int64_t axis, int64_t block)
+{
+    return block == 0 ? (int)axis : axis == 3 ? 1 : axis == 0 ? 0 : (int)axis + 1;
+}
+
+/* Gives the images of a call, which differ in size, the same blocks; 0: plain order. */
+static KilnStatus set_blocks(KilnCall *call, int64_t block, KilnError *err)
+{
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnStatus status = KILN_OK;
+
+    for (int i = 0; i < call->n_inputs && status == KILN_OK; i++)
+        status = kiln_layout_set_block(dnnl, &call->inputs[i], block, err);
+    for (int i = 0; i < call->n_outputs && status == KILN_OK; i++) {
+        status = kiln_layout_set_block(dnnl, &call->outputs[i], block, err);
+        kiln_output_layout(dnnl, &call->outputs[i], call->outputs[i].layout);
+    }
+    return status;
+}
+
 /* ---- Windows -------------------------------------------------------------------- */
 
 /* Maps the window of `part`'s shape in `whole`: returns the offset of its first element, and the
- * steps, in elements. */
-static int64_t window_steps(const KilnWindowAttrs *attrs, const KilnShape *whole,
+ * steps in memory order, in elements. */
+static int64_t window_steps(const KilnWindowAttrs *attrs, const KilnShape *whole, int64_t block,
                             int64_t step[KILN_MAX_RANK])
 {
+    const KilnShape stored = stored_shape(whole, block);
     int64_t first = 0;
 
-    kiln_plain_steps(whole, step);
+    kiln_plain_steps(&stored, step);
     for (int axis = 0; axis < whole->rank; axis++) {
-        first += attrs->start[axis] * step[axis];
-        step[axis] *= attrs->step[axis];
+        const int from = block > 0 ? blocked_axes[axis] : axis;
+        const int64_t start = attrs->start[from];
+
+        first += (block > 0 && from == 3 ? start / block : start) * step[axis];
+        step[axis] *= attrs->step[from];
     }
     return first;
 }
 
-static KilnStrided strided_of(const KilnArg *part)
+static KilnStrided strided_of(const KilnArg *part, int64_t block)
 {
-    KilnStrided copy = { .rank = part->shape.rank, .size = kiln_dtype_size(part->dtype) };
+    const KilnShape stored = stored_shape(&part->shape, block);
+    KilnStrided copy = { .rank = stored.rank, .size = kiln_dtype_size(part->dtype) };
 
-    memcpy(copy.dim, part->shape.dim, sizeof(copy.dim));
+    memcpy(copy.dim, stored.dim, sizeof(copy.dim));
     return copy;
+}
+
+static void stored_steps(const KilnArg *arg, int64_t block, int64_t step[KILN_MAX_RANK])
+{
+    const KilnShape stored = stored_shape(&arg->shape, block);
+
+    kiln_plain_steps(&stored, step);
+}
+
+/* An image stays in blocks of channels if the window begins and ends between two of them. */
+static KilnStatus window_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnWindowAttrs *attrs = call->attrs;
+    const KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    int64_t block = y->fixed ? 0 : kiln_layout_whole_block(&kiln_cpu(call)->dnnl, x);
+
+    if (block > 0 &&
+        (attrs->step[3] != 1 || attrs->start[3] % block != 0 || y->shape.dim[3] % block != 0))
+        block = 0;
+    return set_blocks(call, block, err);
 }
 
 static void slice_run(KilnCall *call)
 {
     const KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
-    KilnStrided copy = strided_of(y);
+    const int64_t block = block_of(call, y);
+    KilnStrided copy = strided_of(y, block);
 
     copy.from = (const char *)x->data +
-                window_steps(call->attrs, &x->shape, copy.from_step) * (int64_t)copy.size;
-    kiln_plain_steps(&y->shape, copy.to_step);
+                window_steps(call->attrs, &x->shape, block, copy.from_step) * (int64_t)copy.size;
+    stored_steps(y, block, copy.to_step);
     copy.to = y->data;
     kiln_strided_copy(call->backend->threads, copy);
 }
@@ -107,38 +174,84 @@ static void pad_run(KilnCall *call)
 {
     const KilnWindowAttrs *attrs = call->attrs;
     const KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
-    KilnStrided copy = strided_of(x), fill = strided_of(y);
+    const int64_t block = block_of(call, y);
+    KilnStrided copy = strided_of(x, block), fill = strided_of(y, block);
     char value[8];
 
     if (kiln_cpu_count(y) > kiln_cpu_count(x)) { /* one element, read repeatedly */
         element_of(y->dtype, attrs->value, value);
         fill.from = value;
         fill.to = y->data;
-        kiln_plain_steps(&y->shape, fill.to_step);
+        stored_steps(y, block, fill.to_step);
         kiln_strided_copy(call->backend->threads, fill);
     }
     copy.from = x->data;
-    kiln_plain_steps(&x->shape, copy.from_step);
-    copy.to = (char *)y->data + window_steps(attrs, &y->shape, copy.to_step) * (int64_t)copy.size;
+    stored_steps(x, block, copy.from_step);
+    copy.to = (char *)y->data +
+              window_steps(attrs, &y->shape, block, copy.to_step) * (int64_t)copy.size;
     kiln_strided_copy(call->backend->threads, copy);
 }
 
 /* ---- Joining and cutting --------------------------------------------------------- */
 
-/* Copies a piece into or out of the whole, starting at `from` on the axis. */
-static void copy_piece(int threads, const KilnArg *part, const KilnArg *whole, int64_t axis,
-                       int64_t from, bool out)
+/* Whether a block divides the channels of all pieces, so that each begins with a block. */
+static bool pieces_fit(const KilnArg *pieces, int n, int64_t block)
 {
-    KilnStrided copy = strided_of(part);
+    for (int i = 0; i < n; i++)
+        if (pieces[i].shape.dim[3] % block != 0)
+            return false;
+    return true;
+}
+
+/* In blocks of channels if most of the pieces' elements are and all can be. */
+static KilnStatus concat_prepare(KilnCall *call, KilnError *err)
+{
+    const int64_t all = kiln_cpu_count(&call->outputs[0]);
+    int64_t block = 0, blocked = 0;
+
+    for (int i = 0; i < call->n_inputs && !call->outputs[0].fixed; i++) {
+        const int64_t own = kiln_layout_whole_block(&kiln_cpu(call)->dnnl, &call->inputs[i]);
+
+        if (own > 0 && (block == 0 || own == block)) {
+            block = own;
+            blocked += kiln_cpu_count(&call->inputs[i]);
+        }
+    }
+    if (2 * blocked < all || (block > 0 && !pieces_fit(call->inputs, call->n_inputs, block)))
+        block = 0;
+    return set_blocks(call, block, err);
+}
+
+static KilnStatus split_prepare(KilnCall *call, KilnError *err)
+{
+    int64_t block = kiln_layout_whole_block(&kiln_cpu(call)->dnnl, &call->inputs[0]);
+
+    for (int i = 0; i < call->n_outputs; i++)
+        if (call->outputs[i].fixed)
+            block = 0;
+    if (block > 0 && !pieces_fit(call->outputs, call->n_outputs, block))
+        block = 0;
+    return set_blocks(call, block, err);
+}
+
+/* Copies a piece into or out of the whole, starting at `from` on the axis. */
+static void copy_piece(const KilnCall *call, const KilnArg *part, const KilnArg *whole,
+                       int64_t axis, int64_t from, bool out)
+{
+    const int64_t block = block_of(call, whole);
+    KilnStrided copy = strided_of(part, block);
     int64_t *part_step = out ? copy.to_step : copy.from_step;
     int64_t *whole_step = out ? copy.from_step : copy.to_step;
 
-    kiln_plain_steps(&part->shape, part_step);
-    kiln_plain_steps(&whole->shape, whole_step);
-    char *start = (char *)whole->data + from * whole_step[axis] * (int64_t)copy.size;
+    stored_steps(part, block, part_step);
+    stored_steps(whole, block, whole_step);
+    if (block > 0 && axis == 3)
+        from /= block;
+    char *start = (char *)whole->data +
+                  from * whole_step[stored_axis(axis, block)] * (int64_t)copy.size;
     copy.from = out ? start : part->data;
     copy.to = out ? part->data : start;
-    kiln_strided_copy(threads, copy);
+    kiln_strided_copy(call->backend->threads, copy);
 }
 
 static void concat_run(KilnCall *call)
@@ -147,7 +260,7 @@ static void concat_run(KilnCall *call)
     int64_t from = 0;
 
     for (int i = 0; i < call->n_inputs; i++) {
-        copy_piece(call->backend->threads, &call->inputs[i], &call->outputs[0], axis, from, false);
+        copy_piece(call, &call->inputs[i], &call->outputs[0], axis, from, false);
         from += call->inputs[i].shape.dim[axis];
     }
 }
@@ -158,7 +271,7 @@ static void split_run(KilnCall *call)
     int64_t from = 0;
 
     for (int i = 0; i < call->n_outputs; i++) {
-        copy_piece(call->backend->threads, &call->outputs[i], &call->inputs[0], axis, from, true);
+        copy_piece(call, &call->outputs[i], &call->inputs[0], axis, from, true);
         from += call->outputs[i].shape.dim[axis];
     }
 }
@@ -205,10 +318,26 @@ static const KilnKernel kernels[] = {
       .bf16_inputs = 1,
       .bf16_outputs = 1 },
     { .op = &kiln_op_permute, .run = permute_run, .bf16_inputs = 1, .bf16_outputs = 1 },
-    { .op = &kiln_op_slice, .run = slice_run, .bf16_inputs = 1, .bf16_outputs = 1 },
-    { .op = &kiln_op_pad, .run = pad_run, .bf16_inputs = 1, .bf16_outputs = 1 },
-    { .op = &kiln_op_concat, .run = concat_run, .bf16_inputs = ALL_PIECES, .bf16_outputs = 1 },
-    { .op = &kiln_op_split, .run = split_run, .bf16_inputs = 1, .bf16_outputs = ALL_PIECES },
+    { .op = &kiln_op_slice,
+      .prepare = window_prepare,
+      .run = slice_run,
+      .bf16_inputs = 1,
+      .bf16_outputs = 1 },
+    { .op = &kiln_op_pad,
+      .prepare = window_prepare,
+      .run = pad_run,
+      .bf16_inputs = 1,
+      .bf16_outputs = 1 },
+    { .op = &kiln_op_concat,
+      .prepare = concat_prepare,
+      .run = concat_run,
+      .bf16_inputs = ALL_PIECES,
+      .bf16_outputs = 1 },
+    { .op = &kiln_op_split,
+      .prepare = split_prepare,
+      .run = split_run,
+      .bf16_inputs = 1,
+      .bf16_outputs = ALL_PIECES },
     { .op = &kiln_op_triangle, .run = triangle_run, .in_place = 1 },
 };
 

@@ -1,4 +1,5 @@
-/* Padding with a tensor's edges: x as [outer, size, inner], y longer in the middle. */
+/* Padding with a tensor's edges: x as [outer, size, inner], y longer in the middle. An image in
+ * blocks of channels, padded along its rows or columns, is one of [N, C / block, H, W, block]. */
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
@@ -12,24 +13,45 @@ typedef struct Padding {
     size_t bytes; /* of one index: inner elements */
 } Padding;
 
+static KilnStatus pad_axis_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnPadAttrs *attrs = call->attrs;
+    KilnDnnl *dnnl = &kiln_cpu(call)->dnnl;
+    KilnArg *x = &call->inputs[0], *y = &call->outputs[0];
+    const bool stays = !y->fixed && (attrs->axis == 1 || attrs->axis == 2);
+    const int64_t block = stays ? kiln_layout_whole_block(dnnl, x) : 0;
+    KilnStatus status = kiln_layout_set_block(dnnl, x, block, err);
+
+    if (status == KILN_OK)
+        status = kiln_layout_set_block(dnnl, y, block, err);
+    kiln_output_layout(dnnl, y, y->layout);
+    return status;
+}
+
 /* `x` is the shorter of the two. */
 static Padding padding_of(const KilnCall *call, const KilnArg *x)
 {
     const KilnPadAttrs *attrs = call->attrs;
+    const int64_t *dim = x->shape.dim;
+    const int64_t block = kiln_layout_block(&kiln_cpu(call)->dnnl, x->layout, &x->shape);
     Padding p = {
         .attrs = attrs,
         .loops = kiln_cpu(call)->loops,
         .from = call->inputs[0].data,
         .to = call->outputs[0].data,
         .outer = 1,
-        .size = x->shape.dim[attrs->axis],
+        .size = dim[attrs->axis],
         .inner = 1,
     };
 
     for (int axis = 0; axis < attrs->axis; axis++)
-        p.outer *= x->shape.dim[axis];
+        p.outer *= dim[axis];
     for (int axis = (int)attrs->axis + 1; axis < x->shape.rank; axis++)
-        p.inner *= x->shape.dim[axis];
+        p.inner *= dim[axis];
+    if (block > 0) {
+        p.outer *= dim[3] / block;
+        p.inner /= dim[3] / block;
+    }
     p.padded = p.size + attrs->before + attrs->after;
     p.bytes = (size_t)p.inner * kiln_dtype_size(x->dtype);
     return p;
@@ -111,8 +133,12 @@ static void pad_axis_grad_run(KilnCall *call)
 }
 
 static const KilnKernel kernels[] = {
-    { .op = &kiln_op_pad_axis, .run = pad_axis_run, .bf16_inputs = 1, .bf16_outputs = 1 },
-    { .op = &kiln_op_pad_axis_grad, .run = pad_axis_grad_run },
+    { .op = &kiln_op_pad_axis,
+      .prepare = pad_axis_prepare,
+      .run = pad_axis_run,
+      .bf16_inputs = 1,
+      .bf16_outputs = 1 },
+    { .op = &kiln_op_pad_axis_grad, .prepare = pad_axis_prepare, .run = pad_axis_grad_run },
 };
 
 const KilnCpuTable kiln_cpu_padding = { kernels, KILN_COUNT(kernels) };

@@ -253,6 +253,23 @@ KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *s
     return status == KILN_OK ? kiln_layout_of(dnnl, KILN_MD_IMAGE, md, ret, err) : status;
 }
 
+int64_t kiln_layout_whole_block(KilnDnnl *dnnl, const KilnArg *image)
+{
+    const int64_t block = kiln_layout_block(dnnl, image->layout, &image->shape);
+
+    return block > 0 && image->shape.dim[3] % block == 0 ? block : 0;
+}
+
+/* Whole blocks need no padding, so the size stays that of plain order. */
+KilnStatus kiln_layout_set_block(KilnDnnl *dnnl, KilnArg *image, int64_t block, KilnError *err)
+{
+    image->layout = KILN_PLAIN;
+    if (block == 0)
+        return KILN_OK;
+    return kiln_layout_image(dnnl, image->dtype, &image->shape,
+                             block == 16 ? KILN_MD_C16 : KILN_MD_C8, &image->layout, err);
+}
+
 void kiln_output_layout(const KilnDnnl *dnnl, KilnArg *output, KilnLayout layout)
 {
     output->layout = layout;

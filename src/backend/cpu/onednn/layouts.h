@@ -43,6 +43,12 @@ KilnMd kiln_layout_md(const KilnDnnl *dnnl, KilnLayout layout, KilnMdRole *ret_r
 KilnMdFormat kiln_layout_format(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
 /* Channels per block if images of `shape` are stored as [N, C/block, H, W, block], else 0. */
 int64_t kiln_layout_block(KilnDnnl *dnnl, KilnLayout layout, const KilnShape *shape);
+/* The same of a call's image if the block divides its channels, so that nothing is padded; else 0.
+ */
+int64_t kiln_layout_whole_block(KilnDnnl *dnnl, const KilnArg *image);
+/* Gives a call's image blocks of that many channels, 16 or 8; 0: plain order. */
+KILN_NODISCARD KilnStatus kiln_layout_set_block(KilnDnnl *dnnl, KilnArg *image, int64_t block,
+                                                KilnError *err);
 /* The layout of an image in a format. */
 KILN_NODISCARD KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *shape,
                                             KilnMdFormat format, KilnLayout *ret, KilnError *err);
