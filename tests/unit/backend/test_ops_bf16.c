@@ -86,6 +86,39 @@ static void test_bf16(void **unused)
     kiln_backend_free(ref);
 }
 
+/* Layers of the sizes that Winograd's algorithm divides differently between threads and bands; the
+ * reference would need minutes, so they are compared with the direct algorithm. */
+static void test_winograd(void **unused)
+{
+    static const Case layers[] = {
+        { "conv2d, many pixels", build_conv, "gg",
+          .shape = { SHAPE(3, 37, 33, 64), SHAPE(64, 64, 3, 3) }, .arg = { 1, 1, 0 },
+          .tolerance = 2e-2 },
+        { "conv2d, 128 channels", build_conv, "ggg",
+          .shape = { SHAPE(4, 28, 28, 96), SHAPE(128, 96, 3, 3), SHAPE(128) }, .arg = { 1, 1, 1 },
+          .tolerance = 2e-2 },
+        { "conv2d, many channels and pixels", build_conv, "gg",
+          .shape = { SHAPE(3, 32, 32, 256), SHAPE(288, 256, 3, 3) }, .arg = { 1, 2, 0 },
+          .tolerance = 2e-2 },
+    };
+    KilnBackend *direct = cpu_new(2, KILN_CONVOLUTION_DIRECT);
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(layers) && !left_out(&layers[i]); i++) {
+        Result want;
+
+        run_case_bf16(direct, KILN_BF16_MIXED, &layers[i], &want);
+        for (int threads = 1; threads <= 3; threads++) {
+            KilnBackend *automatic = cpu_new(threads, KILN_CONVOLUTION_AUTO);
+
+            check_run_repeats(&want, automatic, "Winograd", &layers[i]);
+            kiln_backend_free(automatic);
+        }
+        result_free(&want);
+    }
+    kiln_backend_free(direct);
+}
+
 /* ---- Sums over a batch --------------------------------------------------------------- */
 
 /* The gradient of a factor that all products of a batch share, with ones everywhere: each
@@ -307,6 +340,7 @@ static void test_convolutions_of_variables(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_bf16),
+                                        cmocka_unit_test(test_winograd),
                                         cmocka_unit_test(test_products_of_variables),
                                         cmocka_unit_test(test_convolutions_of_variables),
                                         cmocka_unit_test(test_sums_over_a_batch),

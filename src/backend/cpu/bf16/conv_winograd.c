@@ -11,16 +11,15 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
+#include "backend/cpu/bf16/winograd.h"
 #include "base/min.h"
 #include "tensor/bf16.h"
 
 #define VECTOR __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 
 enum {
-    POINTS = 16, /* of a transformed tile: independent products */
-    LANES = 16,
+    POINTS = KILN_WINOGRAD_POINTS,
+    LANES = KILN_WINOGRAD_LANES,
     MIN_TILES = 64,      /* fewer do not pay for the weight's transform */
     MIN_GROUP = 4,       /* blocks of channels: fewer do not pay for the pixels' transform */
     EACH = 4,            /* at least this many items per thread, if there are enough channels */
@@ -208,12 +207,6 @@ static void pack_weight(void *context, KilnShares *shares)
 
 /* ---- Pixels ------------------------------------------------------------------------------- */
 
-/* One of the 4 x 4 pixels of a tile; zeros outside of the image. */
-typedef struct Pixel {
-    const uint16_t *data;
-    int64_t step; /* 0 for zeros */
-} Pixel;
-
 /* Where tile number `tile` is: its image, and the row and column of its first pixel. */
 typedef struct Place {
     int64_t image, y, x;
@@ -226,55 +219,15 @@ static Place place_of(const Work *w, int64_t tile)
     return (Place) { tile / (w->down * w->across), within / w->across * 2, within % w->across * 2 };
 }
 
-static void find_pixels(const Work *w, int64_t tile, Pixel pixels[POINTS])
-{
-    static const uint16_t zeros[LANES];
-    const int64_t *dim = w->source->shape.dim;
-    const Place place = place_of(w, tile);
-
-    for (int64_t i = 0; i < POINTS; i++) {
-        const int64_t y = place.y + i / 4 - w->padding[0], x = place.x + i % 4 - w->padding[1];
-        const bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
-
-        pixels[i] = inside ? (Pixel) { (const uint16_t *)w->source->data +
-                                           ((place.image * dim[1] + y) * dim[2] + x) * w->depth,
-                                       LANES }
-                           : (Pixel) { zeros, 0 };
-    }
-}
-
-VECTOR static __m512 load_bf16(const uint16_t *from)
-{
-    const __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)from);
-
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-}
-
 /* v = Bᵀ d B of 16 channels, rounded and stored `pitch` elements apart. */
-VECTOR static void transform_pixels(Pixel pixels[POINTS], uint16_t *v, int64_t pitch)
+VECTOR static void transform_pixels(KilnWinogradPixel pixels[POINTS], uint16_t *v, int64_t pitch)
 {
-    __m512 rows[4][4];
+    __m512 rows[4][4], points[4];
 
-#pragma GCC unroll 4
-    for (int x = 0; x < 4; x++) {
-        __m512 d[4];
-
-#pragma GCC unroll 4
-        for (int y = 0; y < 4; y++) {
-            d[y] = load_bf16(pixels[4 * y + x].data);
-            pixels[4 * y + x].data += pixels[4 * y + x].step;
-        }
-        rows[0][x] = _mm512_sub_ps(d[0], d[2]);
-        rows[1][x] = _mm512_add_ps(d[1], d[2]);
-        rows[2][x] = _mm512_sub_ps(d[2], d[1]);
-        rows[3][x] = _mm512_sub_ps(d[1], d[3]);
-    }
+    kiln_winograd_columns(pixels, rows);
 #pragma GCC unroll 4
     for (int y = 0; y < 4; y++) {
-        const __m512 *d = rows[y];
-        const __m512 points[4] = { _mm512_sub_ps(d[0], d[2]), _mm512_add_ps(d[1], d[2]),
-                                   _mm512_sub_ps(d[2], d[1]), _mm512_sub_ps(d[1], d[3]) };
-
+        kiln_winograd_source(rows[y], points);
 #pragma GCC unroll 4
         for (int x = 0; x < 4; x++)
             _mm256_store_si256((__m256i *)(void *)(v + (4 * y + x) * pitch),
@@ -288,9 +241,11 @@ static void transform_block(const Work *w, int64_t first, int64_t rows, uint16_t
     for (int64_t r = 0; r < rows; r++) {
         uint16_t *to = v + r / KILN_TILE_ROWS * w->steps * KILN_TILE_SIZE +
                        r % KILN_TILE_ROWS * KILN_TILE_DEPTH;
-        Pixel pixels[POINTS];
+        const Place place = place_of(w, first + r);
+        KilnWinogradPixel pixels[POINTS];
 
-        find_pixels(w, first + r, pixels);
+        kiln_winograd_find(w->source, place.image, place.y - w->padding[0], place.x - w->padding[1],
+                           4, pixels);
         for (int64_t k = 0; k < w->depth; k += LANES)
             transform_pixels(pixels,
                              to + k / KILN_TILE_DEPTH * KILN_TILE_SIZE + k % KILN_TILE_DEPTH,

@@ -11,6 +11,9 @@
 /* A tile holds 16 rows and 32 values along the summed axis. */
 enum { KILN_TILE_ROWS = 16, KILN_TILE_DEPTH = 32, KILN_TILE_SIZE = 512, KILN_TILE_BLOCK = 32 };
 
+/* A left factor in pairs of depth, as the right factor; vdpbf16ps takes both. */
+enum { KILN_TILE_PAIRED = 4 };
+
 /* A matrix [rows, depth], summed over depth. */
 typedef struct KilnTileMatrix {
     const void *data;
@@ -38,7 +41,8 @@ void kiln_tiles_gather(uint16_t *packed, int64_t second, const uint16_t *data, c
 typedef struct KilnTileSide {
     const uint16_t *first;
     int64_t second, step, run; /* distance to the second rows, the next step and run, in elements */
-    int64_t row;               /* between rows of a tile, in bytes; 64 for the right factor */
+    int64_t row;               /* between rows of a tile, in bytes; 64 for the right factor. Left:
+                                * KILN_TILE_PAIRED if it has the right one's order */
     const int64_t *runs;       /* offset of each run from `first`, instead of `run`; or NULL */
 } KilnTileSide;
 

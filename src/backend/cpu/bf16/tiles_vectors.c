@@ -25,6 +25,8 @@ typedef struct Step {
  * packed tiles, so that it needs no registers. */
 INLINE void multiply(__m512 sum[ROWS][2], const Step *step, int64_t row)
 {
+    const int64_t next = row == KILN_TILE_PAIRED ? KILN_TILE_ROWS * KILN_TILE_PAIRED : 4;
+
     for (int p = 0; p < PAIRS; p++) {
         const __m512bh b0 = (__m512bh)_mm512_load_si512(step->b[0] + p * 32);
         const __m512bh b1 = (__m512bh)_mm512_load_si512(step->b[1] + p * 32);
@@ -33,7 +35,7 @@ INLINE void multiply(__m512 sum[ROWS][2], const Step *step, int64_t row)
         for (int i = 0; i < ROWS; i++) {
             int pair;
 
-            __builtin_memcpy(&pair, step->a + i * row + p * 4, sizeof(pair));
+            __builtin_memcpy(&pair, step->a + i * row + p * next, sizeof(pair));
             const __m512bh a = (__m512bh)_mm512_set1_epi32(pair);
             sum[i][0] = _mm512_dpbf16_ps(sum[i][0], a, b0);
             sum[i][1] = _mm512_dpbf16_ps(sum[i][1], a, b1);
@@ -78,6 +80,8 @@ VECTOR static void block(float *c, int64_t stride, const KilnTileSide *left,
 
         if (left->row == PACKED_ROW)
             multiply_rows(c, stride, left, right, offset, PACKED_ROW, steps, runs, add);
+        else if (left->row == KILN_TILE_PAIRED)
+            multiply_rows(c, stride, left, right, offset, KILN_TILE_PAIRED, steps, runs, add);
         else
             multiply_rows(c, stride, left, right, offset, left->row, steps, runs, add);
     }

@@ -318,7 +318,8 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
-    if (has_tiles(call) && kiln_bf16_conv_weight_prepare(call))
+    if (has_tiles(call) &&
+        (kiln_bf16_conv_weight_winograd_prepare(call) || kiln_bf16_conv_weight_prepare(call)))
         return KILN_OK;
     KilnStatus status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv,
                                  err);
@@ -366,7 +367,8 @@ static void zero_idle_taps(const KilnCall *call)
 static void conv2d_grad_weight_run(KilnCall *call)
 {
     if (call->priv == NULL) {
-        kiln_bf16_conv_weight_run(call);
+        if (!kiln_bf16_conv_weight_winograd_run(call))
+            kiln_bf16_conv_weight_run(call);
         return;
     }
     kiln_primitives_run(call);
