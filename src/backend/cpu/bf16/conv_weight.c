@@ -228,7 +228,7 @@ static void pack_dy(const Work *w, int64_t row, int32_t *at)
     for (int64_t t = 0; t < w->out_tiles; t += 2)
         kiln_tiles_gather(w->left + t * left_line(w) + row * w->steps * KILN_TILE_SIZE,
                           left_line(w), w->dy + t * KILN_TILE_ROWS, at, pixels,
-                          w->out - t * KILN_TILE_ROWS, false);
+                          w->out - t * KILN_TILE_ROWS, w->tiles->paired);
 }
 
 static void pack_x(const Work *w, int plane, int64_t row, int32_t *at)
@@ -284,7 +284,7 @@ static void tap_block(const Work *w, const Tap *tap, int64_t row, int64_t column
                                 .second = left_line(w),
                                 .step = KILN_TILE_SIZE,
                                 .run = w->steps * KILN_TILE_SIZE,
-                                .row = 64 };
+                                .row = w->tiles->paired ? KILN_TILE_PAIRED : 64 };
     const KilnTileSide right = { .first = w->right +
                                           (tap->plane * w->in_tiles + 2 * column) * right_line(w) +
                                           ((from + tap->row) * w->plane_pixels +

@@ -11,7 +11,7 @@
 /* A tile holds 16 rows and 32 values along the summed axis. */
 enum { KILN_TILE_ROWS = 16, KILN_TILE_DEPTH = 32, KILN_TILE_SIZE = 512, KILN_TILE_BLOCK = 32 };
 
-/* A left factor in pairs of depth, as the right factor; vdpbf16ps takes both. */
+/* The distance between rows of a left factor in pairs of depth, as the right factor is. */
 enum { KILN_TILE_PAIRED = 4 };
 
 /* A matrix [rows, depth], summed over depth. */
@@ -55,6 +55,8 @@ typedef struct KilnTileOps {
      * than 32, need be right. */
     void (*block)(float *c, int64_t stride, const KilnTileSide *left, const KilnTileSide *right,
                   int64_t rows, int64_t steps, int64_t runs, bool add);
+    bool paired; /* takes KILN_TILE_PAIRED: such a left factor needs no transpose where depth is not
+                  * adjacent in memory */
 } KilnTileOps;
 
 /* For KILN_CPU_AMX; and by vdpbf16ps. On x86-64 alone. */

@@ -92,6 +92,8 @@ static void nothing(void)
 {
 }
 
-const KilnTileOps kiln_tiles_vectors = { .begin = nothing, .end = nothing, .block = block };
+const KilnTileOps kiln_tiles_vectors = {
+    .begin = nothing, .end = nothing, .block = block, .paired = true
+};
 
 #endif
