@@ -152,20 +152,42 @@ VECTOR static void transform_kernels(const __m512 g[3][3], float *u, int64_t pit
     }
 }
 
+/* The taps of 16 adjacent kernels, which are 9 vectors of floats: lane l of tap t is element
+ * 9 l + t of them. */
+VECTOR static void split_taps(const float *kernels, __m512 taps[9])
+{
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i nines = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(9));
+
+#pragma GCC unroll 9
+    for (int tap = 0; tap < 9; tap++) {
+        const __m512i at = _mm512_add_epi32(nines, _mm512_set1_epi32(tap));
+        const __m512i vector = _mm512_srli_epi32(at, 4);
+
+        taps[tap] = _mm512_setzero_ps();
+#pragma GCC unroll 9
+        for (int i = 0; i < 9; i++)
+            taps[tap] = _mm512_mask_permutexvar_ps(
+                taps[tap], _mm512_cmpeq_epi32_mask(vector, _mm512_set1_epi32(i)), at,
+                _mm512_loadu_ps(kernels + i * LANES));
+    }
+}
+
 /* Transforms 16 adjacent kernels; a gradient's are turned around. */
 VECTOR static void transform_weights(const Work *w, int64_t first, float *u, int64_t pitch)
 {
-    const bool f32 = w->weight->dtype == KILN_F32;
-    const float *wide = (const float *)w->weight->data + 9 * first;
     const uint16_t *narrow = (const uint16_t *)w->weight->data + 9 * first;
-    float taps[9][LANES];
-    __m512 g[3][3];
+    float wide[9 * LANES];
+    __m512 taps[9], g[3][3];
 
-    for (int lane = 0; lane < LANES; lane++)
-        for (int tap = 0; tap < 9; tap++)
-            taps[tap][lane] = f32 ? wide[9 * lane + tap] : kiln_bf16_to(narrow[9 * lane + tap]);
+    if (w->weight->dtype == KILN_F32) {
+        split_taps((const float *)w->weight->data + 9 * first, taps);
+    } else {
+        kiln_bf16_to_f32(wide, narrow, 9 * LANES);
+        split_taps(wide, taps);
+    }
     for (int tap = 0; tap < 9; tap++)
-        g[tap / 3][tap % 3] = _mm512_loadu_ps(taps[w->gradient ? 8 - tap : tap]);
+        g[tap / 3][tap % 3] = taps[w->gradient ? 8 - tap : tap];
     transform_kernels(g, u, pitch);
 }
 
