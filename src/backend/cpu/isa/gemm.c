@@ -1,8 +1,8 @@
-/* Matrix products with tiles in registers (Goto and van de Geijn 2008). Packs a block of rows of a,
- * and some panels of b as wide as a tile, which stay in the second-level cache. A few rows of a at
- * a time pass over these panels while they are in the first-level cache, so c is written in long
- * pieces of its rows. Sums are as deep as possible, since each part of the depth reads and writes c
- * again. */
+/* Matrix products with tiles in registers (Goto and van de Geijn 2008). A block of rows of a,
+ * packed if it is stored by columns, and some packed panels of b as wide as a tile stay in the
+ * second-level cache. A few rows of a at a time pass over these panels while they are in the
+ * first-level cache, so c is written in long pieces of its rows. Sums are as deep as possible,
+ * since each part of the depth reads and writes c again. */
 #include "backend/cpu/isa/gemm.h"
 
 #include <stddef.h>
@@ -43,7 +43,9 @@ enum {
     GROUP = ROWS / 3,
     DEPTH = KILN_GEMM_DEPTH,
     PANELS = KILN_GEMM_PANELS,
-    AHEAD = 16 /* of depth: how far ahead to prefetch packed panels */
+    AHEAD = 16, /* of depth: how far ahead to prefetch packed panels */
+    PIECE = 32, /* of depth: how often to prefetch what is packed next */
+    LINE = 64   /* bytes of a line of the cache */
 };
 
 static inline Vector load(const float *x)
@@ -61,6 +63,45 @@ static inline Vector all(float x)
     return x - (Vector) { 0 };
 }
 
+/* ---- Prefetching ------------------------------------------------------------------- */
+
+/* The part of b that is packed after the current panels. Tiles fetch it to the second-level cache,
+ * some lines at a time: packing would wait for the memory, which is idle while tiles run. */
+typedef struct Ahead {
+    const char *at;
+    int64_t lines, rows; /* of the current row, and whole rows after it */
+    int64_t row, jump;   /* lines of a row; bytes from the end of its last line to the next row */
+    int64_t each;        /* lines to fetch at a time */
+} Ahead;
+
+static inline void fetch_ahead(Ahead *ahead)
+{
+    for (int64_t i = ahead->each; i > 0 && ahead->lines > 0; i--) {
+        __builtin_prefetch(ahead->at, 0, 2);
+        ahead->at += LINE;
+        if (--ahead->lines == 0 && ahead->rows > 0) {
+            ahead->rows--;
+            ahead->lines = ahead->row;
+            ahead->at += ahead->jump;
+        }
+    }
+}
+
+/* Of `rows` rows of `floats`, which are `ld` floats apart, in `times` times. */
+static Ahead ahead_of(const float *from, int64_t rows, int64_t floats, int64_t ld, int64_t times)
+{
+    const int64_t row = (floats * (int64_t)sizeof(float) + LINE - 1) / LINE;
+
+    if (rows <= 0)
+        return (Ahead) { .lines = 0 };
+    return (Ahead) { .at = (const char *)from,
+                     .lines = row,
+                     .rows = rows - 1,
+                     .row = row,
+                     .jump = ld * (int64_t)sizeof(float) - row * LINE,
+                     .each = (rows * row + times - 1) / times };
+}
+
 /* ---- Tiles ------------------------------------------------------------------------ */
 
 /* c [rows, columns] = alpha sum over l of a[i * row + l * step] b[l * COLUMNS + j]
@@ -73,6 +114,7 @@ typedef struct Tile {
     float *c;
     ptrdiff_t ldc;
     float alpha, beta;
+    Ahead *ahead;
 } Tile;
 
 /* Stores part of a vector through memory. */
@@ -138,27 +180,30 @@ static inline __attribute__((always_inline)) void tile(const Tile *t, int rows, 
 #pragma GCC unroll 4
     for (int i = 0; i < rows / GROUP; i++)
         a[i] = t->a + i * GROUP * row;
-    for (int64_t l = t->depth; l > 0; l--) {
-        Vector right[2];
+    for (int64_t left_over = t->depth; left_over > 0; left_over -= PIECE) {
+        fetch_ahead(t->ahead);
+        for (int64_t l = left_over < PIECE ? left_over : PIECE; l > 0; l--) {
+            Vector right[2];
 
-        __builtin_prefetch(b + AHEAD * COLUMNS);
-        __builtin_prefetch(b + AHEAD * COLUMNS + WIDTH);
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++)
-            right[v] = load(b + v * WIDTH);
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) {
-            Vector left = all(a[i / GROUP][i % GROUP * row]);
-
-            IN_REGISTER(left);
+            __builtin_prefetch(b + AHEAD * COLUMNS);
+            __builtin_prefetch(b + AHEAD * COLUMNS + WIDTH);
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++)
-                sum[i][v] = FMA(left, right[v], sum[i][v]);
-        }
+                right[v] = load(b + v * WIDTH);
+#pragma GCC unroll 16
+            for (int i = 0; i < rows; i++) {
+                Vector left = all(a[i / GROUP][i % GROUP * row]);
+
+                IN_REGISTER(left);
+#pragma GCC unroll 2
+                for (int v = 0; v < vectors; v++)
+                    sum[i][v] = FMA(left, right[v], sum[i][v]);
+            }
 #pragma GCC unroll 4
-        for (int i = 0; i < rows / GROUP; i++)
-            a[i] += step;
-        b += COLUMNS;
+            for (int i = 0; i < rows / GROUP; i++)
+                a[i] += step;
+            b += COLUMNS;
+        }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
@@ -266,6 +311,7 @@ typedef struct Block {
                            written in whole vectors */
     KilnGemmDone *done; /* NULL: none, or more depth to come */
     void *context;
+    int64_t more; /* columns of b after the product's, which the thread is likely to use next */
 } Block;
 
 static void pack_panels(const Block *block, int64_t first, int64_t columns)
@@ -295,8 +341,18 @@ static void run_panels(Tile tile, int64_t rows, int64_t columns)
     }
 }
 
-/* Runs all rows of the block over some columns. Tiles read whole groups of rows, so the last one is
- * always packed, padded with zeros. */
+/* Rows of a are read where they are: a line of the cache holds as many elements of a row as a tile
+ * reads one after the other. Not so if it is stored by columns, or if lines of the rows of a tile
+ * compete for the same places in the first-level cache, or if zeros complete the only tile. */
+static bool packs_left(const KilnGemm *g)
+{
+    enum { CONFLICT = 4096 / sizeof(float) };
+
+    return g->transpose_a || g->lda % CONFLICT == 0 || g->m < ROWS;
+}
+
+/* Runs all rows of the block over some columns. Tiles read whole groups of rows, so rows
+ * that are left over are packed, padded with zeros. */
 static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, int64_t columns)
 {
     const KilnGemm *g = block->gemm;
@@ -306,7 +362,7 @@ static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, i
 
         tile.a = tile.packed ? block->packed + i * tile.depth : a + i * g->lda;
         tile.c = block->c + (block->row + i) * g->ldc + j;
-        if (!tile.packed && rows < ROWS) {
+        if (!tile.packed && rows % GROUP != 0) {
             pack_transposed(block->packed, ROWS, tile.a, g->lda, rows, tile.depth);
             tile.a = block->packed;
             tile.packed = true;
@@ -317,27 +373,54 @@ static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, i
     }
 }
 
+/* What follows `columns` columns from j: further ones, or else those of the next part of the depth,
+ * or else those after the product's. */
+static Ahead next_panels(const Block *block, int64_t j, int64_t columns)
+{
+    const KilnGemm *g = block->gemm;
+    const int64_t tiles = (block->rows + ROWS - 1) / ROWS * ((columns + COLUMNS - 1) / COLUMNS);
+    const int64_t times = tiles * ((block->depth + PIECE - 1) / PIECE);
+    int64_t from = block->from, count = g->n - j - columns, depth = block->depth;
+
+    j += columns;
+    if (count == 0 && from + depth < g->k) {
+        from += depth;
+        depth = kiln_min_i64(depth, g->k - from);
+        j = 0;
+        count = g->n;
+    } else if (count == 0) {
+        depth = kiln_min_i64(g->k, DEPTH);
+        from = 0;
+        count = block->more;
+    }
+    count = kiln_min_i64(count, PANELS * COLUMNS);
+    if (g->transpose_b)
+        return ahead_of(block->b + j * g->ldb + from, count, depth, g->ldb, times);
+    return ahead_of(block->b + from * g->ldb + j, count > 0 ? depth : 0, count, g->ldb, times);
+}
+
 static void run_block(const Block *block)
 {
     const KilnGemm *g = block->gemm;
     const int64_t depth = block->depth, from = block->from;
     const float *a = block->a +
                      (g->transpose_a ? from * g->lda + block->row : block->row * g->lda + from);
-    const Tile tile = { .b = block->panels,
-                        .row = g->lda,
-                        .step = 1,
-                        .packed = g->transpose_a || g->n > KILN_GEMM_READ_ONCE ||
-                                  block->packing != KILN_GEMM_PACK,
-                        .depth = depth,
-                        .ldc = g->ldc,
-                        .alpha = g->alpha,
-                        .beta = from == 0 ? g->beta : 1.0f };
+    Tile tile = { .b = block->panels,
+                  .row = g->lda,
+                  .step = 1,
+                  .packed = packs_left(g),
+                  .depth = depth,
+                  .ldc = g->ldc,
+                  .alpha = g->alpha,
+                  .beta = from == 0 ? g->beta : 1.0f };
 
     if (tile.packed && block->packing != KILN_GEMM_AGAIN)
         pack_block(block->packed, g, a, block->rows, depth);
     for (int64_t j = 0; j < g->n; j += PANELS * COLUMNS) {
         const int64_t columns = kiln_min_i64(PANELS * COLUMNS, g->n - j);
+        Ahead ahead = next_panels(block, j, columns);
 
+        tile.ahead = &ahead;
         pack_panels(block, j, columns);
         run_rows(block, a, tile, j, columns);
     }
@@ -428,7 +511,8 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
                     .c = c,
                     .panels = scratch.floats,
                     .packing = packing,
-                    .context = context };
+                    .context = context,
+                    .more = scratch.more };
 
     if (g->m == 0 || g->n == 0)
         return;

@@ -17,8 +17,7 @@ enum {
                         KILN_GEMM_VECTOR,
     KILN_GEMM_NARROW = 4096, /* elements of a small result, whose depth may be split */
     /* Floats of scratch for sums of parts of the depth. */
-    KILN_GEMM_SUMS = 16 * KILN_GEMM_NARROW,
-    KILN_GEMM_READ_ONCE = 64 /* columns of b up to which packing a does not pay */
+    KILN_GEMM_SUMS = 16 * KILN_GEMM_NARROW
 };
 
 /* How to pack a: as needed; as a whole, which fits; or reuse what the last call left in this
@@ -33,6 +32,8 @@ typedef enum KilnGemmPacking {
 typedef struct KilnGemmScratch {
     float *floats;  /* KILN_GEMM_SCRATCH, aligned to 64 bytes */
     int64_t packed; /* floats of a that stay in the second-level cache, at most KILN_GEMM_PACKED */
+    int64_t more;   /* columns of b behind the product's own, which the thread is likely to be given
+                       next: they are prefetched */
 } KilnGemmScratch;
 
 typedef struct KilnGemmLoops {

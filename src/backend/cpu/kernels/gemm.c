@@ -78,8 +78,7 @@ static bool choose_strips(Job *job, int threads)
     const int64_t rows = part_of(g->m, 1, job->loops->rows);
     const int64_t across = (g->n + job->loops->columns - 1) / job->loops->columns;
 
-    if (g->n <= KILN_GEMM_READ_ONCE || across < EACH * threads ||
-        rows > job->cpu->gemm_packed / (g->k + 1))
+    if (across < EACH * threads || rows > job->cpu->gemm_packed / (g->k + 1))
         return false;
     job->whole = true;
     job->most = TOGETHER;
@@ -109,7 +108,7 @@ static void part_done(void *context, const KilnGemmPart *part)
 static KilnGemmScratch scratch_of(const KilnCpuBackend *cpu)
 {
     return (KilnGemmScratch) { cpu->scratch + (int64_t)kiln_thread() * KILN_GEMM_SCRATCH,
-                               cpu->gemm_packed };
+                               cpu->gemm_packed, 0 };
 }
 
 static void run_part(const Job *job, int64_t row, int64_t column, int64_t columns,
@@ -117,6 +116,7 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
 {
     const KilnGemm *whole = job->gemm;
     KilnGemm gemm = *whole;
+    KilnGemmScratch scratch = scratch_of(job->cpu);
     Offset offset = { job, row, column };
 
     /* A row left over belongs to the part before: a product of one row adds in another order. */
@@ -126,9 +126,10 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
     gemm.n = kiln_min_i64(columns, whole->n - column);
     if (gemm.m <= 0 || gemm.n <= 0 || (row > 0 && gemm.m == 1))
         return;
+    scratch.more = whole->n - column - gemm.n;
     job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
                         job->b + (gemm.transpose_b ? column * gemm.ldb : column),
-                        job->c + row * gemm.ldc + column, scratch_of(job->cpu), packing,
+                        job->c + row * gemm.ldc + column, scratch, packing,
                         job->done != NULL ? part_done : NULL, &offset);
 }
 
