@@ -94,6 +94,14 @@ KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, b
     KilnFloats floats = { 0 };
     KilnHalves half = { 0 };
 
+    if (lanes == KILN_LANES) { /* copies of a constant size are single instructions */
+        if (!bf16) {
+            memcpy(&floats, (const float *)from + i, sizeof(floats));
+            return floats;
+        }
+        memcpy(&half, (const uint16_t *)from + i, sizeof(half));
+        return kiln_floats_of(half);
+    }
     if (!bf16) {
         memcpy(&floats, (const float *)from + i, (size_t)lanes * sizeof(float));
         return floats;
@@ -106,11 +114,18 @@ KILN_INLINE KilnFloats kiln_load_lanes(const void *from, int64_t i, int lanes, b
 KILN_INLINE void kiln_store_lanes(void *to, int64_t i, KilnFloats value, int lanes, bool bf16)
 {
     if (!bf16) {
-        memcpy((float *)to + i, &value, (size_t)lanes * sizeof(float));
+        if (lanes == KILN_LANES)
+            memcpy((float *)to + i, &value, sizeof(value));
+        else
+            memcpy((float *)to + i, &value, (size_t)lanes * sizeof(float));
         return;
     }
     const KilnHalves half = kiln_halves_of(value);
 
+    if (lanes == KILN_LANES) {
+        memcpy((uint16_t *)to + i, &half, sizeof(half));
+        return;
+    }
     memcpy((uint16_t *)to + i, &half, (size_t)lanes * sizeof(uint16_t));
 }
 
