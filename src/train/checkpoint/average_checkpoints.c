@@ -1,4 +1,4 @@
-/* Averages the weights of several checkpoints of a model, as fairseq's average_checkpoints.py. */
+/* Averages the weights of several checkpoints of a model, as fairseq's average_checkpoints does. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -126,6 +126,25 @@ class LanguageModel(Case):
         self.assertEqual(process.returncode, 130, err)
         self.assertTrue(out.endswith(b"\n"))
 
+    def test_other_tokenizer(self):
+        """A checkpoint's text is that of its own tokenizer; an exchanged one is refused, and weights of another vocabulary are."""
+        self.kiln("train", *TINY, *CHARACTERS, "trainer.max_steps=2")
+        self.write("other.txt", b"zebra quilt\n" * 90)
+        self.kiln("tokenizer", "train", "tokenizer=words", "files=other.txt", "output=other.json")
+        other = ["datamodule.tokenizer._target_=tokenizer/pretrained", "datamodule.tokenizer.path=other.json"]
+        same = ["prompt=Shall", "temperature=0", "max_tokens=5"]
+        self.assertEqual(self.generate(*same, "datamodule.tokenizer={_target_: tokenizer/pretrained, path: other.json}"), self.generate(*same))
+        _, err = self.kiln("train", *TINY, *other, "weights=run", "kiln.run.dir=third", "datamodule.files=[other.txt]", "datamodule.context=4", status=1)
+        self.assertRegex(err, r"does not fit this network; different shape: token_embedding.weight \(\[\d+, 32\] in the file, \[4, 32\]")
+        self.write("long.txt", b"a" * 18 + b"\n")
+        out, err = self.kiln("predict", "run", "long.txt", status=1)
+        self.assertIn("the text has 18 tokens; expected 2 to 17 (datamodule.context and one more)", json.loads(out)["error"])
+        last = self.path("run/checkpoints/last/preprocessing/tokenizer.json")
+        os.replace(self.path("other.json"), last)
+        for command in (["generate", "run", *same], ["predict", "run", "text.txt"]):
+            _, err = self.kiln(*command, status=1)
+            self.assertIn("preprocessing/tokenizer.json: is truncated", err)
+
     def test_refusals(self):
         self.kiln("train", *TINY, *CHARACTERS, "trainer.max_steps=2")
         for args, status, says in [
