@@ -95,6 +95,11 @@ void *kiln_buffer_host_view(KilnBuffer *buffer, size_t offset)
     return kiln_backend_on_host(buffer->backend) ? kiln_buffer_address(buffer, offset) : NULL;
 }
 
+const void *kiln_buffer_host_data(const KilnBuffer *buffer, size_t offset)
+{
+    return kiln_backend_on_host(buffer->backend) ? kiln_buffer_address(buffer, offset) : NULL;
+}
+
 bool kiln_backend_on_host(const KilnBackend *backend)
 {
     return backend->ops->memory->on_host;

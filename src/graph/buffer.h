@@ -33,6 +33,9 @@ void kiln_buffer_clear(KilnBuffer *buffer, size_t offset, size_t bytes);
  * see the backend's memory. Valid until the next kernel or copy. Counts as a write. */
 void *kiln_buffer_host_view(KilnBuffer *buffer, size_t offset);
 
+/* The same only to read: counts as no write. */
+const void *kiln_buffer_host_data(const KilnBuffer *buffer, size_t offset);
+
 /* The version of the bytes: every write gives the buffer a number that no buffer of the backend had
  * before, so what was computed from them is still right while the version stays. */
 uint64_t kiln_buffer_version(const KilnBuffer *buffer);

@@ -411,6 +411,12 @@ static void move_links_and_deletes(KilnSaveRequests *requests, KilnSaveJob *job)
     requests->n_to_link = requests->n_to_delete = requests->n_to_save = 0;
 }
 
+/* Whether training is over: then nothing is gained by copying the run to write it meanwhile. */
+static bool writes_in_place(const KilnTrainer *trainer)
+{
+    return kiln_loop_is_done(&trainer->schedule, &trainer->at);
+}
+
 /* Copy the run to memory; training waits for this. */
 static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
 {
@@ -425,7 +431,7 @@ static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
         status < 0) /* a logger may be what failed; save the weights anyway */
         status = KILN_OK;
     if (status >= 0)
-        status = kiln_snapshot_take(snapshot, trainer, weights_only, err);
+        status = kiln_snapshot_take(snapshot, trainer, weights_only, writes_in_place(trainer), err);
     if (status >= 0)
         status = kiln_save_hooks_call(trainer, snapshot, err);
     if (status >= 0 && !weights_only) {
@@ -531,8 +537,10 @@ KilnStatus kiln_save_requests_commit(KilnTrainer *trainer, KilnError *err)
         return status;
     }
     move_links_and_deletes(requests, &job);
+    const bool saves = job.n_targets > 0;
     kiln_save_thread_begin(requests->thread, &job);
-    return KILN_OK;
+    return saves && writes_in_place(trainer) ? kiln_save_thread_wait(requests->thread, err)
+                                             : KILN_OK;
 }
 
 KilnStatus kiln_save_requests_finish(KilnTrainer *trainer, KilnError *err)

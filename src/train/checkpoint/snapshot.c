@@ -203,6 +203,13 @@ static bool copy(const KilnSnapshot *snapshot, KilnStView *view, char *to, bool 
     const KilnLocation *from = &snapshot->from[view - snapshot->model];
     bool finite = true;
 
+    const void *own = snapshot->in_place && from->buffer != NULL
+                          ? kiln_buffer_host_data(from->buffer, from->offset)
+                          : NULL;
+    if (own != NULL) {
+        view->data = own;
+        return !check || is_finite(own, view->dtype, bytes);
+    }
     for (size_t at = 0; at < bytes; at += PART) {
         const size_t n = bytes - at < PART ? bytes - at : PART;
 
@@ -306,9 +313,11 @@ static KilnStatus list_tensors(KilnSnapshot *snapshot, KilnTrainer *trainer, boo
 }
 
 KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer, bool weights_only,
-                              KilnError *err)
+                              bool in_place, KilnError *err)
 {
     size_t n_weights = 0;
+
+    snapshot->in_place = in_place;
     KilnStatus status = list_tensors(snapshot, trainer, weights_only, &n_weights, err);
 
     if (status >= 0)

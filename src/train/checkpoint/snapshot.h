@@ -19,6 +19,7 @@ typedef struct KilnCheckpointTarget {
 /* A zeroed one is ready for use; its memory is reused by the next snapshot. */
 typedef struct KilnSnapshot {
     bool weights_only;
+    bool in_place; /* tensors that the host can read are not copied */
     KilnStView *model, *trainer; /* tensors of the two files; one allocation, data in `bytes` */
     size_t n_model, n_trainer;
     KilnLocation *from;           /* where to copy the tensors from, beginning with the model's */
@@ -33,10 +34,11 @@ typedef struct KilnSnapshot {
     size_t bytes_capacity;
 } KilnSnapshot;
 
-/* Copy the run as it is now. `weights_only`: without what only resuming needs. KILN_E_NUMERIC when
- * a parameter is not finite, so that it does not replace a good checkpoint. */
+/* Copy the run as it is now. `weights_only`: without what only resuming needs. `in_place`: refer to
+ * tensors in the run's memory instead, which must not change until the snapshot is written.
+ * KILN_E_NUMERIC when a parameter is not finite, so that it does not replace a good checkpoint. */
 KILN_NODISCARD KilnStatus kiln_snapshot_take(KilnSnapshot *snapshot, KilnTrainer *trainer,
-                                             bool weights_only, KilnError *err);
+                                             bool weights_only, bool in_place, KilnError *err);
 /* Allocate the memory of a snapshot now, so that one can be taken when memory has run out. */
 KILN_NODISCARD KilnStatus kiln_snapshot_reserve(KilnSnapshot *snapshot, KilnTrainer *trainer,
                                                 KilnError *err);
