@@ -19,7 +19,7 @@ typedef struct KilnCheckpointTarget {
 /* A zeroed one is ready for use; its memory is reused by the next snapshot. */
 typedef struct KilnSnapshot {
     bool weights_only;
-    bool in_place; /* tensors that the host can read are not copied */
+    bool in_place;               /* tensors that the host can read are not copied */
     KilnStView *model, *trainer; /* tensors of the two files; one allocation, data in `bytes` */
     size_t n_model, n_trainer;
     KilnLocation *from;           /* where to copy the tensors from, beginning with the model's */

@@ -211,10 +211,10 @@ static void check_recorded(const char *name, const char *option, double expected
     assert_int_equal(kiln_graph_new(backend, &graph, &err), KILN_OK);
     kiln_graph_begin(graph);
     KilnStep step = { .graph = graph, .training = true, .class_counts = &known };
-    KilnTensor *loss = kiln_loss(
-        built.instance, &step, kiln_graph_variable(graph, KILN_F32, all, x, true, grad),
-        several ? kiln_graph_input(graph, KILN_F32, all, loss_truth)
-                : kiln_graph_input(graph, KILN_I32, KILN_SHAPE(SAMPLES), loss_classes));
+    KilnTensor *loss =
+        kiln_loss(built.instance, &step, kiln_graph_variable(graph, KILN_F32, all, x, true, grad),
+                  several ? kiln_graph_input(graph, KILN_F32, all, loss_truth)
+                          : kiln_graph_input(graph, KILN_I32, KILN_SHAPE(SAMPLES), loss_classes));
     kiln_graph_backward(graph, loss);
     if (kiln_graph_run(graph, &loss, 1, &err) < 0)
         fail_msg("%s", err.text);
@@ -222,8 +222,8 @@ static void check_recorded(const char *name, const char *option, double expected
         fail_msg("%s %s: %.8f instead of %.8f", name, option, kiln_tensor_scalar(loss), expected);
     for (int i = 0; i < SAMPLES * CLASSES; i++)
         if (!(fabs((double)grad[i] - gradient[i]) < 1e-7))
-            fail_msg("%s %s: gradient %d is %.9f instead of %.9f", name, option, i,
-                     (double)grad[i], gradient[i]);
+            fail_msg("%s %s: gradient %d is %.9f instead of %.9f", name, option, i, (double)grad[i],
+                     gradient[i]);
     kiln_graph_free(graph);
     kiln_backend_free(backend);
     built_free(&built);
