@@ -39,7 +39,8 @@ ROWS = {
     "unet-bf16": ("the same, bf16", "unet", "unet", "bf16", 0.8),
     "gpt": ("GPT 6x384, context 256, batch 8, AdamW", "gpt", "gpt", "32", 0.9),
     "gpt-bf16": ("the same, bf16", "gpt", "gpt", "bf16", 0.6),
-    "lstm": ("LSTM 2x256, batch 32, length 64, Adam", "lstm", "lstm", "32", 0.8),
+    "lstm": ("LSTM 2x256, batch 32, length 64, Adam", "lstm", "lstm", "32", 0.75),
+    "lstm-bf16": ("the same, bf16", "lstm", "lstm", "bf16", None),
     "linear": ("linear model, batch 1, whole loop", LINEAR, "linear", "32", None),
 }
 

@@ -34,6 +34,12 @@ const KilnCpuFamilyInfo kiln_cpu_families[KILN_CPU_FAMILIES] = {
                                       [KILN_CPU_AVX512_BF16] = "vdpbf16ps",
                                       [KILN_CPU_AMX] = "tiles",
                                   } },
+    [KILN_CPU_RECURRENT_BF16] = { "bf16 LSTM and GRU",
+                                  {
+                                      [KILN_CPU_BASE] = "f32 LSTM and GRU",
+                                      [KILN_CPU_AVX512_BF16] = "vdpbf16ps",
+                                      [KILN_CPU_AMX] = "tiles",
+                                  } },
     [KILN_CPU_CONVOLUTIONS] = { "convolutions",
                                 {
                                     [KILN_CPU_BASE] = "oneDNN",

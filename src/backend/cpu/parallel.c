@@ -2,6 +2,7 @@
 #include "backend/cpu/parallel.h"
 
 #include <omp.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 static _Thread_local int number; /* kiln_thread */
@@ -149,6 +150,58 @@ void kiln_parallel_items(int threads, int64_t n, KilnWorkerFunction taker, void 
         taker(context, shares);
     else
         run_team(threads, used, run_taker, &items);
+}
+
+/* ---- Phases ------------------------------------------------------------------------ */
+
+typedef struct Phases {
+    _Atomic int64_t done; /* threads that ended a phase, over all phases */
+    int64_t parts, phases;
+    KilnPhase run;
+    void *context;
+} Phases;
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* A phase takes microseconds, so waiting threads look again at once; then they let others run, for
+ * there may be more threads than cores. */
+static void wait_for(_Atomic int64_t *done, int64_t wanted)
+{
+    enum { LOOKS = 500 };
+
+    for (int i = 0; atomic_load_explicit(done, memory_order_acquire) < wanted; i++)
+        if (i < LOOKS)
+            pause_briefly();
+        else
+            sched_yield();
+}
+
+static void run_phases(void *context, int thread, int team)
+{
+    Phases *phases = context;
+    const int64_t used = phases->parts < team ? phases->parts : team;
+
+    for (int64_t phase = 0; phase < phases->phases; phase++) {
+        for (int64_t part = thread; part < phases->parts; part += used)
+            phases->run(phases->context, part, phase);
+        atomic_fetch_add_explicit(&phases->done, 1, memory_order_acq_rel);
+        wait_for(&phases->done, used * (phase + 1));
+    }
+}
+
+void kiln_parallel_phases(int threads, int64_t parts, int64_t phases, KilnPhase run, void *context)
+{
+    Phases all = { .parts = parts, .phases = phases, .run = run, .context = context };
+
+    if (parts <= 1 || threads <= 1)
+        run_phases(&all, 0, 1);
+    else
+        run_team(threads, parts, run_phases, &all);
 }
 
 int kiln_thread(void)

@@ -208,6 +208,27 @@ BUILD(build_rotary)
     return kiln_rotary(leaf[0], (KilnRotary) { .first = 3 });
 }
 
+BUILD(build_lstm)
+{
+    KilnRecurrentOut out = kiln_lstm(leaf[0], leaf[1],
+                                     (KilnRecurrent) { .reverse = arg[0] == 0,
+                                                       .batch_first = arg[1] != 0,
+                                                       .h0 = leaf[2],
+                                                       .c0 = leaf[3],
+                                                       .lengths = leaf[4] });
+
+    return kiln_add(kiln_sum(kiln_mul(out.y, out.y)), kiln_sum(kiln_mul(out.h, out.c)));
+}
+
+BUILD(build_gru)
+{
+    KilnRecurrentOut out =
+        kiln_gru(leaf[0], leaf[1], leaf[2],
+                 (KilnRecurrent) { .reverse = arg[1] != 0, .h0 = leaf[3], .lengths = leaf[4] });
+
+    return kiln_add(kiln_sum(kiln_mul(out.y, out.y)), kiln_sum(out.h));
+}
+
 /* Shapes that are split in several ways. */
 static const Case split[] = {
     { "batch norm, one group of channels", build_batch_norm, "gggvv",
@@ -237,6 +258,16 @@ static const Case split[] = {
                  SHAPE(150, 170) },
       .arg = { 0, 1 } },
     { "rotary", build_rotary, "g", .shape = { SHAPE(2, 300, 3, 64) } },
+    { "lstm, one sequence, units", build_lstm, "gggg",
+      .shape = { SHAPE(5, 1, 920), SHAPE(920, 230), SHAPE(1, 230), SHAPE(1, 230) } },
+    { "lstm, few sequences, batch first, lengths", build_lstm, "ggggL",
+      .shape = { SHAPE(6, 4, 560), SHAPE(560, 140), SHAPE(6, 140), SHAPE(6, 140), SHAPE(6) },
+      .arg = { 5, 1 } },
+    { "lstm, more sequences than a product has", build_lstm, "gggg",
+      .shape = { SHAPE(3, 45, 280), SHAPE(280, 70), SHAPE(45, 70), SHAPE(45, 70) } },
+    { "gru, few sequences, reverse, lengths", build_gru, "ggggL",
+      .shape = { SHAPE(4, 3, 540), SHAPE(540, 180), SHAPE(540), SHAPE(3, 180), SHAPE(3) },
+      .arg = { 5, 1 } },
 };
 
 static void check_cases(Run *run, const char *how)

@@ -1,49 +1,33 @@
-/* Recurrent layers. A thread takes some sequences through all steps, so that threads never wait for
- * each other. Per step: the product of its hidden states with the weight, whose panels are in the
- * second-level cache, and the cell, whose inputs are still in the first-level cache. */
+/* Recurrent layers, some units and sequences at a time: the product of the hidden states with the
+ * units' weights, which are in the second-level cache, then the cells, whose inputs are still in
+ * the first-level cache. A sum is made in the same order in any part. */
 #include "backend/cpu/isa/recurrent.h"
 
 #include <string.h>
 
-#include "backend/cpu/isa/small_gemm.h"
+#include "backend/cpu/bf16/tiles.h"
 #include "backend/cpu/isa/exp_tanh.h"
+#include "backend/cpu/isa/small_gemm.h"
+#include "backend/cpu/isa/vector.h"
+#include "base/min.h"
+#include "tensor/bf16.h"
 
-/* ---- Weights --------------------------------------------------------------------- */
+enum { UNITS = KILN_RECURRENT_UNITS, ROWS = KILN_RECURRENT_ROWS, MOST_GATES = 4 };
 
-static int64_t packed(int64_t gates, int64_t hidden, bool transposed)
-{
-    const int64_t n = transposed ? gates : hidden;
+_Static_assert((int)UNITS == (int)PANEL && (int)UNITS == (int)KILN_TILE_BLOCK,
+               "a block of units is a panel of f32 and a block of tiles");
 
-    return (n + PANEL - 1) / PANEL * PANEL * (transposed ? hidden : gates);
-}
+/* Some units of some sequences at a step; sums are [row][gate][UNITS]. */
+typedef struct Block {
+    const KilnRecurrentLoop *loop;
+    const KilnRecurrentPart *part;
+    int64_t s, t;        /* step in the order of computation, and its time */
+    int64_t row, rows;   /* sequences */
+    int64_t unit, units; /* units is UNITS or, in the last block, fewer */
+    float *sums;
+} Block;
 
-static void pack(float *panels, const float *weight, int64_t gates, int64_t hidden, bool transposed)
-{
-    if (transposed)
-        tile_pack_transposed(panels, weight, hidden, hidden, gates);
-    else
-        tile_pack(panels, weight, hidden, gates, hidden);
-}
-
-/* c [m, n] = or += a · the weight of k rows. */
-static void product(const KilnRecurrentLoop *loop, float *c, int64_t c_row, const float *a,
-                    int64_t a_row, int64_t m, int64_t n, int64_t k, bool add)
-{
-    tile_product(&(Tile) { .c = c,
-                           .c_row = c_row,
-                           .a = a,
-                           .a_row = a_row,
-                           .a_step = 1,
-                           .b = loop->weight,
-                           .b_panel = k * PANEL,
-                           .b_step = PANEL,
-                           .m = m,
-                           .n = n,
-                           .k = k,
-                           .add = add });
-}
-
-/* ---- States and positions ------------------------------------------------------- */
+/* ---- Positions ---------------------------------------------------------------------- */
 
 static int64_t place(const KilnRecurrentLoop *loop, int64_t t, int64_t b, int64_t columns)
 {
@@ -55,289 +39,550 @@ static bool active(const KilnRecurrentLoop *loop, int64_t t, int64_t b)
     return loop->lengths == NULL || t < loop->lengths[b];
 }
 
-/* Time of step n, in the order of computation. */
-static int64_t time_of(const KilnRecurrentLoop *loop, int64_t n)
+/* Time of step s, in the order of computation. */
+static int64_t time_of(const KilnRecurrentLoop *loop, int64_t s)
 {
-    return loop->reverse ? loop->steps - 1 - n : n;
+    return loop->reverse ? loop->steps - 1 - s : s;
 }
 
-/* Loads rows from `begin` on of a [batch, hidden] state, or zeros. */
-static void load_state(const KilnRecurrentLoop *loop, float *to, const float *from, int64_t begin,
-                       int64_t rows)
+/* The row of the step before step s of sequence b; -1: the initial state. */
+static int64_t row_before(const KilnRecurrentLoop *loop, int64_t s, int64_t b)
 {
-    const size_t bytes = (size_t)(rows * loop->hidden) * sizeof(float);
+    const int64_t t = s > 0 ? time_of(loop, s - 1) : 0;
 
-    if (from != NULL)
-        memcpy(to, from + begin * loop->hidden, bytes);
+    return s > 0 && active(loop, t, b) ? place(loop, t, b, 1) : -1;
+}
+
+/* ---- Loads and stores of up to UNITS values ----------------------------------------- */
+
+/* `n` is a constant where these are inlined. */
+KILN_INLINE void load_some(float *to, KilnRecurrentRows from, int64_t at, int64_t n)
+{
+    const uint16_t *half = (const uint16_t *)from.data + at;
+
+    if (!from.bf16) {
+        memcpy(to, (const float *)from.data + at, (size_t)n * sizeof(float));
+        return;
+    }
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        to[j] = kiln_bf16_to(half[j]);
+}
+
+KILN_INLINE void store_some(KilnRecurrentRows to, int64_t at, const float *from, int64_t n)
+{
+    uint16_t *half = (uint16_t *)to.data + at;
+    int64_t j = 0;
+
+    if (!to.bf16) {
+        memcpy((float *)to.data + at, from, (size_t)n * sizeof(float));
+        return;
+    }
+    for (; j + KILN_LANES <= n; j += KILN_LANES)
+        kiln_store_lanes(half, j, kiln_load_lanes(from, j, KILN_LANES, false), KILN_LANES, true);
+    for (; j < n; j++)
+        half[j] = kiln_bf16_of(from[j]);
+}
+
+static void load(float *to, KilnRecurrentRows from, int64_t at, int64_t n)
+{
+    if (n == UNITS)
+        load_some(to, from, at, UNITS);
     else
-        memset(to, 0, bytes);
+        load_some(to, from, at, n);
 }
 
-static void store_state(const KilnRecurrentLoop *loop, float *to, const float *from, int64_t begin,
-                        int64_t rows)
+static void store(KilnRecurrentRows to, int64_t at, const float *from, int64_t n)
 {
-    memcpy(to + begin * loop->hidden, from, (size_t)(rows * loop->hidden) * sizeof(float));
+    if (n == UNITS)
+        store_some(to, at, from, UNITS);
+    else
+        store_some(to, at, from, n);
 }
 
-static void zero(float *x, int64_t n)
+/* Fetches the next block's units of a row, which no stream of addresses leads to. */
+static void fetch_next(const Block *block, const float *values)
 {
-    memset(x, 0, (size_t)n * sizeof(float));
+    if (block->unit + UNITS >= block->part->last)
+        return;
+    __builtin_prefetch(values + UNITS);
+    __builtin_prefetch(values + UNITS + UNITS / 2);
 }
 
-/* The state before step n of sequence b, if it is in the sequence; NULL: zeros. */
-static const float *before(const KilnRecurrentLoop *loop, const float *sequence,
-                           const float *initial, int64_t n, int64_t b)
+static void zero_rows(KilnRecurrentRows rows, int64_t at, int64_t n)
 {
-    const int64_t t = n > 0 ? time_of(loop, n - 1) : 0;
-
-    if (n > 0 && active(loop, t, b))
-        return sequence + place(loop, t, b, loop->hidden);
-    return initial != NULL ? initial + b * loop->hidden : NULL;
+    if (rows.bf16)
+        memset((uint16_t *)rows.data + at, 0, (size_t)n * sizeof(uint16_t));
+    else
+        memset((float *)rows.data + at, 0, (size_t)n * sizeof(float));
 }
 
-/* ---- LSTM ------------------------------------------------------------------------ */
-
-static void lstm_cell(float *gates, float *h, float *c, float *y, float *kept, int64_t n)
+static void copy_or_zero(float *to, const float *from, int64_t n)
 {
-    float *i = gates, *f = gates + n, *g = gates + 2 * n, *o = gates + 3 * n;
+    if (from != NULL)
+        memcpy(to, from, (size_t)n * sizeof(float));
+    else
+        memset(to, 0, (size_t)n * sizeof(float));
+}
+
+/* ---- Left factors --------------------------------------------------------------------- */
+
+/* Depth of the products: forward units, backward units of all gates. */
+static int64_t depth_of(const KilnRecurrentLoop *loop)
+{
+    return loop->gates_in != NULL ? loop->gates * loop->hidden : loop->hidden;
+}
+
+static KilnRecurrentRows left_of(const Block *block, int64_t s)
+{
+    return (KilnRecurrentRows) { block->part->left[s & 1], block->loop->tiles != NULL };
+}
+
+static int64_t left_stride(const KilnRecurrentLoop *loop)
+{
+    return kiln_recurrent_left(depth_of(loop), loop->tiles != NULL);
+}
+
+/* Position of a column of sequence b. */
+static int64_t left_at(const Block *block, int64_t b, int64_t column)
+{
+    return (b - block->part->begin) * left_stride(block->loop) + column;
+}
+
+/* Zeros between the depth and whole tiles. */
+static void zero_padding(const KilnRecurrentLoop *loop, const KilnRecurrentPart *part)
+{
+    const int64_t depth = depth_of(loop), stride = left_stride(loop);
+
+    if (loop->tiles == NULL || part->last < loop->hidden)
+        return;
+    for (int64_t r = 0; r < part->end - part->begin; r++)
+        for (int i = 0; i < 2; i++)
+            zero_rows((KilnRecurrentRows) { part->left[i], true }, r * stride + depth,
+                      stride - depth);
+}
+
+/* ---- Products ------------------------------------------------------------------------- */
+
+static void pack(float *panels, const float *weight, int64_t gates, int64_t hidden, bool backward,
+                 int64_t begin, int64_t end)
+{
+    const int64_t blocks = kiln_recurrent_blocks(hidden),
+                  depth = backward ? gates * hidden : hidden;
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t unit = i % blocks * UNITS, n = kiln_min_i64(UNITS, hidden - unit);
+        float *panel = panels + i * depth * PANEL;
+
+        if (backward)
+            tile_pack(panel, weight + unit, hidden, depth, n);
+        else
+            tile_pack_transposed(panel, weight + (i / blocks * hidden + unit) * hidden, hidden,
+                                 hidden, n);
+    }
+}
+
+/* sums [rows, UNITS], `row` apart, = or += step s's left factor · a panel of the weight. */
+static void product(const Block *block, int64_t s, int64_t panel, float *sums, int64_t row,
+                    bool add)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t depth = depth_of(loop), stride = left_stride(loop);
+    const int64_t from = left_at(block, block->row, 0);
+
+    if (loop->tiles == NULL) {
+        tile_product(&(Tile) { .c = sums,
+                               .c_row = row,
+                               .a = (const float *)left_of(block, s).data + from,
+                               .a_row = stride,
+                               .a_step = 1,
+                               .b = (const float *)loop->weight + panel * depth * PANEL,
+                               .b_step = PANEL,
+                               .m = block->rows,
+                               .n = PANEL,
+                               .k = depth,
+                               .add = add });
+        return;
+    }
+    const int64_t steps = (depth + KILN_TILE_DEPTH - 1) / KILN_TILE_DEPTH;
+    const int64_t line = steps * KILN_TILE_SIZE;
+    const KilnTileSide left = { .first = (const uint16_t *)left_of(block, s).data + from,
+                                .second = KILN_TILE_ROWS * stride,
+                                .step = KILN_TILE_DEPTH,
+                                .row = stride * (int64_t)sizeof(uint16_t) };
+    const KilnTileSide right = { .first = (const uint16_t *)loop->weight + 2 * panel * line,
+                                 .second = line,
+                                 .step = KILN_TILE_SIZE,
+                                 .row = 64 };
+
+    loop->tiles->block(sums, row, &left, &right, block->rows, steps, 1, add);
+}
+
+/* ---- Blocks of a part --------------------------------------------------------------- */
+
+typedef void BlockFunction(const Block *block);
+
+/* Units come first, since their weights are larger than the states of some sequences. */
+static void each_block(const KilnRecurrentLoop *loop, const KilnRecurrentPart *part, int64_t s,
+                       BlockFunction *run)
+{
+    _Alignas(64) float sums[ROWS * MOST_GATES * UNITS];
+    Block block = { .loop = loop, .part = part, .s = s, .t = time_of(loop, s), .sums = sums };
+
+    if (loop->tiles != NULL)
+        loop->tiles->begin();
+    for (block.unit = part->first; block.unit < part->last; block.unit += UNITS) {
+        block.units = kiln_min_i64(UNITS, part->last - block.unit);
+        for (block.row = part->begin; block.row < part->end; block.row += ROWS) {
+            block.rows = kiln_min_i64(ROWS, part->end - block.row);
+            run(&block);
+        }
+    }
+    if (loop->tiles != NULL)
+        loop->tiles->end();
+}
+
+/* ---- Cells -------------------------------------------------------------------------- */
+
+/* Units of one sequence, `n` of them, which is a constant where a cell is inlined. In `in`, `sums`
+ * and `dp` the gates are UNITS apart, in the others `hidden`. */
+typedef struct Cells {
+    const float *in, *sums;
+    float *gates, *h, *c, *kept;
+    int64_t hidden;
+} Cells;
+
+KILN_INLINE void lstm_cell(const Cells *cells, int64_t n)
+{
+    const float *in = cells->in, *sums = cells->sums;
+    const int64_t hidden = cells->hidden;
+    float *i = cells->gates, *f = i + hidden, *g = f + hidden, *o = g + hidden;
+    float *h = cells->h, *c = cells->c, *kept = cells->kept;
 
 #pragma omp simd
     for (int64_t j = 0; j < n; j++) {
-        const float in = vec_sigmoid(i[j]), forget = vec_sigmoid(f[j]);
-        const float candidate = vec_tanh(g[j]), out = vec_sigmoid(o[j]);
-        const float cell = forget * c[j] + in * candidate;
-        const float state = out * vec_tanh(cell);
+        const float input = vec_sigmoid(in[j] + sums[j]);
+        const float forget = vec_sigmoid(in[UNITS + j] + sums[UNITS + j]);
+        const float candidate = vec_tanh(in[2 * UNITS + j] + sums[2 * UNITS + j]);
+        const float out = vec_sigmoid(in[3 * UNITS + j] + sums[3 * UNITS + j]);
+        const float cell = forget * c[j] + input * candidate;
 
-        i[j] = in;
+        i[j] = input;
         f[j] = forget;
         g[j] = candidate;
         o[j] = out;
         c[j] = cell;
         kept[j] = cell;
-        h[j] = state;
-        y[j] = state;
+        h[j] = out * vec_tanh(cell);
     }
 }
 
-static void lstm(const KilnRecurrentLoop *loop, float *scratch, int64_t begin, int64_t end)
+/* `sums` is the hidden state's contribution to the gates, bias included. */
+KILN_INLINE void gru_cell(const Cells *cells, int64_t n)
 {
-    const int64_t n = loop->hidden, rows = end - begin;
-    float *h = scratch, *c = scratch + rows * n;
+    const float *in = cells->in, *sums = cells->sums;
+    const int64_t hidden = cells->hidden;
+    float *r = cells->gates, *z = r + hidden, *g = z + hidden;
+    float *h = cells->h, *kept = cells->kept;
 
-    load_state(loop, h, loop->h0, begin, rows);
-    load_state(loop, c, loop->c0, begin, rows);
-    for (int64_t s = 0; s < loop->steps; s++) {
-        const int64_t t = time_of(loop, s);
-
-        if (s > 0 || loop->h0 != NULL)
-            product(loop, loop->gates + place(loop, t, begin, 4 * n), loop->row * 4 * n, h, n, rows,
-                    4 * n, n, true);
-        for (int64_t b = begin; b < end; b++) {
-            float *gates = loop->gates + place(loop, t, b, 4 * n);
-            float *y = loop->y + place(loop, t, b, n), *kept = loop->kept + place(loop, t, b, n);
-
-            if (active(loop, t, b)) {
-                lstm_cell(gates, h + (b - begin) * n, c + (b - begin) * n, y, kept, n);
-                continue;
-            }
-            zero(gates, 4 * n);
-            zero(y, n);
-            zero(kept, n);
-        }
-    }
-    store_state(loop, loop->h, h, begin, rows);
-    store_state(loop, loop->c, c, begin, rows);
-}
-
-/* dh and dc are the gradients of the state after the step; dc becomes that of the state before.
- * previous NULL: the cell was 0. dp may alias gates. */
-static void lstm_cell_grad(float *dp, const float *gates, const float *cells, const float *previous,
-                           const float *dy, const float *dh, float *dc, int64_t n)
-{
 #pragma omp simd
     for (int64_t j = 0; j < n; j++) {
-        const float in = gates[j], forget = gates[n + j];
-        const float candidate = gates[2 * n + j], out = gates[3 * n + j];
-        const float root = vec_tanh(cells[j]);
-        const float state = dy != NULL ? dh[j] + dy[j] : dh[j];
+        const float reset = vec_sigmoid(in[j] + sums[j]);
+        const float update = vec_sigmoid(in[UNITS + j] + sums[UNITS + j]);
+        const float share = sums[2 * UNITS + j];
+        const float candidate = vec_tanh(in[2 * UNITS + j] + reset * share);
+
+        r[j] = reset;
+        z[j] = update;
+        g[j] = candidate;
+        kept[j] = share;
+        h[j] = (1.0f - update) * candidate + update * h[j];
+    }
+}
+
+/* The same for the gradient. dh and dc are the gradients of the state after the step. */
+typedef struct CellGrads {
+    const float *gates, *kept, *previous, *dy;
+    float *dh, *dc, *dp, *share;
+    int64_t hidden;
+} CellGrads;
+
+/* dc becomes the gradient of the cell before. */
+KILN_INLINE void lstm_cell_grad(const CellGrads *cells, int64_t n)
+{
+    const float *gates = cells->gates, *kept = cells->kept, *previous = cells->previous;
+    const float *dy = cells->dy, *dh = cells->dh;
+    const int64_t hidden = cells->hidden;
+    float *dp = cells->dp, *dc = cells->dc;
+
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) {
+        const float in = gates[j], forget = gates[hidden + j];
+        const float candidate = gates[2 * hidden + j], out = gates[3 * hidden + j];
+        const float root = vec_tanh(kept[j]);
+        const float state = dh[j] + dy[j];
         const float cell = dc[j] + state * out * (1.0f - root * root);
-        const float last = previous != NULL ? previous[j] : 0.0f;
+        const float last = previous[j];
 
         dp[j] = cell * candidate * in * (1.0f - in);
-        dp[n + j] = cell * last * forget * (1.0f - forget);
-        dp[2 * n + j] = cell * in * (1.0f - candidate * candidate);
-        dp[3 * n + j] = state * root * out * (1.0f - out);
+        dp[UNITS + j] = cell * last * forget * (1.0f - forget);
+        dp[2 * UNITS + j] = cell * in * (1.0f - candidate * candidate);
+        dp[3 * UNITS + j] = state * root * out * (1.0f - out);
         dc[j] = cell * forget;
     }
 }
 
-/* made [rows, hidden] = the step's gradients of all gates · the weight. Rows that are a whole
- * sequence apart are first gathered in `near`. */
-static void product_of_gates(const KilnRecurrentLoop *loop, float *made, float *near,
-                             const float *gates, int64_t columns, int64_t t, int64_t begin,
-                             int64_t end)
+/* dh becomes what the state passes on directly. */
+KILN_INLINE void gru_cell_grad(const CellGrads *cells, int64_t n)
 {
-    const int64_t pitch = columns + KILN_RECURRENT_PADDING;
+    const float *gates = cells->gates, *kept = cells->kept, *previous = cells->previous;
+    const float *dy = cells->dy;
+    const int64_t hidden = cells->hidden;
+    float *dp = cells->dp, *share = cells->share, *dh = cells->dh;
 
-    for (int64_t b = begin; b < end; b++)
-        memcpy(near + (b - begin) * pitch, gates + place(loop, t, b, columns),
-               (size_t)columns * sizeof(float));
-    product(loop, made, loop->hidden, near, pitch, end - begin, loop->hidden, columns, false);
-}
-
-/* dh = the product's gradient, for sequences that took the step; plus, unless NULL, `passed`: what
- * GRU's state passes on directly. */
-static void take_states(const KilnRecurrentLoop *loop, float *dh, const float *made,
-                        const float *passed, int64_t t, int64_t begin, int64_t end)
-{
-    const int64_t n = loop->hidden;
-
-    for (int64_t b = begin; b < end; b++) {
-        const int64_t at = (b - begin) * n;
-
-        if (!active(loop, t, b))
-            continue;
-        for (int64_t j = at; j < at + n; j++)
-            dh[j] = passed != NULL ? made[j] + passed[j] : made[j];
-    }
-}
-
-static void lstm_grad(const KilnRecurrentLoop *loop, float *scratch, int64_t begin, int64_t end)
-{
-    const int64_t n = loop->hidden, rows = end - begin;
-    float *dh = scratch, *dc = dh + rows * n, *made = dc + rows * n;
-
-    load_state(loop, dh, loop->dh, begin, rows);
-    load_state(loop, dc, loop->dc, begin, rows);
-    for (int64_t s = loop->steps; s-- > 0;) {
-        const int64_t t = time_of(loop, s);
-
-        for (int64_t b = begin; b < end; b++) {
-            const int64_t at = place(loop, t, b, n), r = (b - begin) * n;
-
-            if (active(loop, t, b))
-                lstm_cell_grad(loop->dp + 4 * at, loop->gates_in + 4 * at, loop->kept_in + at,
-                               before(loop, loop->kept_in, loop->c0, s, b),
-                               loop->dy != NULL ? loop->dy + at : NULL, dh + r, dc + r, n);
-            else
-                zero(loop->dp + 4 * at, 4 * n);
-        }
-        product_of_gates(loop, made, made + rows * n, loop->dp, 4 * n, t, begin, end);
-        take_states(loop, dh, made, NULL, t, begin, end);
-    }
-    store_state(loop, loop->dh0, dh, begin, rows);
-    store_state(loop, loop->dc0, dc, begin, rows);
-}
-
-/* ---- GRU ------------------------------------------------------------------------- */
-
-/* `share` is the hidden state's contribution to the gates, bias included. */
-static void gru_cell(float *gates, const float *share, float *h, float *y, float *kept, int64_t n)
-{
 #pragma omp simd
     for (int64_t j = 0; j < n; j++) {
-        const float reset = vec_sigmoid(gates[j] + share[j]);
-        const float update = vec_sigmoid(gates[n + j] + share[n + j]);
-        const float hidden = share[2 * n + j];
-        const float candidate = vec_tanh(gates[2 * n + j] + reset * hidden);
-        const float state = (1.0f - update) * candidate + update * h[j];
-
-        gates[j] = reset;
-        gates[n + j] = update;
-        gates[2 * n + j] = candidate;
-        kept[j] = hidden;
-        h[j] = state;
-        y[j] = state;
-    }
-}
-
-static void gru(const KilnRecurrentLoop *loop, float *scratch, int64_t begin, int64_t end)
-{
-    const int64_t n = loop->hidden, rows = end - begin;
-    float *h = scratch, *share = h + rows * n;
-
-    load_state(loop, h, loop->h0, begin, rows);
-    for (int64_t s = 0; s < loop->steps; s++) {
-        const int64_t t = time_of(loop, s);
-
-        for (int64_t r = 0; r < rows; r++) {
-            if (loop->bias != NULL)
-                memcpy(share + r * 3 * n, loop->bias, (size_t)(3 * n) * sizeof(float));
-            else
-                zero(share + r * 3 * n, 3 * n);
-        }
-        product(loop, share, 3 * n, h, n, rows, 3 * n, n, true);
-        for (int64_t b = begin; b < end; b++) {
-            float *gates = loop->gates + place(loop, t, b, 3 * n);
-            float *y = loop->y + place(loop, t, b, n), *kept = loop->kept + place(loop, t, b, n);
-
-            if (active(loop, t, b)) {
-                gru_cell(gates, share + (b - begin) * 3 * n, h + (b - begin) * n, y, kept, n);
-                continue;
-            }
-            zero(gates, 3 * n);
-            zero(y, n);
-            zero(kept, n);
-        }
-    }
-    store_state(loop, loop->h, h, begin, rows);
-}
-
-static void gru_cell_grad(float *dp, float *share, const float *gates, const float *kept,
-                          const float *previous, const float *dy, const float *dh, float *passed,
-                          int64_t n)
-{
-#pragma omp simd
-    for (int64_t j = 0; j < n; j++) {
-        const float reset = gates[j], update = gates[n + j], candidate = gates[2 * n + j];
-        const float last = previous != NULL ? previous[j] : 0.0f;
-        const float state = dy != NULL ? dh[j] + dy[j] : dh[j];
+        const float reset = gates[j], update = gates[hidden + j], candidate = gates[2 * hidden + j];
+        const float last = previous[j];
+        const float state = dh[j] + dy[j];
         const float inner = state * (1.0f - update) * (1.0f - candidate * candidate);
         const float dreset = inner * kept[j] * reset * (1.0f - reset);
         const float dupdate = state * (last - candidate) * update * (1.0f - update);
 
         dp[j] = dreset;
-        dp[n + j] = dupdate;
-        dp[2 * n + j] = inner;
+        dp[UNITS + j] = dupdate;
+        dp[2 * UNITS + j] = inner;
         share[j] = dreset;
-        share[n + j] = dupdate;
-        share[2 * n + j] = inner * reset;
-        passed[j] = state * update;
+        share[UNITS + j] = dupdate;
+        share[2 * UNITS + j] = inner * reset;
+        dh[j] = state * update;
     }
 }
 
-static void gru_grad(const KilnRecurrentLoop *loop, float *scratch, int64_t begin, int64_t end)
+static void run_cells(const Cells *cells, int64_t gates, int64_t n)
 {
-    const int64_t n = loop->hidden, rows = end - begin;
-    float *dh = scratch, *passed = dh + rows * n, *made = passed + rows * n;
+    if (gates == 4 && n == UNITS)
+        lstm_cell(cells, UNITS);
+    else if (gates == 4)
+        lstm_cell(cells, n);
+    else if (n == UNITS)
+        gru_cell(cells, UNITS);
+    else
+        gru_cell(cells, n);
+}
 
-    load_state(loop, dh, loop->dh, begin, rows);
-    for (int64_t s = loop->steps; s-- > 0;) {
-        const int64_t t = time_of(loop, s);
+static void run_cell_grads(const CellGrads *cells, int64_t gates, int64_t n)
+{
+    if (gates == 4 && n == UNITS)
+        lstm_cell_grad(cells, UNITS);
+    else if (gates == 4)
+        lstm_cell_grad(cells, n);
+    else if (n == UNITS)
+        gru_cell_grad(cells, UNITS);
+    else
+        gru_cell_grad(cells, n);
+}
 
-        for (int64_t b = begin; b < end; b++) {
-            const int64_t at = place(loop, t, b, n), r = (b - begin) * n;
+/* ---- Forward ------------------------------------------------------------------------ */
 
-            if (active(loop, t, b)) {
-                gru_cell_grad(loop->dp + 3 * at, loop->share + 3 * at, loop->gates_in + 3 * at,
-                              loop->kept_in + at, before(loop, loop->y_in, loop->h0, s, b),
-                              loop->dy != NULL ? loop->dy + at : NULL, dh + r, passed + r, n);
-                continue;
-            }
-            zero(loop->dp + 3 * at, 3 * n);
-            zero(loop->share + 3 * at, 3 * n);
-        }
-        product_of_gates(loop, made, made + rows * n, loop->share, 3 * n, t, begin, end);
-        take_states(loop, dh, made, passed, t, begin, end);
+static void start_states(const Block *block)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+
+    for (int64_t b = block->row; b < block->row + block->rows; b++) {
+        const int64_t at = b * loop->hidden + block->unit;
+
+        copy_or_zero(loop->h + at, loop->h0 != NULL ? loop->h0 + at : NULL, block->units);
+        if (loop->c != NULL)
+            copy_or_zero(loop->c + at, loop->c0 != NULL ? loop->c0 + at : NULL, block->units);
+        store(left_of(block, 0), left_at(block, b, block->unit), loop->h + at, block->units);
     }
-    store_state(loop, loop->dh0, dh, begin, rows);
+}
+
+/* The hidden states' contribution to the gates. */
+static void forward_sums(const Block *block)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t row = loop->gates * UNITS, blocks = kiln_recurrent_blocks(loop->hidden);
+    const bool any = block->s > 0 || loop->h0 != NULL;
+
+    for (int64_t r = 0; r < block->rows && (!any || loop->bias != NULL); r++)
+        for (int64_t g = 0; g < loop->gates; g++)
+            copy_or_zero(block->sums + r * row + g * UNITS,
+                         loop->bias != NULL ? loop->bias + g * loop->hidden + block->unit : NULL,
+                         block->units);
+    for (int64_t g = 0; any && g < loop->gates; g++)
+        product(block, block->s, g * blocks + block->unit / UNITS, block->sums + g * UNITS, row,
+                loop->bias != NULL);
+}
+
+static void forward_row(const Block *block, int64_t b)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t hidden = loop->hidden, gates = loop->gates, n = block->units;
+    const int64_t at = place(loop, block->t, b, hidden) + block->unit;
+    const int64_t at_gates = place(loop, block->t, b, gates * hidden) + block->unit;
+    float *h = loop->h + b * hidden + block->unit, in[MOST_GATES * UNITS];
+
+    if (active(loop, block->t, b)) {
+        for (int64_t g = 0; g < gates; g++) {
+            load(in + g * UNITS, loop->p, at_gates + g * hidden, n);
+            if (!loop->p.bf16)
+                fetch_next(block, (const float *)loop->p.data + at_gates + g * hidden);
+            fetch_next(block, loop->gates_out + at_gates + g * hidden);
+        }
+        fetch_next(block, loop->kept + at);
+        const Cells cells = { .in = in,
+                              .sums = block->sums + (b - block->row) * gates * UNITS,
+                              .gates = loop->gates_out + at_gates,
+                              .h = h,
+                              .c = gates == 4 ? loop->c + b * hidden + block->unit : NULL,
+                              .kept = loop->kept + at,
+                              .hidden = hidden };
+
+        run_cells(&cells, gates, n);
+        store(loop->y, at, h, n);
+    } else {
+        for (int64_t g = 0; g < gates; g++)
+            copy_or_zero(loop->gates_out + at_gates + g * hidden, NULL, n);
+        zero_rows(loop->y, at, n);
+        copy_or_zero(loop->kept + at, NULL, n);
+    }
+    store(left_of(block, block->s + 1), left_at(block, b, block->unit), h, n);
+}
+
+static void forward_block(const Block *block)
+{
+    forward_sums(block);
+    for (int64_t b = block->row; b < block->row + block->rows; b++)
+        forward_row(block, b);
+}
+
+static void forward(const KilnRecurrentLoop *loop, const KilnRecurrentPart *part, int64_t phase)
+{
+    if (phase == 0)
+        zero_padding(loop, part);
+    each_block(loop, part, phase - 1, phase == 0 ? start_states : forward_block);
+}
+
+/* ---- Backward ----------------------------------------------------------------------- */
+
+static const float zeros[UNITS];
+
+static void start_gradients(const Block *block)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+
+    for (int64_t b = block->row; b < block->row + block->rows; b++) {
+        const int64_t at = b * loop->hidden + block->unit;
+
+        copy_or_zero(loop->dh0 + at, loop->dh != NULL ? loop->dh + at : NULL, block->units);
+        if (loop->dc0 != NULL)
+            copy_or_zero(loop->dc0 + at, loop->dc != NULL ? loop->dc + at : NULL, block->units);
+    }
+}
+
+/* The block's units of the state before the step: an LSTM's cells, a GRU's hidden state. */
+static const float *previous_of(const Block *block, int64_t b, float *copy)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t row = row_before(loop, block->s, b), at = row * loop->hidden + block->unit;
+    const float *initial = loop->gates == 4 ? loop->c0 : loop->h0;
+
+    if (row < 0)
+        return initial != NULL ? initial + b * loop->hidden + block->unit : zeros;
+    if (loop->gates == 4)
+        return loop->kept_in + at;
+    load(copy, loop->y_in, at, block->units);
+    return copy;
+}
+
+/* Stores the gradients of the gates, and of the hidden state's contribution: the left factor. */
+static void store_gradients(const Block *block, int64_t b, const float *dp, const float *share)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t hidden = loop->hidden, n = block->units;
+    const int64_t at = place(loop, block->t, b, loop->gates * hidden) + block->unit;
+
+    for (int64_t g = 0; g < loop->gates; g++) {
+        const float *from = (share != NULL ? share : dp) + g * UNITS;
+
+        store(loop->dp, at + g * hidden, dp + g * UNITS, n);
+        store(left_of(block, block->s), left_at(block, b, g * hidden + block->unit), from, n);
+        if (share != NULL)
+            store(loop->share, at + g * hidden, from, n);
+    }
+}
+
+static void gradient_row(const Block *block, int64_t b)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t hidden = loop->hidden;
+    const int64_t at = place(loop, block->t, b, hidden) + block->unit;
+    float dp[MOST_GATES * UNITS], share[MOST_GATES * UNITS], dy[UNITS], previous[UNITS];
+
+    if (!active(loop, block->t, b)) {
+        memset(dp, 0, sizeof(dp));
+        store_gradients(block, b, dp, loop->gates == 3 ? dp : NULL);
+        return;
+    }
+    const CellGrads cells = {
+        .gates = loop->gates_in + place(loop, block->t, b, loop->gates * hidden) + block->unit,
+        .kept = loop->kept_in + at,
+        .previous = previous_of(block, b, previous),
+        .dy = loop->dy.data != NULL ? dy : zeros,
+        .dh = loop->dh0 + b * hidden + block->unit,
+        .dc = loop->gates == 4 ? loop->dc0 + b * hidden + block->unit : NULL,
+        .dp = dp,
+        .share = share,
+        .hidden = hidden,
+    };
+
+    if (loop->dy.data != NULL)
+        load(dy, loop->dy, at, block->units);
+    for (int64_t g = 0; g < loop->gates; g++)
+        fetch_next(block, cells.gates + g * hidden);
+    fetch_next(block, cells.kept);
+    run_cell_grads(&cells, loop->gates, block->units);
+    store_gradients(block, b, dp, loop->gates == 3 ? share : NULL);
+}
+
+static void gradient_block(const Block *block)
+{
+    for (int64_t b = block->row; b < block->row + block->rows; b++)
+        gradient_row(block, b);
+}
+
+/* The gradient of the state before the step, of sequences that took it. */
+static void state_block(const Block *block)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+
+    product(block, block->s, block->unit / UNITS, block->sums, UNITS, false);
+    for (int64_t r = 0; r < block->rows; r++) {
+        const float *sums = block->sums + r * UNITS;
+        float *dh = loop->dh0 + (block->row + r) * loop->hidden + block->unit;
+
+        for (int64_t j = 0; active(loop, block->t, block->row + r) && j < block->units; j++)
+            dh[j] = loop->gates == 3 ? sums[j] + dh[j] : sums[j];
+    }
+}
+
+/* The product of one step needs the gradients of all gates, so it comes a phase later. */
+static void backward(const KilnRecurrentLoop *loop, const KilnRecurrentPart *part, int64_t phase)
+{
+    if (phase == 0) {
+        zero_padding(loop, part);
+        each_block(loop, part, 0, start_gradients);
+    } else {
+        each_block(loop, part, loop->steps - phase, state_block);
+    }
+    if (phase < loop->steps)
+        each_block(loop, part, loop->steps - phase - 1, gradient_block);
 }
 
 const KilnRecurrentLoops KILN_LOOPS(recurrent_loops) = {
-    .lstm = lstm,
-    .lstm_grad = lstm_grad,
-    .gru = gru,
-    .gru_grad = gru_grad,
+    .forward = forward,
+    .backward = backward,
     .pack = pack,
-    .packed = packed,
 };

@@ -145,6 +145,10 @@ static KilnStatus infer_gru_grad(KilnNode *node, KilnError *err)
 
 /* ---- Descriptors --------------------------------------------------------------- */
 
+/* In bf16: the inputs' contribution, states and weight of the products, and the sequences, as
+ * torch.autocast has them. It also rounds gates, cells and the states before they are used; here
+ * those and all sums are f32. */
+
 /* One product of hidden state and weight per step. */
 static double flops_of(const KilnShape *gates, const KilnShape *weight)
 {
@@ -173,6 +177,9 @@ const KilnOp kiln_op_lstm = {
     .attrs_size = sizeof(KilnRecurrentAttrs),
     .infer = infer_lstm,
     .gradient = gradient_lstm,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0x3,
+    .bf16_outputs = 0x2,
     .flops = flops_forward,
 };
 
@@ -182,6 +189,9 @@ const KilnOp kiln_op_lstm_grad = {
     .n_outputs = 4,
     .attrs_size = sizeof(KilnRecurrentAttrs),
     .infer = infer_lstm_grad,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0x112,
+    .bf16_outputs = 0x1,
     .flops = flops_lstm_grad,
 };
 
@@ -192,6 +202,9 @@ const KilnOp kiln_op_gru = {
     .attrs_size = sizeof(KilnRecurrentAttrs),
     .infer = infer_gru,
     .gradient = gradient_gru,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0x3,
+    .bf16_outputs = 0x2,
     .flops = flops_forward,
 };
 
@@ -201,6 +214,9 @@ const KilnOp kiln_op_gru_grad = {
     .n_outputs = 4,
     .attrs_size = sizeof(KilnRecurrentAttrs),
     .infer = infer_gru_grad,
+    .autocast = KILN_AUTOCAST_BF16,
+    .bf16_inputs = 0x4a,
+    .bf16_outputs = 0x1,
     .flops = flops_gru_grad,
 };
 
