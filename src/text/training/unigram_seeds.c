@@ -171,13 +171,12 @@ static bool add_repeat(Seeds *seeds, uint32_t length, uint32_t left, uint32_t ri
  * nodes of the suffix tree. */
 static bool find_repeats(Seeds *seeds)
 {
-    Interval *stack = malloc((seeds->depth + 2) * sizeof(*stack));
+    Interval *stack = calloc((size_t)seeds->depth + 2, sizeof(*stack)); /* begins with no prefix */
     size_t top = 0;
-    bool done = stack != NULL;
+    bool done = true;
 
-    if (!done)
+    if (stack == NULL)
         return false;
-    stack[0] = (Interval) { 0, 0 };
     for (size_t i = 1; i <= seeds->n_suffixes && done; i++) {
         const uint32_t length = i < seeds->n_suffixes
                                     ? common(seeds, seeds->suffixes[i - 1], seeds->suffixes[i])
