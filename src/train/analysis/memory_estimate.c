@@ -280,13 +280,12 @@ KilnStatus kiln_trainer_check_parameters(const KilnTrainer *trainer, KilnError *
 
     if (!kiln_memory_read("", &memory) || bytes <= memory.available)
         return KILN_OK;
-    return kiln_error_set(err, KILN_E_NOMEM,
-                          "the network has %s parameters: with their gradients they need %s of "
-                          "memory, but %s are available; try a smaller network",
-                          kiln_quantity_text((double)(kiln_params_size(params) + params->n_fixed),
-                                             number),
-                          kiln_bytes_text((double)bytes, need),
-                          kiln_bytes_text((double)memory.available, have));
+    return kiln_error_set(
+        err, KILN_E_NOMEM,
+        "the network has %s parameters: with their gradients they need %s of "
+        "memory, but %s are available; try a smaller network",
+        kiln_quantity_text((double)(kiln_params_size(params) + params->n_fixed), number),
+        kiln_bytes_text((double)bytes, need), kiln_bytes_text((double)memory.available, have));
 }
 
 KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)

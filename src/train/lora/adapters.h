@@ -81,7 +81,8 @@ const KilnStEntry *kiln_adapter_find_whole(const KilnSafetensors *file, const Ki
 KILN_NODISCARD KilnStatus kiln_adapters_load(const KilnAdapters *adapters, KilnParams *params,
                                              KilnError *err);
 
-/* ---- Merging (merge_adapters.c) ----------------------------------------------------------------------- */
+/* ---- Merging (merge_adapters.c)
+ * ----------------------------------------------------------------------- */
 
 /* Write the model of a checkpoint with adapters to the file `output`, with each weight W replaced
  * by W + scale * B A and without the adapters. *ret_layers: how many there were. */

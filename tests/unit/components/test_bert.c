@@ -78,8 +78,8 @@ static void load(Bert *bert)
     KilnSafetensors *file = NULL;
     KilnError err = { 0 };
 
-    assert_int_equal(
-        kiln_safetensors_open("tests/data/finetuning/bert.safetensors", &file, &err), KILN_OK);
+    assert_int_equal(kiln_safetensors_open("tests/data/finetuning/bert.safetensors", &file, &err),
+                     KILN_OK);
     for (size_t i = 0; i < kiln_params_count(bert->params); i++) {
         KilnParam *param = kiln_params_at(bert->params, i);
         float before[LARGEST], after[LARGEST];

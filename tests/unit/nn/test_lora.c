@@ -89,8 +89,7 @@ static void run(Bench *bench, KilnTensor *y, float *ret)
 
     if (kiln_graph_run(bench->graph, &y, 1, &err) < 0)
         fail_msg("%s", err.text);
-    memcpy(ret, kiln_tensor_data(y),
-           (size_t)kiln_shape_count(kiln_tensor_shape(y)) * sizeof(*ret));
+    memcpy(ret, kiln_tensor_data(y), (size_t)kiln_shape_count(kiln_tensor_shape(y)) * sizeof(*ret));
 }
 
 static void check_close(const float *got, const float *want, int64_t n)
@@ -183,7 +182,7 @@ static void test_attention(void **unused)
     assert_int_equal(
         kiln_nn_cross_attention_init(&cross, &bench.root, "cross", WIDTH, 2, MEMORY, 0.0, &err),
         KILN_OK);
-    KilnParam *const weights[] = { self.in_proj_weight,  self.out_proj.weight, cross.q_proj_weight,
+    KilnParam *const weights[] = { self.in_proj_weight, self.out_proj.weight, cross.q_proj_weight,
                                    cross.k_proj_weight, cross.v_proj_weight };
     for (size_t i = 0; i < KILN_COUNT(weights); i++)
         add_adapter(weights[i], spec);
@@ -340,8 +339,8 @@ static void test_depths(void **unused)
     static const char *const pair[] = { "source.weight", "encoder.layers.0.norm1.weight",
                                         "encoder.norm.weight", "decoder.layers.0.norm1.weight",
                                         "decoder.layers.1.norm1.weight" };
-    static const int64_t vit_depths[] = { 3, 3, 2, 2, 1, 0, 0 }, resnet_depths[] = { 4, 3, 2, 1, 0 },
-                         pair_depths[] = { 4, 3, 2, 1, 0 };
+    static const int64_t vit_depths[] = { 3, 3, 2, 2, 1, 0, 0 },
+                         resnet_depths[] = { 4, 3, 2, 1, 0 }, pair_depths[] = { 4, 3, 2, 1, 0 };
 
     (void)unused;
     check_depths(vit, vit_depths, KILN_COUNT(vit));
