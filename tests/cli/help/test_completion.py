@@ -223,7 +223,8 @@ class Candidates(Folder):
         self.assertNotIn("input=", self.offered("train "))
         self.assertIn("resume=", self.offered("train res"))
         self.assertIn("resume=last", self.offered("train resume="))
-        self.assertEqual(set(self.offered("kiln ckpt ")), {"ls", "show", "verify", "diff", "merge-lora"})
+        self.assertEqual(set(self.offered("kiln ckpt ")), {"ls", "show", "verify", "diff", "average",
+                                                         "merge-lora"})
         self.assertNotIn(".hidden", self.offered("kiln predict input="))
         self.assertEqual(set(self.offered("train kiln/launch")), {"kiln/launcher="})
         self.assertEqual(set(self.offered("nice -n 5 train model=re")), {"model=resnet"})
