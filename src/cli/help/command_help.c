@@ -78,7 +78,7 @@ static const CommandHelp pages[] = {
         "kiln ckpt show last", "position, parameters, state of the newest run's last",
         "kiln ckpt verify RUN", "exit status 1 when anything is damaged",
         "kiln ckpt diff RUN/checkpoints/best RUN", "the best against the last",
-        "kiln ckpt average RUN last=5 output=RUN/averaged", "of its last five checkpoints",
+        "kiln ckpt average RUN last=2 output=RUN/averaged", "of its last two checkpoints",
         "kiln ckpt merge-lora RUN merged.safetensors", "for weights=merged.safetensors, or PyTorch",
         NULL } },
     { "verify-resume",
@@ -123,7 +123,7 @@ static const CommandHelp pages[] = {
       "its size and its special tokens.",
       { "kiln tokenizer train tokenizer=bpe tokenizer.vocab_size=5000 files=a.txt,b.txt "
         "output=bpe.json",
-        "byte-level BPE", "kiln tokenizer train tokenizer=unigram files=reviews.csv.gz column=text",
+        "byte-level BPE", "kiln tokenizer train tokenizer=unigram files=reviews.csv column=text",
         "of the column text, to tokenizer.json", "kiln tokenizer encode bpe.json <a.txt",
         "a line of JSON for each line", "echo '12 7 [3]' | kiln tokenizer decode bpe.json",
         "the text of ids", "kiln tokenizer show bpe.json", "what is in a file", NULL } },
