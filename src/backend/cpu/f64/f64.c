@@ -12,7 +12,9 @@
 
 static const KilnKernel *f64_kernel(const KilnBackend *backend, const KilnOp *op)
 {
-    const KilnCpuTable *const tables[] = { &kiln_f64_products, &kiln_f64_convolution };
+    const KilnCpuTable *const tables[] = { &kiln_f64_products, &kiln_f64_convolution,
+                                           &kiln_f64_recurrent_forward,
+                                           &kiln_f64_recurrent_backward };
 
     for (size_t t = 0; t < KILN_COUNT(tables); t++)
         for (size_t i = 0; i < tables[t]->count; i++)

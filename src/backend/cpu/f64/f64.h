@@ -5,6 +5,7 @@
 
 #include "backend/cpu/cpu.h"
 
-extern const KilnCpuTable kiln_f64_products, kiln_f64_convolution;
+extern const KilnCpuTable kiln_f64_products, kiln_f64_convolution, kiln_f64_recurrent_forward,
+    kiln_f64_recurrent_backward;
 
 #endif
