@@ -155,9 +155,9 @@ void kiln_parallel_items(int threads, int64_t n, KilnWorkerFunction taker, void 
 /* ---- Phases ------------------------------------------------------------------------ */
 
 typedef struct Phases {
-    _Atomic int64_t done; /* threads that ended a phase, over all phases */
-    int64_t parts, phases;
-    KilnPhase run;
+    _Atomic int64_t done;        /* threads that ended a phase, over all phases */
+    int64_t parts, phases, used; /* used: threads at most */
+    KilnPhaseFunction run;
     void *context;
 } Phases;
 
@@ -184,7 +184,7 @@ static void wait_for(_Atomic int64_t *done, int64_t wanted)
 static void run_phases(void *context, int thread, int team)
 {
     Phases *phases = context;
-    const int64_t used = phases->parts < team ? phases->parts : team;
+    const int64_t used = phases->used < team ? phases->used : team;
 
     for (int64_t phase = 0; phase < phases->phases; phase++) {
         for (int64_t part = thread; part < phases->parts; part += used)
@@ -194,14 +194,18 @@ static void run_phases(void *context, int thread, int team)
     }
 }
 
-void kiln_parallel_phases(int threads, int64_t parts, int64_t phases, KilnPhase run, void *context)
+void kiln_parallel_phases(int threads, int64_t parts, int64_t phases, KilnPhaseFunction run,
+                          void *context)
 {
-    Phases all = { .parts = parts, .phases = phases, .run = run, .context = context };
+    const int64_t processors =
+        omp_get_num_procs(); /* more threads would wait for each other's turn */
+    const int64_t used = parts < processors ? parts : processors;
+    Phases all = { .parts = parts, .phases = phases, .used = used, .run = run, .context = context };
 
-    if (parts <= 1 || threads <= 1)
+    if (used <= 1 || threads <= 1)
         run_phases(&all, 0, 1);
     else
-        run_team(threads, parts, run_phases, &all);
+        run_team(threads, used, run_phases, &all);
 }
 
 int kiln_thread(void)

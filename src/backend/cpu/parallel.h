@@ -29,10 +29,11 @@ int64_t kiln_next_item(KilnShares *shares);
 int64_t kiln_next_items(KilnShares *shares, int64_t most, int64_t *ret_end);
 
 /* Runs part `part` of a phase. */
-typedef void (*KilnPhase)(void *context, int64_t part, int64_t phase);
+typedef void (*KilnPhaseFunction)(void *context, int64_t part, int64_t phase);
 /* Runs all parts of each phase before the next phase begins. A thread has the same parts in every
  * phase; with more parts than threads, several. */
-void kiln_parallel_phases(int threads, int64_t parts, int64_t phases, KilnPhase run, void *context);
+void kiln_parallel_phases(int threads, int64_t parts, int64_t phases, KilnPhaseFunction run,
+                          void *context);
 
 /* Number of the calling thread in its loop, below the number of parts or items; 0 outside of one.
  */

@@ -64,20 +64,17 @@ typedef struct Split {
     int64_t parts;
 } Split;
 
-/* With few sequences for each thread, its products would spend their time reading the weight.
- * Waiting after each step takes about a microsecond, which a step must be worth. */
+/* Units are split where there are fewer sequences than threads. Waiting after each step takes about
+ * a microsecond, which a step must be worth. */
 static Split split_of(const KilnCall *call, const KilnRecurrentLoop *loop)
 {
-    enum { FEW = 4, WORTH = 200000 }; /* sequences; multiplications of a step */
+    enum { WORTH = 200000 }; /* multiplications of a step */
     const int64_t threads = call->backend->threads;
     const Split rows = { false, kiln_min_i64(threads, loop->batch) };
     const Split units = { true, kiln_min_i64(threads, kiln_recurrent_blocks(loop->hidden)) };
     const int64_t step = loop->batch * loop->gates * loop->hidden * loop->hidden;
 
-    return loop->batch < FEW * threads && units.parts > 1 && units.parts >= rows.parts &&
-                   step >= WORTH
-               ? units
-               : rows;
+    return loop->batch < threads && units.parts > rows.parts && step >= WORTH ? units : rows;
 }
 
 /* ---- The workspace ------------------------------------------------------------------ */
