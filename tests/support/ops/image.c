@@ -166,6 +166,7 @@ static const Case cases_nms[] = {
       .arg = { 3, 97 } },
     { "nms", build_nms, "pf", .shape = { SHAPE(31, 4), SHAPE(31) }, .arg = { 31 } },
     { "nms, count", build_nms, "pf", .shape = { SHAPE(257, 4), SHAPE(257) }, .arg = { 5, 1 } },
+    { "nms, tiles", build_nms, "pf", .shape = { SHAPE(3001, 4), SHAPE(3001) }, .arg = { 900 } },
     { "box_iou", build_box_iou, "gg", .shape = { SHAPE(5, 4), SHAPE(3, 4) },
       .no_differences = true },
 };

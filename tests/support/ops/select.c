@@ -114,6 +114,9 @@ static const Case cases_nonzero[] = {
     { "nonzero, i32", build_nonzero, "L", .shape = { SHAPE(41) }, .arg = { 3, 50 } },
     { "nonzero, too many", build_nonzero, "f", .shape = { SHAPE(5, 7) }, .arg = { 0, 9 } },
     { "nonzero, count", build_nonzero, "m", .shape = { SHAPE(101, 67) }, .arg = { 0, 9, 1 } },
+    { "nonzero, chunks", build_nonzero, "m", .shape = { SHAPE(211, 200) }, .arg = { 0, 30000 } },
+    { "nonzero, chunks, too many", build_nonzero, "m", .shape = { SHAPE(211, 200) },
+      .arg = { 0, 17000 } },
     { "masked_select", build_masked_select, "gm", .shape = { SHAPE(4, 6), SHAPE(4, 6) },
       .arg = { 0, 20 } },
     { "masked_select, too many", build_masked_select, "gm",
@@ -136,5 +139,9 @@ static const Case cases_unique[] = {
     { "unique, counts", build_unique, "L", .shape = { SHAPE(5, 67) }, .arg = { 9, 2 } },
     { "unique, count", build_unique, "L", .shape = { SHAPE(67, 31) }, .arg = { 70, 3 } },
     { "unique, floats", build_unique, "f", .shape = { SHAPE(67, 3) } },
+    { "unique, chunks", build_unique, "f", .shape = { SHAPE(211, 200) } },
+    { "unique, chunks, counts", build_unique, "L", .shape = { SHAPE(211, 200) }, .arg = { 9, 2 } },
+    { "unique, chunks, inverse", build_unique, "L", .shape = { SHAPE(211, 200) },
+      .arg = { 20000, 1 } },
 };
 SAMPLES(unique)

@@ -1,7 +1,9 @@
 /* Reads images between their pixels. Threads split the samples; gradients of the image add to
- * pixels that many samples share, so there threads split images and blocks of channels. */
+ * pixels that many samples share, so there threads split images, blocks of channels, and bands of
+ * rows. Each pixel is the sum over samples in their order, however it is split. */
 #include "backend/cpu/cpu.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { BLOCK = 16 };
@@ -28,21 +30,6 @@ static void read_corners(const Channels *x, int64_t image, const KilnCorners *co
     }
 }
 
-static void add_corners(const Channels *dx, int64_t image, const KilnCorners *corners,
-                        const float *dy, float factor)
-{
-    for (int i = 0; i < 4; i++) {
-        const float weight = (float)corners->weight[i] * factor;
-        float *to = dx->data + (image * dx->pixels + corners->pixel[i]) * dx->channels;
-
-        if (corners->pixel[i] < 0)
-            continue;
-#pragma omp simd
-        for (int64_t c = dx->from; c < dx->to; c++)
-            to[c] += weight * dy[c];
-    }
-}
-
 static Channels channels_of(const KilnArg *x)
 {
     const int64_t *dim = x->shape.dim;
@@ -51,24 +38,71 @@ static Channels channels_of(const KilnArg *x)
         Channels) { .data = x->data, .pixels = dim[1] * dim[2], .channels = dim[3], .to = dim[3] };
 }
 
-static int64_t blocks_of(int64_t channels)
+/* ---- Gradients of the image --------------------------------------------------------------- */
+
+/* How a gradient is split: items are bands of blocks of images. */
+typedef struct Split {
+    KilnCall *call;
+    const KilnArg *dx;
+    int64_t blocks, bands, band_rows;
+} Split;
+
+static Split split_of(KilnCall *call)
 {
-    return (channels + BLOCK - 1) / BLOCK;
+    const KilnArg *dx = &call->outputs[0];
+    const int64_t *dim = dx->shape.dim;
+    Split split = { .call = call, .dx = dx, .blocks = (dim[3] + BLOCK - 1) / BLOCK };
+    const int64_t items = dim[0] * split.blocks;
+    const int64_t bands = (call->backend->threads + items - 1) / items;
+
+    split.band_rows = bands < dim[1] ? (dim[1] + bands - 1) / bands : 1;
+    split.bands = (dim[1] + split.band_rows - 1) / split.band_rows;
+    return split;
 }
 
-/* The channels of a block, cleared in one image. */
-static Channels cleared_block(const KilnArg *dx, int64_t image, int64_t block)
+static int64_t items_of(const Split *split)
 {
-    Channels channels = channels_of(dx);
+    return split->dx->shape.dim[0] * split->blocks * split->bands;
+}
 
-    channels.from = block * BLOCK;
-    if (channels.from + BLOCK < channels.channels)
-        channels.to = channels.from + BLOCK;
-    for (int64_t pixel = 0; pixel < channels.pixels; pixel++)
-        memset(channels.data + (image * channels.pixels + pixel) * channels.channels +
-                   channels.from,
-               0, (size_t)(channels.to - channels.from) * sizeof(float));
-    return channels;
+/* One item: these channels of these pixels of an image. */
+typedef struct Band {
+    float *data; /* of the image */
+    int64_t image, channels, from, to;
+    int64_t row, row_end, pixel, pixel_end;
+} Band;
+
+static Band cleared_band(const Split *split, int64_t item)
+{
+    const int64_t *dim = split->dx->shape.dim;
+    const int64_t block = item / split->bands % split->blocks;
+    Band band = { .image = item / split->bands / split->blocks,
+                  .channels = dim[3],
+                  .from = block * BLOCK,
+                  .to = (block + 1) * BLOCK < dim[3] ? (block + 1) * BLOCK : dim[3],
+                  .row = item % split->bands * split->band_rows };
+
+    band.row_end = band.row + split->band_rows < dim[1] ? band.row + split->band_rows : dim[1];
+    band.pixel = band.row * dim[2];
+    band.pixel_end = band.row_end * dim[2];
+    band.data = (float *)split->dx->data + band.image * dim[1] * dim[2] * dim[3];
+    for (int64_t pixel = band.pixel; pixel < band.pixel_end; pixel++)
+        memset(band.data + pixel * band.channels + band.from, 0,
+               (size_t)(band.to - band.from) * sizeof(float));
+    return band;
+}
+
+/* Adds to a pixel, if it is in the band: -1 is in none. */
+static void add_pixel(const Band *band, int64_t pixel, float weight, const float *dy)
+{
+    if (pixel < band->pixel || pixel >= band->pixel_end)
+        return;
+
+    float *to = band->data + pixel * band->channels;
+
+#pragma omp simd
+    for (int64_t c = band->from; c < band->to; c++)
+        to[c] += weight * dy[c];
 }
 
 /* ---- grid_sample ------------------------------------------------------------------------ */
@@ -109,25 +143,43 @@ static void grid_sample_run(KilnCall *call)
                   1, grid_sample_part, call);
 }
 
-/* Items: blocks of channels of each image. */
-static void grid_dx_part(void *context, int64_t begin, int64_t end)
+/* The corners of one point: found once, read by each block and band. */
+typedef struct GridPoint {
+    int32_t pixel[4];
+    float weight[4];
+} GridPoint;
+
+static void grid_points_part(void *context, int64_t begin, int64_t end)
 {
     const KilnCall *call = context;
-    const KilnArg *dy = &call->inputs[0], *x = &call->inputs[1];
-    const int64_t blocks = blocks_of(x->shape.dim[3]);
-    const int64_t points = kiln_cpu_rows(dy) / x->shape.dim[0];
+    GridPoint *points = call->workspace;
     double slope[2];
 
-    for (int64_t item = begin; item < end; item++) {
-        const int64_t image = item / blocks;
-        const Channels dx = cleared_block(&call->outputs[0], image, item % blocks);
+    for (int64_t point = begin; point < end; point++) {
+        const KilnCorners corners = grid_corners(
+            call, &call->inputs[1], (const float *)call->inputs[2].data + 2 * point, slope);
 
-        for (int64_t point = image * points; point < (image + 1) * points; point++) {
-            const KilnCorners corners =
-                grid_corners(call, x, (const float *)call->inputs[2].data + 2 * point, slope);
-
-            add_corners(&dx, image, &corners, (const float *)dy->data + point * dx.channels, 1.0f);
+        for (int i = 0; i < 4; i++) {
+            points[point].pixel[i] = (int32_t)corners.pixel[i];
+            points[point].weight[i] = (float)corners.weight[i];
         }
+    }
+}
+
+static void grid_dx_part(void *context, int64_t begin, int64_t end)
+{
+    const Split *split = context;
+    const KilnArg *dy = &split->call->inputs[0];
+    const int64_t n = kiln_cpu_rows(dy) / split->dx->shape.dim[0];
+    const GridPoint *points = split->call->workspace;
+
+    for (int64_t item = begin; item < end; item++) {
+        const Band band = cleared_band(split, item);
+
+        for (int64_t point = band.image * n; point < (band.image + 1) * n; point++)
+            for (int i = 0; i < 4; i++)
+                add_pixel(&band, points[point].pixel[i], points[point].weight[i],
+                          (const float *)dy->data + point * band.channels);
     }
 }
 
@@ -169,15 +221,26 @@ static void grid_dgrid_part(void *context, int64_t begin, int64_t end)
     }
 }
 
+static KilnStatus grid_sample_grad_prepare(KilnCall *call, KilnError *err)
+{
+    (void)err;
+    for (int i = 0; i < call->n_inputs; i++)
+        call->inputs[i].layout = KILN_PLAIN;
+    call->workspace_size = (size_t)kiln_cpu_rows(&call->inputs[0]) * sizeof(GridPoint);
+    return KILN_OK;
+}
+
 static void grid_sample_grad_run(KilnCall *call)
 {
-    const KilnArg *dy = &call->inputs[0], *x = &call->inputs[1];
-    const int64_t *dim = x->shape.dim;
+    const int64_t points = kiln_cpu_rows(&call->inputs[0]);
+    const int64_t *dim = call->inputs[1].shape.dim;
     const int threads = call->backend->threads;
+    Split split = split_of(call);
 
-    kiln_parallel(threads, dim[0] * blocks_of(dim[3]),
-                  4096 / (kiln_cpu_rows(dy) / dim[0] + dim[1] * dim[2]) + 1, 1, grid_dx_part, call);
-    kiln_parallel(threads, kiln_cpu_rows(dy), 2048 / (dim[3] + 16) + 1, 1, grid_dgrid_part, call);
+    kiln_parallel(threads, points, 256, 1, grid_points_part, call);
+    kiln_parallel(threads, items_of(&split), 4096 / (points / dim[0] + dim[1] * dim[2]) + 1, 1,
+                  grid_dx_part, &split);
+    kiln_parallel(threads, points, 2048 / (dim[3] + 16) + 1, 1, grid_dgrid_part, call);
 }
 
 /* ---- roi_align ---------------------------------------------------------------------------- */
@@ -224,45 +287,65 @@ static void roi_align_run(KilnCall *call)
                   1, roi_align_part, call);
 }
 
-/* Items: blocks of channels of each image. */
+/* Whether no sample of bin row y of the box is beside a row of the band. Positions beyond the image
+ * by less than a pixel count as its edge. */
+static bool misses(const KilnRoi *roi, int64_t y, const Band *band)
+{
+    const double top = roi->top + (double)y * roi->bin_height, bottom = top + roi->bin_height;
+
+    return fmax(top, bottom) + 1.0 < (double)band->row ||
+           fmin(top, bottom) - 1.0 > (double)(band->row_end - 1);
+}
+
+/* Adds the samples of one bin. */
+static void add_bin(const KilnRoiAttrs *attrs, const KilnRoi *roi, int64_t y, int64_t x,
+                    const Band *band, const float *dy)
+{
+    const int64_t samples = roi->rows * roi->columns;
+    const float share = (float)(1.0 / (double)samples);
+
+    for (int64_t i = 0; i < samples; i++) {
+        const KilnCorners corners = kiln_roi_corners(attrs, roi, y, x, i / roi->columns,
+                                                     i % roi->columns);
+
+        for (int corner = 0; corner < 4; corner++)
+            add_pixel(band, corners.pixel[corner], (float)corners.weight[corner] * share, dy);
+    }
+}
+
 static void roi_dx_part(void *context, int64_t begin, int64_t end)
 {
-    const KilnCall *call = context;
-    const KilnRoiAttrs *attrs = call->attrs;
-    const KilnArg *dy = &call->inputs[0];
-    const int64_t blocks = blocks_of(kiln_cpu_columns(dy)), columns = attrs->size[1];
-    const int64_t bins = attrs->size[0] * columns;
+    const Split *split = context;
+    const KilnRoiAttrs *attrs = split->call->attrs;
+    const KilnArg *dy = &split->call->inputs[0];
+    const int64_t columns = attrs->size[1], bins = attrs->size[0] * columns;
 
     for (int64_t item = begin; item < end; item++) {
-        const Channels dx = cleared_block(&call->outputs[0], item / blocks, item % blocks);
+        const Band band = cleared_band(split, item);
 
-        for (int64_t place = 0; place < kiln_cpu_rows(dy); place++) {
-            const KilnRoi roi = roi_at(call, place / bins);
-            const int64_t samples = roi.image == item / blocks ? roi.rows * roi.columns : 0;
+        for (int64_t box = 0; box < kiln_cpu_rows(dy) / bins; box++) {
+            const KilnRoi roi = roi_at(split->call, box);
 
-            for (int64_t i = 0; i < samples; i++) {
-                const KilnCorners corners = kiln_roi_corners(attrs, &roi, place % bins / columns,
-                                                             place % columns, i / roi.columns,
-                                                             i % roi.columns);
-
-                add_corners(&dx, roi.image, &corners, (const float *)dy->data + place * dx.channels,
-                            (float)(1.0 / (double)samples));
-            }
+            for (int64_t bin = 0; bin < bins && roi.image == band.image; bin++)
+                if (!misses(&roi, bin / columns, &band))
+                    add_bin(attrs, &roi, bin / columns, bin % columns, &band,
+                            (const float *)dy->data + (box * bins + bin) * band.channels);
         }
     }
 }
 
 static void roi_align_grad_run(KilnCall *call)
 {
-    const KilnArg *dx = &call->outputs[0];
+    Split split = split_of(call);
 
-    kiln_parallel(call->backend->threads, dx->shape.dim[0] * blocks_of(dx->shape.dim[3]), 1, 1,
-                  roi_dx_part, call);
+    kiln_parallel(call->backend->threads, items_of(&split), 1, 1, roi_dx_part, &split);
 }
 
 static const KilnKernel kernels[] = {
     { .op = &kiln_op_grid_sample, .run = grid_sample_run },
-    { .op = &kiln_op_grid_sample_grad, .run = grid_sample_grad_run },
+    { .op = &kiln_op_grid_sample_grad,
+      .prepare = grid_sample_grad_prepare,
+      .run = grid_sample_grad_run },
     { .op = &kiln_op_roi_align, .run = roi_align_run },
     { .op = &kiln_op_roi_align_grad, .run = roi_align_grad_run },
 };

@@ -269,6 +269,25 @@ BUILD(crf_loss)
     out[0] = kiln_crf_loss(in[0], in[5], in[4], in[1], in[2], in[3]);
 }
 
+/* Of small integers, so that sums are exact and ties are many. */
+DRAW(crf_decode)
+{
+    const int64_t b = draw_between(draw, 1, 9), t = draw_between(draw, 1, 12);
+    const int64_t k = draw_between(draw, 1, 20);
+    const KilnShape shapes[] = { KILN_SHAPE(b, t, k), KILN_SHAPE(k), KILN_SHAPE(k),
+                                 KILN_SHAPE(k, k) };
+
+    for (int i = 0; i < 4; i++)
+        item->in[i] = draw_leaf(draw, LEAF_INPUT, VALUES_INTEGERS, shapes[i]);
+    item->in[4] = draw_index(draw, KILN_SHAPE(b), 0, t + 1);
+    return true;
+}
+
+BUILD(crf_decode)
+{
+    out[0] = kiln_crf_decode(in[0], in[4], in[1], in[2], in[3]);
+}
+
 DRAW(dropout)
 {
     item->in[0] = draw_float(draw, 0, 4);
@@ -316,6 +335,7 @@ static const Row table[] = {
     { "embedding_bag", row_embedding_bag, build_embedding_bag, 0, 0, false, false },
     { "ctc", row_ctc, build_ctc, 0, 0, false, false },
     { "crf_loss", row_crf_loss, build_crf_loss, 0, 0, false, false },
+    { "crf_decode", row_crf_decode, build_crf_decode, 0, 0, false, false },
     { "dropout", row_dropout, build_dropout, 0, 0, false, false },
     { "random", row_random, build_random, 0, 0, false, false },
 };
