@@ -243,7 +243,7 @@ KilnStatus kiln_token_pipeline_decode(const KilnTokenPipeline *pipeline, const i
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 /* The digits that the scores need: 15 if they have no more, as those that kiln learned. */
-static int digits_of_scores(const KilnTokenModel *model)
+static size_t digits_of_scores(const KilnTokenModel *model)
 {
     for (size_t i = 0; model->scores != NULL && i < model->vocab.n; i++) {
         char text[32];
@@ -258,7 +258,7 @@ static int digits_of_scores(const KilnTokenModel *model)
 KilnStatus kiln_token_pipeline_save(const KilnTokenPipeline *pipeline, const char *path,
                                     KilnError *err)
 {
-    const int digits = digits_of_scores(&pipeline->model);
+    const size_t digits = digits_of_scores(&pipeline->model);
     char *text = kiln_json_dump(pipeline->document, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
 
     if (text == NULL)
