@@ -399,19 +399,17 @@ static void start_states(const Block *block)
     }
 }
 
-/* The hidden states' contribution to the gates. */
+/* The hidden states' contribution to the gates; of initial zeros too, for 0 times NaN is NaN. */
 static void forward_sums(const Block *block)
 {
     const KilnRecurrentLoop *loop = block->loop;
     const int64_t row = loop->gates * UNITS, blocks = kiln_recurrent_blocks(loop->hidden);
-    const bool any = block->s > 0 || loop->h0 != NULL;
 
-    for (int64_t r = 0; r < block->rows && (!any || loop->bias != NULL); r++)
+    for (int64_t r = 0; r < block->rows && loop->bias != NULL; r++)
         for (int64_t g = 0; g < loop->gates; g++)
-            copy_or_zero(block->sums + r * row + g * UNITS,
-                         loop->bias != NULL ? loop->bias + g * loop->hidden + block->unit : NULL,
-                         block->units);
-    for (int64_t g = 0; any && g < loop->gates; g++)
+            memcpy(block->sums + r * row + g * UNITS, loop->bias + g * loop->hidden + block->unit,
+                   (size_t)block->units * sizeof(float));
+    for (int64_t g = 0; g < loop->gates; g++)
         product(block, block->s, g * blocks + block->unit / UNITS, block->sums + g * UNITS, row,
                 loop->bias != NULL);
 }
