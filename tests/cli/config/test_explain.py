@@ -167,7 +167,7 @@ class PastRun(Case):
         origins = os.path.join(run, ".kiln/origins.yaml")
         good = read(origins, "r")
         for bad in ["[1]\n", "lr: 3\n", "lr:\n  - 3\n", "lr:\n  - {value: 3}\n", "lr: [\n", "",
-                    "lr:\n  - {value: 1, from: x, refers: [[1]]}\n", good[:len(good) // 2]]:
+                    "lr:\n  - {value: 1, from: x, refers: [[1]]}\n", good[:good.index("{", len(good) // 2) + 1]]:
             with open(origins, "w") as f:
                 f.write(bad)
             _, err = self.run_kiln("explain", "last", "lr", program="kiln", status=1)

@@ -86,7 +86,7 @@ def wrong_values(line):
         return [(value + value[-1], [f'"{value}"']), ("{a: 1}", ["one of"])]
     if value.startswith("[") and line.key == "size":
         return [("many", ["an image size", '"many"']), ("[1, x]", ['"x"']), ("[-1e9]", ["-1"]), ("0", ["got 0"])]
-    if value.startswith("[") and line.key == "recompute":  # of texts, which numbers are, too
+    if value.startswith("[") and (line.key == "recompute" or line.path[0] == "lora"):  # of texts, which numbers are, too
         return [("7", ["a list"]), ("[{a: 1}]", ["a mapping"])]
     if value.startswith("["):
         return [("7", ["a list"]), ("[1, x]", ['"x"']), ("[-1e9]", ["-1"])]

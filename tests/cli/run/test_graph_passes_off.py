@@ -12,7 +12,7 @@ import re
 
 from kilntest import ROOT, SHORT, Case, main
 
-OF_TOKENS = ("bag_of_tokens", "encoder_decoder", "gpt", "gpt2", "llama", "text_cnn", "text_lstm")
+OF_TOKENS = ("bag_of_tokens", "bert", "encoder_decoder", "gpt", "gpt2", "llama", "text_cnn", "text_lstm")
 EXACT = ("dead_code", "common_subexpressions", "in_place", "share_memory")  # these don't change what is computed
 COMMON = ["datamodule=digits", "datamodule.batch_size=16", "datamodule.train_count=64", "datamodule.val_count=16",
           "datamodule.test_count=16", "datamodule.size=12", "trainer.max_steps=4", "trainer.log_every_n_steps=1",
