@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 
 from kilntest import BUILD, Case, main, read_json
 
@@ -59,10 +60,15 @@ class Tokenizer(Case):
     def test_interrupt(self):
         """What takes long is shown, line by line where there is no terminal; Ctrl-C leaves no file and has its exit status."""
         numbers = random.Random(1)
-        self.write("long.txt", "".join(f"{numbers.getrandbits(64):x} {numbers.getrandbits(64):x}\n" for _ in range(200000)).encode())
+        self.write("long.txt", "".join(f"{numbers.getrandbits(64):x} {numbers.getrandbits(64):x}\n" for _ in range(400000)).encode())
         before = sorted(os.listdir(self.dir))
         process = subprocess.Popen([os.path.join(BUILD, "kiln"), "tokenizer", "train", "tokenizer=bpe", "files=long.txt"], cwd=self.dir,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # However fast the processor is, it takes longer than progress stays hidden for.
+        time.sleep(0.3)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(2.0)
+        process.send_signal(signal.SIGCONT)
         line = process.stderr.readline().decode()
         self.assertRegex(line, r"^(reading texts|learning merges)  \d+%  \S+( \S)?/s  \d+:\d\d left$")
         process.send_signal(signal.SIGINT)
