@@ -242,6 +242,20 @@ static void each_block(const KilnRecurrentLoop *loop, const KilnRecurrentPart *p
         loop->tiles->end();
 }
 
+/* Sequence by sequence, where no weights are read: a sequence's units follow each other in memory.
+ */
+static void each_row(const KilnRecurrentLoop *loop, const KilnRecurrentPart *part, int64_t s,
+                     BlockFunction *run)
+{
+    Block block = { .loop = loop, .part = part, .s = s, .t = time_of(loop, s), .rows = 1 };
+
+    for (block.row = part->begin; block.row < part->end; block.row++)
+        for (block.unit = part->first; block.unit < part->last; block.unit += UNITS) {
+            block.units = kiln_min_i64(UNITS, part->last - block.unit);
+            run(&block);
+        }
+}
+
 /* ---- Cells -------------------------------------------------------------------------- */
 
 /* Units of one sequence, `n` of them, which is a constant where a cell is inlined. In `in`, `sums`
@@ -571,12 +585,12 @@ static void backward(const KilnRecurrentLoop *loop, const KilnRecurrentPart *par
 {
     if (phase == 0) {
         zero_padding(loop, part);
-        each_block(loop, part, 0, start_gradients);
+        each_row(loop, part, 0, start_gradients);
     } else {
         each_block(loop, part, loop->steps - phase, state_block);
     }
     if (phase < loop->steps)
-        each_block(loop, part, loop->steps - phase - 1, gradient_block);
+        each_row(loop, part, loop->steps - phase - 1, gradient_block);
 }
 
 const KilnRecurrentLoops KILN_LOOPS(recurrent_loops) = {
