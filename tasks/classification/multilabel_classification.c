@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+/* Begins as KilnClassifier, whose functions read it. */
 typedef struct Opts {
     KilnInstance *model, *loss, *optimizer, *scheduler;
     KilnInstance **metrics;
@@ -149,17 +150,6 @@ static void predict_step(KilnInstance *self, KilnStep *step)
     put_outputs(opts, step, classify(opts, step));
 }
 
-static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, KilnError *err)
-{
-    const Opts *opts = kiln_opts(self);
-
-    (void)err;
-    *ret = (KilnOptimizers) {
-        .n = 1, .use = { { .optimizer = opts->optimizer, .scheduler = opts->scheduler } }
-    };
-    return KILN_OK;
-}
-
 static const KilnModuleOps ops = {
     .models = models,
     .n_models = KILN_COUNT(models),
@@ -170,7 +160,7 @@ static const KilnModuleOps ops = {
     .validation_step = validation_step,
     .test_step = test_step,
     .predict_step = predict_step,
-    .configure_optimizers = configure_optimizers,
+    .configure_optimizers = kiln_classifier_configure_optimizers,
 };
 
 const KilnComponent kiln_module_multilabel_classification = {

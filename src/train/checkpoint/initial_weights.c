@@ -132,7 +132,7 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
         if (entry == NULL && is_foreign(file, param))
             match->loaded++;
         else if (entry == NULL && param->is_adapter)
-            continue; /* they start anew, or come from lora.weights */
+            continue; /* they start from initial values, or come from lora.weights */
         else if (entry == NULL)
             add(&match->missing, "%s", kiln_param_name(param));
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))

@@ -119,7 +119,7 @@ static void check_padding(size_t n_features)
     network_setup(&net, &both, n_features);
     for (int i = 0; i < BATCH; i++)
         for (int t = 0; t < LONGEST; t++) {
-            tokens[i][t] = (3 * i + 2 * t + t * t) % IDS; /* also behind the end */
+            tokens[i][t] = (3 * i + 2 * t + t * t) % IDS; /* also after the end */
             for (int c = 0; c < LENGTH; c++)
                 characters[i][t][c] = (i + t * c + c) % IDS;
         }

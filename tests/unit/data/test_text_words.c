@@ -1,13 +1,12 @@
 /* Words of sentences and their places, spans of tags, names with numbers. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kiln/tools/name_list.h"
 #include "kiln/tools/tag_spans.h"
 #include "kiln/tools/text_words.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/run_fixture.h"
 
 static KilnString string(const char *text)
 {
@@ -93,7 +92,6 @@ static void test_spans(void **unused)
 static void test_names(void **unused)
 {
     static const char *const names[] = { "b", "a", "ab", "b", "aa", "" };
-    char folder[] = "/tmp/kiln-names-XXXXXX", path[64];
     KilnNameList sorted = { .sorted = true }, plain = { 0 }, read = { 0 };
     KilnError err = { 0 };
 
@@ -110,16 +108,12 @@ static void test_names(void **unused)
         assert_int_equal(kiln_name_list_find(&sorted, string(sorted.names[i])), i);
     assert_int_equal(kiln_name_list_find(&sorted, string("abc")), -1);
     assert_int_equal(kiln_name_list_find(&plain, string("c")), -1);
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(kiln_name_list_write(&plain, folder, "names.txt", &err), KILN_OK);
-    assert_int_equal(kiln_name_list_read(&read, folder, "names.txt", &err), KILN_OK);
+    assert_int_equal(kiln_name_list_write(&plain, work, "names.txt", &err), KILN_OK);
+    assert_int_equal(kiln_name_list_read(&read, work, "names.txt", &err), KILN_OK);
     assert_int_equal(read.n, plain.n);
     for (size_t i = 0; i < read.n; i++)
         assert_string_equal(read.names[i], plain.names[i]);
-    assert_int_equal(kiln_name_list_read(&read, folder, "none", &err), KILN_E_IO);
-    snprintf(path, sizeof(path), "%s/names.txt", folder);
-    unlink(path);
-    rmdir(folder);
+    assert_int_equal(kiln_name_list_read(&read, work, "none", &err), KILN_E_IO);
     kiln_name_list_release(&sorted);
     kiln_name_list_release(&plain);
     kiln_name_list_release(&read);
@@ -130,7 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test_setup_teardown(test_names, make_work, remove_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
