@@ -3,7 +3,12 @@
 #include "nn/params.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
+
+#include "base/min.h"
+#include "base/system/machine.h"
+#include "base/system/threads.h"
 
 static void fill_constant(float *data, int64_t n, float value)
 {
@@ -11,9 +16,48 @@ static void fill_constant(float *data, int64_t n, float value)
         data[i] = value;
 }
 
+/* ---- Drawn in several threads ------------------------------------------------------------ */
+
+/* Values that take one word of the stream each: a piece of them can be drawn by itself. */
+typedef struct Drawing {
+    const KilnRng *rng; /* at its start */
+    float *data;
+    int64_t n;
+    float scale;
+    void (*fill)(float *data, int64_t n, float scale, KilnRng *rng);
+    atomic_llong next; /* piece */
+} Drawing;
+
+/* Values of a piece, four to a block of the generator. */
+enum { DRAWN_PIECE = 1 << 16 };
+
+static void *draw_pieces(void *arg)
+{
+    Drawing *drawing = arg;
+
+    for (;;) {
+        const int64_t piece = atomic_fetch_add(&drawing->next, 1), begin = piece * DRAWN_PIECE;
+        KilnRng rng = *drawing->rng;
+
+        if (begin >= drawing->n)
+            return NULL;
+        rng.counter[0] += (uint32_t)(begin / 4);
+        drawing->fill(drawing->data + begin, kiln_min_i64(DRAWN_PIECE, drawing->n - begin),
+                      drawing->scale, &rng);
+    }
+}
+
+static void draw_all(Drawing *drawing)
+{
+    const int64_t pieces = (drawing->n + DRAWN_PIECE - 1) / DRAWN_PIECE;
+    const int threads = pieces > 4 ? kiln_processors_here().threads : 1;
+
+    kiln_run_in_threads((size_t)kiln_min_i64(threads, pieces), draw_pieces, drawing, 0);
+}
+
 /* Box-Muller turns two uniform numbers into two normal ones. A network has millions, so both are
  * used, in single precision. */
-static void fill_normal(float *data, int64_t n, float deviation, KilnRng *rng)
+static void normal_values(float *data, int64_t n, float deviation, KilnRng *rng)
 {
     const float two_pi = 6.28318530717958647692f;
 
@@ -27,11 +71,32 @@ static void fill_normal(float *data, int64_t n, float deviation, KilnRng *rng)
     }
 }
 
-static void fill_uniform(float *data, int64_t n, float bound, KilnRng *rng)
+/* kiln_rng_range, a block of the generator at a time. */
+static void uniform_values(float *data, int64_t n, float bound, KilnRng *rng)
 {
-    for (int64_t i = 0; i < n; i++)
-        data[i] = kiln_rng_range(rng, -bound, bound);
+    for (int64_t i = 0; i < n; i += 4) {
+        uint32_t words[4];
+
+        kiln_philox(rng->key, rng->counter, words);
+        rng->counter[0]++;
+        for (int64_t j = 0; j < kiln_min_i64(4, n - i); j++)
+            data[i + j] = -bound + 2.0f * bound * ((float)(words[j] >> 8) * 0x1p-24f);
+    }
 }
+
+static void fill_normal(float *data, int64_t n, float deviation, const KilnRng *rng)
+{
+    draw_all(
+        &(Drawing) { .rng = rng, .data = data, .n = n, .scale = deviation, .fill = normal_values });
+}
+
+static void fill_uniform(float *data, int64_t n, float bound, const KilnRng *rng)
+{
+    draw_all(
+        &(Drawing) { .rng = rng, .data = data, .n = n, .scale = bound, .fill = uniform_values });
+}
+
+/* ---- Drawn one after the other ------------------------------------------------------------ */
 
 /* By rejection: from the normal distribution if most of it is within the bound, else from a uniform
  * one. */

@@ -12,7 +12,7 @@ typedef enum KilnRowKind {
     KILN_ROW_BLOCK     /* lines up to a blank one; those with -DOCSTART- are blank, too */
 } KilnRowKind;
 
-enum { KILN_LINES_STEP = 1024 };
+enum { KILN_LINES_STEP = 32 };
 
 /* A zeroed one can be released. */
 typedef struct KilnRowIndex {

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #include "base/min.h"
 #include "base/system/file.h"
 #include "base/system/machine.h"
-#include "base/system/thread_signals.h"
+#include "base/system/threads.h"
 #include "base/text.h"
 #include "data/records/records_internal.h"
 #include "data/text/text_data.h"
@@ -160,20 +159,8 @@ static void *run(void *arg)
 /* Encode a block in all threads; the first worker is this thread. */
 static KilnStatus run_block(Job *job, KilnError *err)
 {
-    pthread_t threads[MAX_THREADS];
-    sigset_t before;
-    int started = 1;
-
     atomic_store(&job->next, job->first);
-    const bool blocked = kiln_signals_block(&before) == 0;
-    while (blocked && started < job->n_workers &&
-           pthread_create(&threads[started], NULL, run, &job->workers[started]) == 0)
-        started++;
-    if (blocked)
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)run(&job->workers[0]);
-    for (int i = 1; i < started; i++)
-        pthread_join(threads[i], NULL);
+    kiln_run_in_threads((size_t)job->n_workers, run, job->workers, sizeof(job->workers[0]));
     for (int i = 0; i < job->n_workers; i++)
         if (job->workers[i].status < 0) {
             if (err != NULL)

@@ -434,8 +434,9 @@ static KilnStatus take_snapshot(KilnTrainer *trainer, KilnError *err)
         status = kiln_snapshot_take(snapshot, trainer, weights_only, writes_in_place(trainer), err);
     if (status >= 0)
         status = kiln_save_hooks_call(trainer, snapshot, err);
-    if (status >= 0 && !weights_only) {
+    if (status >= 0) {
         trainer->newest.position = trainer->at;
+        trainer->newest.weights_only = weights_only;
         copy_name(trainer->newest.name, requests->to_save[0].name);
     }
     return status;

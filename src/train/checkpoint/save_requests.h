@@ -50,6 +50,7 @@ typedef struct KilnDeleteRequest {
 typedef struct KilnNewestCheckpoint {
     KilnPosition position;
     char name[KILN_CHECKPOINT_NAME]; /* "": none yet */
+    bool weights_only;
 } KilnNewestCheckpoint;
 
 typedef struct KilnSaveThread KilnSaveThread;

@@ -30,9 +30,7 @@ static bool has_progress_to_save(const KilnTrainer *trainer)
 {
     return trainer->run_dir != NULL && !trainer->state.params_invalid &&
            trainer->options.trainer->enable_checkpointing && trainer->phase != KILN_PHASE_TEST &&
-           trainer->at.batches > trainer->live.first_batch &&
-           (trainer->newest.name[0] == '\0' ||
-            !kiln_position_equal(&trainer->newest.position, &trainer->at));
+           trainer->at.batches > trainer->live.first_batch && !kiln_trainer_is_saved(trainer, true);
 }
 
 /* Save it; append to the message if that fails, too. */
@@ -43,7 +41,7 @@ static void save_progress(KilnTrainer *trainer, KilnError *why)
 
     trainer->state.failed = true;
     kiln_save_requests_use_reserve(&trainer->saves);
-    if (kiln_trainer_save_here(trainer, &err) >= 0)
+    if (kiln_trainer_save_here(trainer, true, &err) >= 0)
         return;
     snprintf(text, sizeof(text), "training since the last checkpoint is lost: %s", err.text);
     if (strstr(why->text, err.text) == NULL)

@@ -50,13 +50,20 @@ static void name_position(const KilnTrainer *trainer, char *name, size_t size)
         snprintf(name + length, size - length, "-v%d", i);
 }
 
-KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err)
+bool kiln_trainer_is_saved(const KilnTrainer *trainer, bool to_resume)
+{
+    const KilnNewestCheckpoint *newest = &trainer->newest;
+
+    return newest->name[0] != '\0' && kiln_position_equal(&newest->position, &trainer->at) &&
+           !(to_resume && newest->weights_only);
+}
+
+KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, bool to_resume, KilnError *err)
 {
     char name[KILN_CHECKPOINT_NAME];
     KilnStatus status = KILN_OK;
 
-    if (trainer->newest.name[0] != '\0' &&
-        kiln_position_equal(&trainer->newest.position, &trainer->at)) {
+    if (kiln_trainer_is_saved(trainer, to_resume)) {
         snprintf(name, sizeof(name), "%s", trainer->newest.name);
     } else {
         name_position(trainer, name, sizeof(name));
@@ -73,7 +80,7 @@ static KilnStatus save_now(KilnTrainer *trainer, KilnError *err)
     KilnAveragedWeights *swapped = trainer->phase != KILN_PHASE_FIT ? trainer->averaged : NULL;
 
     kiln_averaged_swap_out(swapped);
-    KilnStatus status = kiln_trainer_save_here(trainer, err);
+    KilnStatus status = kiln_trainer_save_here(trainer, true, err);
     kiln_averaged_swap_in(swapped);
     return status;
 }

@@ -18,8 +18,12 @@ bool kiln_trainer_interrupted(KilnTrainer *trainer);
 /* Save a checkpoint if the caller requested one. Call it between batches, where the state is
  * whole. */
 void kiln_trainer_poll_save(KilnTrainer *trainer);
-/* Make checkpoints/last the current position, on disk; saves a checkpoint unless there is one. */
-KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, KilnError *err);
+/* Whether this run saved a checkpoint of the current position. With `to_resume`, one of weights
+ * alone does not count. */
+bool kiln_trainer_is_saved(const KilnTrainer *trainer, bool to_resume);
+/* Make checkpoints/last the current position, on disk; saves a checkpoint unless it is saved. */
+KILN_NODISCARD KilnStatus kiln_trainer_save_here(KilnTrainer *trainer, bool to_resume,
+                                                 KilnError *err);
 /* kiln_loader_next for loops: polls for requests to save, and returns KILN_E_INTERRUPTED only
  * when the run has to stop. */
 KILN_NODISCARD KilnStatus kiln_trainer_next_batch(KilnTrainer *trainer, KilnLoader *loader,

@@ -1,12 +1,11 @@
 /* Prepares raw samples in threads. */
 #include "train/predict/prepare.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/thread_signals.h"
+#include "base/system/threads.h"
 #include "base/text.h"
 #include "kiln/tools/clock.h"
 
@@ -131,24 +130,6 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Run the rest of the work in this thread and up to `more` others, which block all signals. */
-static void run_in_threads(Work *work, size_t more)
-{
-    pthread_t *threads = calloc(more + 1, sizeof(*threads));
-    sigset_t before;
-    size_t started = 0;
-
-    (void)kiln_signals_block(&before);
-    while (threads != NULL && started < more &&
-           pthread_create(&threads[started], NULL, run, work) == 0)
-        started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    run(work);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
-    free(threads);
-}
-
 KilnStatus kiln_prepare(const KilnPreprocessor *preprocessor, const KilnRawSample *raw, size_t n,
                         int threads, KilnPrepared *ret, KilnError *err)
 {
@@ -159,7 +140,7 @@ KilnStatus kiln_prepare(const KilnPreprocessor *preprocessor, const KilnRawSampl
     prepare(&work, 0);
     const double rest = (kiln_clock() - start) * (double)(n - 1);
     const size_t most = n < (size_t)threads ? n : (size_t)threads;
-    run_in_threads(&work, rest > worth_threads ? most - 1 : 0);
+    kiln_run_in_threads(rest > worth_threads ? most : 1, run, &work, 0);
     for (size_t i = 0; i < n; i++)
         if (ret[i].status == KILN_E_NOMEM)
             return kiln_error_set(err, KILN_E_NOMEM, "out of memory preparing sample %zu", i);

@@ -243,7 +243,8 @@ static void print_commands(KilnTrainer *trainer)
         return;
     const bool best = kiln_trainer_link_target(trainer, "best", name, sizeof(name));
     kiln_run_resume_command(trainer, &line);
-    kiln_output_pair(&trainer->output, "resume", line.data != NULL ? line.data : "");
+    if (!trainer->newest.weights_only)
+        kiln_output_pair(&trainer->output, "resume", line.data != NULL ? line.data : "");
     kiln_text_clear(&line);
     kiln_run_eval_command(trainer, best ? "best" : "last", &line);
     kiln_output_pair(&trainer->output, "evaluate", line.data != NULL ? line.data : "");

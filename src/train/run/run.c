@@ -199,7 +199,7 @@ static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, 
     if (status >= 0 && writes)
         status = kiln_profile_close(trainer, err);
     if (status >= 0 && writes && trainer->options.trainer->enable_checkpointing)
-        status = kiln_trainer_save_here(trainer, err);
+        status = kiln_trainer_save_here(trainer, trainer->state.interrupted, err);
     if (status >= 0 && !trainer->state.interrupted && trainer->options.root->test)
         status = test(trainer, err);
     if (status >= 0 && trainer->state.interrupted)

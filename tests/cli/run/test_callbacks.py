@@ -70,7 +70,8 @@ class Keeping(Case):
         self.assertFalse(os.path.exists(self.path(first, "trainer.safetensors")))
         self.run_kiln("eval", f"ckpt_path={first}", program="kiln")
         self.refused(*TINY, f"ckpt_path={first}", "kiln.run.dir=more", says=["weights"])
-        self.run_kiln(*TINY, "ckpt_path=run", "trainer.max_epochs=3")  # the run's own last is whole
+        self.assertFalse(os.path.exists(self.path("run/checkpoints/last/trainer.safetensors")))
+        self.refused(*TINY, "ckpt_path=run", "trainer.max_epochs=3", says=["weights"])
 
     def test_by_time(self):
         self.run_kiln(*TINY, "+callbacks.often={_target_: callback/model_checkpoint, train_time_interval: 0s, save_top_k: -1, "

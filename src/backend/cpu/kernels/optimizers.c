@@ -5,6 +5,7 @@
  * backend/ref/optimizers.c. Other in-place updates: backend/cpu/kernels/updates.c. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels/update_tiles.h"
+#include "base/min.h"
 
 #include <math.h>
 
@@ -303,9 +304,11 @@ static void run_row_update(const KilnCall *call, Update *update, int64_t grain)
         .rows = all ? NULL : list + 1,
     };
 
+    /* Scattered rows take their time to load, however narrow they are. */
+    const int64_t scattered = kiln_min_i64(grain / u.width + 1, 128);
     if (rates_of(call, 0, &u.rates))
-        kiln_parallel(call->backend->threads, all ? rows : list[0], grain / u.width + 1, 1,
-                      rows_part, &u);
+        kiln_parallel(call->backend->threads, all ? rows : list[0],
+                      all ? grain / u.width + 1 : scattered, 1, rows_part, &u);
 }
 
 /* ---- Any update in one pass ------------------------------------------------------- */
