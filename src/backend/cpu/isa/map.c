@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "backend/cpu/isa/exp_tanh.h"
 #include "backend/cpu/isa/libmvec.h"
 #include "tensor/bf16.h"
 
@@ -70,7 +71,6 @@ STEP1(LEAKY_RELU, a > 0.0f ? a : a * p)
 
 /* ---- Longer activations --------------------------------------------------------- */
 
-static const float root_half = 0.70710678118654752f;  /* 1 / sqrt(2) */
 static const float density = 0.39894228040143268f;    /* 1 / sqrt(2 pi) */
 static const float gelu_scale = 0.79788456080286536f; /* sqrt(2 / pi) */
 static const float gelu_cube = 0.044715f;
@@ -80,15 +80,35 @@ static inline float logistic(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* Phi(x) through the complement, which is exact where Phi is small. */
+/* Phi(x), given exp(-x^2 / 2): the tail Phi(-|x|) is their product with a polynomial of
+ * 1 / (1 + 0.31 |x|), fitted to the least relative error. Within 1e-6 of its value for |x| < 5, where
+ * Phi is small, too. */
+static inline float normal_below_with(float x, float bell)
+{
+    const float t = 1.0f / (1.0f + 0.31f * fabsf(x));
+    float p = 0.03584185988f;
+
+    p = p * t - 0.14160510898f;
+    p = p * t + 0.15506869555f;
+    p = p * t - 0.01490411442f;
+    p = p * t + 0.11011049151f;
+    p = p * t + 0.10777098686f;
+    p = p * t + 0.12406035513f;
+    p = p * t + 0.12365690619f;
+    const float tail = bell * (p * t);
+    return x > 0.0f ? 1.0f - tail : tail;
+}
+
 static inline float normal_below(float x)
 {
-    return 0.5f * erfcf(-x * root_half);
+    return normal_below_with(x, vec_exp(-0.5f * x * x));
 }
 
 static inline float gelu_grad(float x)
 {
-    return normal_below(x) + x * density * expf(-0.5f * x * x);
+    const float bell = vec_exp(-0.5f * x * x);
+
+    return normal_below_with(x, bell) + x * density * bell;
 }
 
 /* (1 + tanh(u)) / 2 is the logistic function of 2 u, without cancellation. */
