@@ -16,6 +16,7 @@ typedef struct Opts {
     size_t files_count, val_files_count, test_files_count;
     double val_share;
     int64_t context, documents, blocks;
+    bool document_mask;
     char *cache;
 } Opts;
 
@@ -48,6 +49,10 @@ static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, documents, "file", documents,
                     "what is a document: a file, or each line that is not empty. The tokenizer's "
                     "end of a text follows each, if it has one"),
+    KILN_FIELD_BOOL(Opts, document_mask, "false",
+                    "each document of a block by itself: a token attends to its own document "
+                    "alone, positions begin at 0 in each, and no first token of a document is "
+                    "predicted"),
     KILN_FIELD_ENUM(Opts, blocks, "random", blocks,
                     "blocks of a training epoch: from random places, as many as fit into the "
                     "stream; or consecutive. Those of validation and test are consecutive, and "
@@ -58,6 +63,8 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
+enum { TOKENS, POSITIONS, FEATURES };
+
 static const char tokenizer_file[] = "tokenizer.json"; /* in a checkpoint */
 
 typedef struct State {
@@ -65,7 +72,7 @@ typedef struct State {
     KilnTextPart *parts[KILN_SPLIT_COUNT];
     size_t n_parts[KILN_SPLIT_COUNT];
     KilnTokenStream *streams[KILN_SPLIT_COUNT]; /* NULL: not needed yet, or no text */
-    KilnFeature feature;
+    KilnFeature features[FEATURES];
     bool draws; /* training blocks are random */
     const KilnPoll *poll;
     /* What the datasets point to. */
@@ -224,7 +231,7 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     const int64_t pad = kiln_tokenizer_special(opts->tokenizer, KILN_TOKEN_PAD);
 
     (void)err;
-    state->feature = (KilnFeature) {
+    state->features[TOKENS] = (KilnFeature) {
         .name = "tokens",
         .content = KILN_TOKENS,
         .dtype = KILN_I32,
@@ -233,7 +240,15 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
         .pad = pad >= 0 ? (double)pad : 0.0,
         .n_ids = kiln_tokenizer_size(opts->tokenizer),
     };
-    *ret = (KilnDataSpec) { .features = &state->feature, .n_features = 1 };
+    state->features[POSITIONS] = (KilnFeature) {
+        .name = "positions",
+        .content = KILN_TOKENS,
+        .dtype = KILN_I32,
+        .shape = KILN_SHAPE(opts->context + 1),
+        .varies = true,
+    };
+    *ret = (KilnDataSpec) { .features = state->features,
+                            .n_features = opts->document_mask ? FEATURES : POSITIONS };
     return KILN_OK;
 }
 
@@ -250,7 +265,9 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
 
         from = (int64_t)((high << 32 | kiln_rng_u32(rng)) % places);
     }
-    kiln_token_stream_read(set->stream, from, context + 1, sample->data[0]);
+    kiln_token_stream_read(set->stream, from, context + 1, sample->data[TOKENS]);
+    if (set->state->opts->document_mask)
+        kiln_token_stream_positions(set->stream, from, context + 1, sample->data[POSITIONS]);
     return KILN_OK;
 }
 
@@ -259,7 +276,9 @@ static void lengths(void *ctx, int64_t index, int64_t *ret)
     const struct Set *set = ctx;
 
     (void)index;
-    ret[0] = set->state->opts->context + 1;
+    ret[TOKENS] = set->state->opts->context + 1;
+    if (set->state->opts->document_mask)
+        ret[POSITIONS] = ret[TOKENS];
 }
 
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t number, KilnDataset *ret,
@@ -311,8 +330,13 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
                                 "and one more)",
                                 (long long)n, (long long)most);
     if (status >= 0) {
-        memcpy(sample->data[0], encoding.ids, encoding.n * sizeof(*encoding.ids));
-        sample->lengths[0] = n;
+        memcpy(sample->data[TOKENS], encoding.ids, encoding.n * sizeof(*encoding.ids));
+        sample->lengths[TOKENS] = n;
+    }
+    if (status >= 0 && opts->document_mask) {
+        for (int64_t i = 0; i < n; i++)
+            ((int32_t *)sample->data[POSITIONS])[i] = (int32_t)i;
+        sample->lengths[POSITIONS] = n;
     }
     kiln_encoding_release(&encoding);
     return status;
@@ -327,6 +351,12 @@ static void loading(const KilnInstance *self, KilnLoading *ret)
 
 static const KilnTensorSpec features[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
+    { .name = "positions",
+      .content = KILN_TOKENS,
+      .dtype = KILN_I32,
+      .axes = "time",
+      .varies = true,
+      .optional = true },
 };
 
 static const KilnDataModuleOps ops = {

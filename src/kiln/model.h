@@ -101,6 +101,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_model_setup(KilnInstance *model, const K
                                                     const int64_t *sizes, KilnError *err);
 /* The shape of need number i, for one sample, after setup. A varying axis has its maximum. */
 KILN_API KilnShape kiln_model_need_shape(const KilnInstance *model, size_t i);
+/* Whether an input of the model got the value of that name, after setup. */
+KILN_API bool kiln_model_takes(const KilnInstance *model, const char *name);
 /* Record the model's forward. `values`: one for each of `given` at setup, of which unused ones may
  * be zero; NULL: the batch's features of those names. ret[i] is need number i; if the model returns
  * another type or shape than its signature and setup say, a poisoned tensor with both. */

@@ -288,6 +288,15 @@ KILN_API KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v,
 /* The same of [B, T, 3, H, D], which one linear layer makes: q, k and v at index
  * 0, 1, 2 of axis 2. -> [B, T, H, D]. Without copies in either direction. */
 KILN_API KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention);
+/* The same for sequences of several documents, as FlashAttention's of variable length: row i of
+ * sequence b is at positions[b][i] of its document, and query i sees keys from row i -
+ * positions[b][i] on, where the document begins. i32 [B, Tq], or [1, Tq] for all sequences; NULL:
+ * every sequence is one document. With `causal` no row sees another document, and blocks of keys
+ * that none of a block of queries sees cost nothing. No Tq × Tk mask is needed. */
+KILN_API KilnTensor *kiln_attention_within(KilnTensor *q, KilnTensor *k, KilnTensor *v,
+                                           KilnTensor *positions, KilnAttention attention);
+KILN_API KilnTensor *kiln_attention_packed_within(KilnTensor *qkv, KilnTensor *positions,
+                                                  KilnAttention attention);
 
 typedef struct KilnRotary {
     double base;   /* 0: 10000 */

@@ -97,8 +97,21 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 
 enum { TOKEN_LOGITS, HIDDEN };
 
+enum { TOKENS, POSITIONS };
+
 static const KilnTensorSpec takes[] = {
-    { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
+    [TOKENS] = { .name = "tokens",
+                 .content = KILN_TOKENS,
+                 .dtype = KILN_I32,
+                 .axes = "time",
+                 .varies = true },
+    /* Of tokens in their documents; absent: a sample is one document. */
+    [POSITIONS] = { .name = "positions",
+                    .content = KILN_TOKENS,
+                    .dtype = KILN_I32,
+                    .axes = "time",
+                    .varies = true,
+                    .optional = true },
 };
 
 static const KilnTensorSpec gives[] = {
@@ -369,7 +382,7 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
-    const KilnFeature *tokens = &io->inputs[0];
+    const KilnFeature *tokens = &io->inputs[TOKENS];
     KilnModelOutput *logits = &io->outputs[TOKEN_LOGITS];
     const int64_t length = tokens->shape.dim[0];
 
@@ -415,6 +428,7 @@ typedef struct Forward {
     const Opts *opts;
     KilnStep *step;
     KilnTensor *position; /* of the first token, where a step continues earlier ones; else NULL */
+    KilnTensor *places;   /* [batch, time]: of tokens in their documents; NULL: in one document */
     KilnDropoutState *drop;
 } Forward;
 
@@ -446,7 +460,7 @@ static KilnTensor *attend_rows(const Forward *forward, KilnTensor *qkv, KilnAtte
         attention.mask = kiln_cache_mask(forward->position, kiln_tensor_dim(q, 1),
                                          kiln_tensor_dim(k, 1));
     }
-    return kiln_attention(q, k, v, attention);
+    return kiln_attention_within(q, k, v, forward->places, attention);
 }
 
 static KilnTensor *attend(const Forward *forward, const Block *block, KilnTensor *x)
@@ -463,8 +477,8 @@ static KilnTensor *attend(const Forward *forward, const Block *block, KilnTensor
         attention.stream = forward->drop->stream++;
     }
     if (forward->position == NULL && opts->positions == POSITIONS_LEARNED && groups == heads)
-        y = kiln_attention_packed(kiln_reshape(qkv, KILN_SHAPE(batch, time, 3, heads, size)),
-                                  attention);
+        y = kiln_attention_packed_within(kiln_reshape(qkv, KILN_SHAPE(batch, time, 3, heads, size)),
+                                         forward->places, attention);
     else
         y = attend_rows(forward,
                         kiln_reshape(qkv, KILN_SHAPE(batch, time, heads + 2 * groups, size)),
@@ -512,9 +526,10 @@ static KilnTensor *embed(const Forward *forward, const State *state, KilnTensor 
     if (state->positions == NULL)
         return x;
     KilnTensor *all = kiln_param_tensor(state->positions, kiln_tensor_graph(x));
-    return kiln_add(x, forward->position != NULL
-                           ? kiln_embedding(all, kiln_step_places(forward->step, time), -1)
-                           : kiln_narrow(all, 0, 0, time));
+    KilnTensor *places = forward->position != NULL ? kiln_step_places(forward->step, time)
+                                                   : forward->places;
+    return kiln_add(x, places != NULL ? kiln_embedding(all, places, -1)
+                                      : kiln_narrow(all, 0, 0, time));
 }
 
 static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
@@ -522,9 +537,12 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
-    KilnTensor *tokens = inputs[0].tensor, *lengths = inputs[0].lengths;
+    KilnTensor *tokens = inputs[TOKENS].tensor, *lengths = inputs[TOKENS].lengths;
     KilnDropoutState drop = { 0 };
-    Forward shared = { .opts = opts, .step = step, .position = kiln_step_position(step) };
+    Forward shared = { .opts = opts,
+                       .step = step,
+                       .position = kiln_step_position(step),
+                       .places = inputs[POSITIONS].tensor };
 
     if (opts->dropout > 0.0 && kiln_step_training(step)) {
         drop = (KilnDropoutState) { .key = kiln_step_dropout_key(step),

@@ -25,8 +25,17 @@ static const KilnField fields[] = {
 
 enum { IGNORED = -100 }; /* the target of padding */
 
-static const KilnTensorSpec tokens_spec = {
-    .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true
+/* What it reads of the data, and feeds the model but for the last token of each sample. Positions:
+ * of tokens in their documents, where samples have several that are to be kept apart. */
+enum { TOKENS, POSITIONS, FEEDS };
+static const KilnTensorSpec feeds[FEEDS] = {
+    { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
+    { .name = "positions",
+      .content = KILN_TOKENS,
+      .dtype = KILN_I32,
+      .axes = "time",
+      .varies = true,
+      .optional = true },
 };
 static const KilnTensorSpec logits_spec = {
     .name = "token_logits", .content = KILN_SEQUENCE, .dtype = KILN_F32, .axes = "time classes"
@@ -34,8 +43,8 @@ static const KilnTensorSpec logits_spec = {
 
 static const KilnModelUse models[] = {
     { .option = "model",
-      .feeds = &tokens_spec,
-      .n_feeds = 1,
+      .feeds = feeds,
+      .n_feeds = FEEDS,
       .own = true,
       .needs = &logits_spec,
       .n_needs = 1 },
@@ -46,28 +55,51 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
                         KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    KilnFeature read = *kiln_spec_feature(data, "tokens");
+    const KilnFeature *positions = kiln_spec_feature(data, "positions");
+    KilnFeature read[FEEDS] = { [TOKENS] = *kiln_spec_feature(data, "tokens") };
+    const KilnFeature *tokens = &read[TOKENS];
 
-    if (read.shape.dim[0] < 2 || read.n_ids < 1)
+    if (tokens->shape.dim[0] < 2 || tokens->n_ids < 1)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "task language_model needs samples of at least 2 tokens and the "
                               "number of token ids, but feature \"tokens\" has %lld tokens of "
                               "%lld ids",
-                              (long long)read.shape.dim[0], (long long)read.n_ids);
-    read.shape.dim[0]--;
-    return kiln_model_setup(opts->model, scope, models, &read, 1, &read.n_ids, err);
+                              (long long)tokens->shape.dim[0], (long long)tokens->n_ids);
+    read[TOKENS].shape.dim[0]--;
+    if (positions != NULL) {
+        read[POSITIONS] = *positions;
+        read[POSITIONS].shape.dim[0]--;
+    }
+    KilnStatus status = kiln_model_setup(opts->model, scope, models, read,
+                                         positions != NULL ? FEEDS : POSITIONS, &tokens->n_ids,
+                                         err);
+    if (status >= 0 && positions != NULL && !kiln_model_takes(opts->model, "positions"))
+        status = kiln_error_set(err, KILN_E_SHAPE,
+                                "the data keep documents apart (datamodule.document_mask), but the "
+                                "model does not take \"positions\"; use one that does, such as "
+                                "model/gpt, or document_mask=false");
+    return status;
 }
 
+/* The logits of what follows each of the tokens; positions NULL: from 0 on. */
 static KilnTensor *logits_of(const Opts *opts, KilnStep *step, KilnTensor *tokens,
-                             KilnTensor *lengths)
+                             KilnTensor *positions)
 {
+    KilnTensor *lengths = kiln_step_lengths(step, "tokens");
+    const KilnModelValue values[FEEDS] = { { tokens, lengths }, { positions, lengths } };
     KilnModelValue logits;
 
-    kiln_model_forward(opts->model, step, &(KilnModelValue) { tokens, lengths }, &logits);
+    kiln_model_forward(opts->model, step, values, &logits);
     return logits.tensor;
 }
 
-/* The next token of each place; IGNORED where the sample has ended. */
+static KilnTensor *all_but_last(KilnTensor *x)
+{
+    return kiln_narrow(x, 1, 0, kiln_tensor_dim(x, 1) - 1);
+}
+
+/* The next token of each place; IGNORED where the sample has ended, and where another document
+ * begins. */
 static KilnTensor *next_tokens(KilnStep *step, KilnTensor *tokens)
 {
     const int64_t batch = kiln_tensor_dim(tokens, 0), places = kiln_tensor_dim(tokens, 1) - 1;
@@ -77,7 +109,16 @@ static KilnTensor *next_tokens(KilnStep *step, KilnTensor *tokens)
                                     places);
     KilnTensor *ended = kiln_ge(place, kiln_reshape(last, KILN_SHAPE(batch, 1)));
 
-    return kiln_cast(kiln_masked_fill(kiln_to_float(next), ended, IGNORED), KILN_I32);
+    next = kiln_masked_fill(kiln_to_float(next), ended, IGNORED);
+    if (kiln_step_has(step, "positions")) {
+        KilnTensor *position = kiln_narrow(kiln_step_input(step, "positions"), 1, 1, places);
+        KilnTensor *begins =
+            kiln_lt(kiln_to_float(position),
+                    kiln_arange(kiln_step_graph(step), kiln_tensor_dtype(last), 0.5, 0.0, places));
+
+        next = kiln_masked_fill(next, begins, IGNORED);
+    }
+    return kiln_cast(next, KILN_I32);
 }
 
 /* Of the batch: the logits of each next token, and the tokens. */
@@ -85,11 +126,12 @@ static KilnTensor *predict_next(KilnInstance *self, KilnStep *step, KilnTensor *
 {
     const Opts *opts = kiln_opts(self);
     KilnTensor *tokens = kiln_step_input(step, "tokens");
-    KilnTensor *lengths = kiln_step_lengths(step, "tokens");
+    KilnTensor *positions = kiln_step_has(step, "positions") ? kiln_step_input(step, "positions")
+                                                             : NULL;
 
     *ret_next = next_tokens(step, tokens);
-    return logits_of(opts, step, kiln_narrow(tokens, 1, 0, kiln_tensor_dim(tokens, 1) - 1),
-                     lengths);
+    return logits_of(opts, step, all_but_last(tokens),
+                     positions != NULL ? all_but_last(positions) : NULL);
 }
 
 static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
@@ -142,8 +184,7 @@ static void predict_step(KilnInstance *self, KilnStep *step)
 static void generate_step(KilnInstance *self, KilnStep *step)
 {
     kiln_step_output(step, "logits",
-                     logits_of(kiln_opts(self), step, kiln_step_input(step, "tokens"),
-                               kiln_step_lengths(step, "tokens")));
+                     logits_of(kiln_opts(self), step, kiln_step_input(step, "tokens"), NULL));
 }
 
 static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, KilnError *err)
@@ -160,8 +201,8 @@ static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, 
 static const KilnModuleOps ops = {
     .models = models,
     .n_models = KILN_COUNT(models),
-    .features = &tokens_spec,
-    .n_features = 1,
+    .features = feeds,
+    .n_features = FEEDS,
     .setup = setup,
     .training_step = training_step,
     .validation_step = validation_step,

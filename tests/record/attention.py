@@ -76,4 +76,17 @@ for name, turn in ("rotary", halves), ("rotary_interleaved", interleaved):
 attention("mask_gradient", mask=leaf(2, 5, 5))
 attention("mask_gradient_of_keys", keys=7, mask=leaf(2, 1, 1, 7))
 
+# Two sequences of documents: of 4 and 5 tokens, and of 1, 6 and 2. PyTorch gets the mask.
+positions = torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 4, 5, 0, 1]], dtype=torch.int32)
+document = (positions == 0).cumsum(1)
+same = (document[:, :, None] == document[:, None, :]) & torch.ones(9, 9, dtype=torch.bool).tril()
+q, k, v = leaf(2, 9, 4, 4), leaf(2, 9, 2, 4), leaf(2, 9, 2, 4)
+y = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=same[:, None],
+                                   enable_gqa=True).transpose(1, 2)
+run("documents", y, q=q, k=k, v=v, positions=positions)
+qkv = leaf(2, 9, 3, 2, 4)
+q, k, v = qkv.permute(2, 0, 3, 1, 4)
+run("documents_packed", F.scaled_dot_product_attention(q, k, v, attn_mask=same[:, None]).transpose(1, 2), qkv=qkv,
+    positions=positions)
+
 write("attention")

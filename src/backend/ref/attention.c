@@ -8,7 +8,7 @@
 typedef struct Attention {
     const KilnAttentionAttrs *attrs;
     KilnAttentionSizes s;
-    const KilnArg *q, *k, *v, *mask, *padding, *key;
+    const KilnArg *q, *k, *v, *mask, *padding, *key, *positions;
     double *p; /* [keys], a row of probabilities: the workspace */
 } Attention;
 
@@ -26,6 +26,7 @@ static Attention attention_of(const KilnCall *call, int first, bool packed)
         .mask = &in[options],
         .padding = &in[options + 1],
         .key = &in[options + 2],
+        .positions = &in[options + 3],
         .p = call->workspace,
     };
 }
@@ -57,6 +58,10 @@ static double score(const Attention *a, int64_t b, int64_t h, int64_t i, int64_t
     double sum = 0.0;
 
     if (a->attrs->causal != 0 && j > i)
+        return -INFINITY;
+    if (!a->positions->absent &&
+        j < kiln_attention_first(a->positions->data,
+                                 a->positions->shape.dim[0] > 1 ? a->s.queries : 0, b, i))
         return -INFINITY;
     if (!a->padding->absent && kiln_ref_get(a->padding, b * a->s.keys + j) == 0.0)
         return -INFINITY;

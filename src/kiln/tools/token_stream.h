@@ -48,5 +48,9 @@ KILN_API int64_t kiln_token_stream_count(const KilnTokenStream *stream);
 /* Copy n ids from number `from` on; any number of threads may read. */
 KILN_API void kiln_token_stream_read(const KilnTokenStream *stream, int64_t from, int64_t n,
                                      int32_t *ret);
+/* The positions of the same tokens in their documents, from 0 on; the first document counts from
+ * `from` on, also where it begins before. */
+KILN_API void kiln_token_stream_positions(const KilnTokenStream *stream, int64_t from, int64_t n,
+                                          int32_t *ret);
 
 #endif

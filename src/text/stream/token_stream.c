@@ -11,23 +11,27 @@
 #include <unistd.h>
 
 #include "data/records/mapped_file.h"
+#include "kiln/array.h"
 #include "kiln/files/cache.h"
 
 enum { PIECE = 16 << 20 }; /* bytes of text that are encoded at once, about */
 
-/* What such a file begins with; the ids follow. */
+/* What such a file begins with; the ids follow, then from the next multiple of 8 bytes on the
+ * number of each document's first token, int64. */
 typedef struct Header {
     char magic[8];
     uint64_t key, count;
     uint64_t width; /* bytes of an id */
+    uint64_t documents;
 } Header;
 
-static const char magic[8] = "kilntok1";
+static const char magic[8] = "kilntok2";
 
 struct KilnTokenStream {
     Header header;
     const void *ids;
-    void *mapping; /* of the file; NULL: `ids` is from malloc */
+    const int64_t *starts;
+    void *mapping; /* of the file; NULL: `ids` and `starts` are from malloc */
     size_t mapped;
 };
 
@@ -39,6 +43,8 @@ typedef struct Sink {
     FILE *file; /* NULL: into memory */
     char *data;
     size_t capacity; /* bytes */
+    int64_t *starts; /* of documents: in memory, also while a file is written */
+    size_t starts_capacity;
     KilnEncoding encoding;
     const KilnTokenStreamSpec *spec;
     int64_t end_token; /* after each document; -1: none */
@@ -85,6 +91,14 @@ static KilnStatus encode(Sink *sink, KilnString text, KilnError *err)
     return status >= 0 ? put(sink, sink->encoding.ids, sink->encoding.n, err) : status;
 }
 
+static KilnStatus begin_document(Sink *sink, KilnError *err)
+{
+    if (!KILN_RESERVE(sink->starts, sink->starts_capacity, sink->header.documents + 1))
+        return kiln_error_nomem(err, sink->header.documents * sizeof(*sink->starts));
+    sink->starts[sink->header.documents++] = (int64_t)sink->header.count;
+    return KILN_OK;
+}
+
 static KilnStatus end_document(Sink *sink, KilnError *err)
 {
     const int32_t id = (int32_t)sink->end_token;
@@ -111,7 +125,7 @@ static uint64_t piece_end(const char *data, uint64_t at, uint64_t end)
 static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const char *data,
                                   uint64_t at, uint64_t end, KilnError *err)
 {
-    KilnStatus status = KILN_OK;
+    KilnStatus status = begin_document(sink, err);
 
     while (at < end && status >= 0) {
         const uint64_t stop = piece_end(data, at, end);
@@ -205,6 +219,12 @@ static KilnStatus key_of(const KilnTokenStreamSpec *spec, uint64_t *ret, KilnErr
     return KILN_OK;
 }
 
+/* Where the starts are in a file. */
+static uint64_t starts_offset(const Header *header)
+{
+    return (sizeof(*header) + header->count * header->width + 7) / 8 * 8;
+}
+
 /* Map the file if it is whole and has that key; NULL if not. */
 static KilnTokenStream *map_file(const char *path, uint64_t key)
 {
@@ -216,7 +236,7 @@ static KilnTokenStream *map_file(const char *path, uint64_t key)
         read(fd, &stream->header, sizeof(stream->header)) == (ssize_t)sizeof(stream->header) &&
         memcmp(stream->header.magic, magic, sizeof(magic)) == 0 && stream->header.key == key &&
         (uint64_t)st.st_size ==
-            sizeof(stream->header) + stream->header.count * stream->header.width) {
+            starts_offset(&stream->header) + stream->header.documents * sizeof(*stream->starts)) {
         stream->mapped = (size_t)st.st_size;
         stream->mapping = mmap(NULL, stream->mapped, PROT_READ, MAP_SHARED, fd, 0);
         if (stream->mapping == MAP_FAILED)
@@ -229,7 +249,18 @@ static KilnTokenStream *map_file(const char *path, uint64_t key)
         return NULL;
     }
     stream->ids = (const char *)stream->mapping + sizeof(stream->header);
+    stream->starts = (const int64_t *)(const void *)((const char *)stream->mapping +
+                                                     starts_offset(&stream->header));
     return stream;
+}
+
+/* Write the starts after the ids. */
+static bool write_starts(const Sink *sink)
+{
+    const size_t n = sink->header.documents;
+
+    return fseeko(sink->file, (off_t)starts_offset(&sink->header), SEEK_SET) == 0 &&
+           fwrite(sink->starts, sizeof(*sink->starts), n, sink->file) == n;
 }
 
 /* Encode into a file of another name, which then gets that name, so that nobody reads half of
@@ -247,7 +278,7 @@ static KilnStatus write_file(Sink *sink, const char *path, KilnError *err)
         status = kiln_error_errno(err, temporary.data);
     if (status >= 0)
         status = encode_parts(sink, err);
-    if (status >= 0 && (fseek(sink->file, 0, SEEK_SET) != 0 ||
+    if (status >= 0 && (!write_starts(sink) || fseek(sink->file, 0, SEEK_SET) != 0 ||
                         fwrite(&sink->header, sizeof(sink->header), 1, sink->file) != 1))
         status = kiln_error_errno(err, temporary.data);
     if (sink->file != NULL && fclose(sink->file) != 0 && status >= 0)
@@ -295,8 +326,10 @@ static KilnStatus open_in_memory(Sink *sink, KilnTokenStream **ret, KilnError *e
         return status;
     if (stream == NULL)
         return kiln_error_nomem(err, sizeof(*stream));
-    *stream = (KilnTokenStream) { .header = sink->header, .ids = sink->data };
+    *stream =
+        (KilnTokenStream) { .header = sink->header, .ids = sink->data, .starts = sink->starts };
     sink->data = NULL;
+    sink->starts = NULL;
     *ret = stream;
     return KILN_OK;
 }
@@ -319,6 +352,7 @@ KilnStatus kiln_token_stream_open(const KilnTokenStreamSpec *spec, KilnTokenStre
                                             : open_in_memory(&sink, &stream, err);
     kiln_encoding_release(&sink.encoding);
     free(sink.data);
+    free(sink.starts);
     if (status >= 0)
         *ret = stream;
     return status;
@@ -328,10 +362,12 @@ void kiln_token_stream_close(KilnTokenStream *stream)
 {
     if (stream == NULL)
         return;
-    if (stream->mapping != NULL)
+    if (stream->mapping != NULL) {
         munmap(stream->mapping, stream->mapped);
-    else
+    } else {
         free((void *)stream->ids);
+        free((void *)stream->starts);
+    }
     free(stream);
 }
 
@@ -349,5 +385,34 @@ void kiln_token_stream_read(const KilnTokenStream *stream, int64_t from, int64_t
             ret[i] = ids[i];
     } else {
         memcpy(ret, (const int32_t *)stream->ids + from, (size_t)n * sizeof(*ret));
+    }
+}
+
+/* The number of the document that token `at` is of. */
+static uint64_t document_of(const KilnTokenStream *stream, int64_t at)
+{
+    uint64_t low = 0, high = stream->header.documents;
+
+    while (high - low > 1) {
+        const uint64_t middle = low + (high - low) / 2;
+
+        if (stream->starts[middle] <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void kiln_token_stream_positions(const KilnTokenStream *stream, int64_t from, int64_t n,
+                                 int32_t *ret)
+{
+    uint64_t next = document_of(stream, from) + 1;
+    int64_t begin = from;
+
+    for (int64_t at = from; at < from + n; at++) {
+        while (next < stream->header.documents && stream->starts[next] <= at)
+            begin = stream->starts[next++];
+        ret[at - from] = (int32_t)(at - begin);
     }
 }

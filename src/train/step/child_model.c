@@ -210,6 +210,16 @@ KilnShape kiln_model_need_shape(const KilnInstance *model, size_t i)
     return model->binding->outputs[model->binding->match.output[i]].shape;
 }
 
+bool kiln_model_takes(const KilnInstance *model, const char *name)
+{
+    const KilnModelBinding *binding = model->binding;
+
+    for (size_t i = 0; i < binding->n_inputs; i++)
+        if (binding->features[i] != NULL && strcmp(binding->features[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* ---- Forward ------------------------------------------------------------------------ */
 
 /* The batch's feature for input number i. */

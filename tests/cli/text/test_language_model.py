@@ -104,6 +104,34 @@ class LanguageModel(Case):
         self.kiln("train", *TINY, "datamodule.cache=tokens", "kiln.run.dir=sixth", "trainer.max_epochs=1")
         self.assertEqual(len(os.listdir(self.path("tokens"))), 4)
 
+    def test_documents_by_themselves(self):
+        """With document_mask=true a block's loss is that of its documents, each as a sample of its own."""
+        lines = ["to be", "or not to be, that is", "the question", "whether", "'tis nobler in the mind to suffer"]
+        self.write("val.txt", "\n".join(lines).encode())
+        masked = ["datamodule.documents=line", "datamodule.document_mask=true", "datamodule.val_files=[val.txt]",
+                  "datamodule.context=%d" % (sum(map(len, lines)) - 1), "trainer.max_epochs=1"]
+        llama = ["model.norm=rms", "model.feed_forward=swiglu", "model.positions=rotary", "model.kv_heads=2"]
+        for number, options in enumerate((["model.positions=learned"], llama)):
+            run = f"kiln.run.dir=run{number}"
+            self.kiln("train", *TINY, *CHARACTERS, *masked, *options, run)
+            packed = read_json(self.path(f"run{number}/summary.json"))["metrics"]["val/loss"]["last"]["value"]
+            out, _ = self.kiln("predict", f"run{number}", "val.txt", "-q")
+            alone = [json.loads(line)["loss"][0] for line in out.splitlines()]
+            predicted = [len(line) - 1 for line in lines]
+            mean = sum(loss * n for loss, n in zip(alone, predicted)) / sum(predicted)
+            self.assertAlmostEqual(packed, mean, delta=2e-6 * packed)
+            # and generating works as without
+            self.kiln("generate", f"run{number}", "prompt=to", "max_tokens=3")
+        # without the mask the model also sees, and predicts, what is unrelated
+        self.kiln("train", *TINY, *CHARACTERS, *masked, "datamodule.document_mask=false", "kiln.run.dir=mixed")
+        mixed = read_json(self.path("mixed/summary.json"))["metrics"]["val/loss"]["last"]["value"]
+        self.assertNotAlmostEqual(mixed, packed, delta=1e-3)
+        # tokens from a cache have the same documents
+        for name in "first", "second":
+            self.kiln("train", *TINY, *CHARACTERS, *masked, *llama, "datamodule.cache=tokens", f"kiln.run.dir={name}")
+            cached = read_json(self.path(f"{name}/summary.json"))["metrics"]["val/loss"]["last"]["value"]
+            self.assertEqual(cached, packed)
+
     def test_samples(self):
         """The callback writes texts after each validation, and changes nothing else."""
         out, _ = self.kiln("train", *TINY, "callbacks=sample_text", "callbacks.sample_text.prompts=[Shall,Thou]",

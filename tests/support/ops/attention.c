@@ -35,6 +35,13 @@ BUILD(build_attention)
     return kiln_attention(leaf[0], leaf[1], leaf[2], attention_of(leaf + 3, arg[0]));
 }
 
+/* arg[0]: positions are below it; arg[1]: the flags. */
+BUILD(build_attention_within)
+{
+    return kiln_attention_within(leaf[0], leaf[1], leaf[2], leaf[3],
+                                 attention_of(leaf + 4, arg[1]));
+}
+
 static const Case cases_attention[] = {
     { "attention", build_attention, "ggg",
       .shape = { SHAPE(2, 3, 2, 4), SHAPE(2, 5, 2, 4), SHAPE(2, 5, 2, 4) } },
@@ -72,6 +79,12 @@ static const Case cases_attention[] = {
       .arg = { ATTENTION_CAUSAL } },
     { "attention, blocks", build_attention, "ggg",
       .shape = { SHAPE(2, 131, 4, 20), SHAPE(2, 197, 2, 20), SHAPE(2, 197, 2, 20) } },
+    { "attention within documents", build_attention_within, "gggL",
+      .shape = { SHAPE(2, 7, 2, 4), SHAPE(2, 5, 2, 4), SHAPE(2, 5, 2, 4), SHAPE(2, 7) },
+      .arg = { 4 } },
+    { "attention within documents, grouped heads, causal, blocks", build_attention_within, "gggL",
+      .shape = { SHAPE(2, 197, 4, 20), SHAPE(2, 197, 2, 20), SHAPE(2, 197, 2, 20), SHAPE(1, 197) },
+      .arg = { 30, ATTENTION_CAUSAL } },
     { "attention, blocks, causal, all options", build_attention, "gggmml",
       .shape = { SHAPE(2, 2, 129, 33), SHAPE(2, 2, 129, 33), SHAPE(2, 2, 129, 33), SHAPE(129, 129),
                  SHAPE(2, 129), SHAPE(2) },
@@ -86,6 +99,11 @@ BUILD(build_attention_packed)
     return kiln_attention_packed(leaf[0], attention_of(leaf + 1, arg[0]));
 }
 
+BUILD(build_attention_packed_within)
+{
+    return kiln_attention_packed_within(leaf[0], leaf[1], attention_of(leaf + 2, arg[1]));
+}
+
 static const Case cases_attention_packed[] = {
     { "attention_packed", build_attention_packed, "g", .shape = { SHAPE(2, 5, 3, 2, 3) } },
     { "attention_packed, causal", build_attention_packed, "g", .shape = { SHAPE(1, 67, 3, 2, 16) },
@@ -96,6 +114,11 @@ static const Case cases_attention_packed[] = {
     { "attention_packed, mask that wants a gradient", build_attention_packed, "gg",
       .shape = { SHAPE(2, 5, 3, 2, 3), SHAPE(2, 1, 5) },
       .arg = { ATTENTION_CAUSAL | ATTENTION_MASK } },
+    { "attention_packed within documents", build_attention_packed_within, "gLl",
+      .shape = { SHAPE(2, 9, 3, 2, 3), SHAPE(2, 9), SHAPE(2) },
+      .arg = { 5, ATTENTION_CAUSAL | ATTENTION_DROPOUT } },
+    { "attention_packed within documents, blocks", build_attention_packed_within, "gL",
+      .shape = { SHAPE(1, 200, 3, 2, 33), SHAPE(1, 200) }, .arg = { 40, ATTENTION_CAUSAL } },
     { "attention_packed, GPT's heads", build_attention_packed, "g",
       .shape = { SHAPE(1, 256, 3, 2, 64) }, .arg = { ATTENTION_CAUSAL } },
 };

@@ -24,6 +24,10 @@ ATTENTION(padding_causal, .causal = true, .padding = x[4])
 ATTENTION(padding_mask, .mask = x[3], .padding = x[4])
 ATTENTION(grouped, .causal = false)
 ATTENTION(grouped_causal, .causal = true)
+RETURNS(documents,
+        kiln_attention_within(x[0], x[1], x[2], x[3], (KilnAttention) { .causal = true }))
+RETURNS(documents_packed,
+        kiln_attention_packed_within(x[0], x[1], (KilnAttention) { .causal = true }))
 RETURNS(rotary, kiln_rotary(x[0], (KilnRotary) { 0 }))
 RETURNS(rotary_later, kiln_rotary(x[0], (KilnRotary) { .base = 500.0, .first = 40 }))
 RETURNS(rotary_interleaved, kiln_rotary(x[0], (KilnRotary) { .interleaved = true }))
@@ -47,6 +51,8 @@ static const Group groups[] = {
     GROUP(padding_mask, HEADS(5, 5, 2, 2), U("mask", 2, 2, 5, 5), U("padding", 2, 5)),
     GROUP(grouped, HEADS(5, 5, 6, 2)),
     GROUP(grouped_causal, HEADS(5, 5, 4, 1)),
+    GROUP(documents, HEADS(9, 9, 4, 2), I("positions", 2, 9)),
+    GROUP(documents_packed, F("qkv", 2, 9, 3, 2, 4), I("positions", 2, 9)),
     GROUP(rotary, F("x", 2, 5, 3, 8)),
     GROUP(rotary_later, F("x", 1, 3, 2, 4)),
     GROUP(rotary_interleaved, F("x", 2, 5, 3, 8)),

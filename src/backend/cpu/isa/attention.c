@@ -121,6 +121,27 @@ static int64_t visible(const KilnAttentionLoop *loop, int64_t i, int64_t j0)
     return n < 0 ? 0 : n > BLOCK ? BLOCK : n;
 }
 
+/* The first key that query i of the head may see, by position alone. */
+static int64_t first_key(const Head *head, int64_t i)
+{
+    const KilnAttentionLoop *loop = head->loop;
+
+    return loop->positions != NULL
+               ? kiln_attention_first(loop->positions, loop->positions_stride, head->b, i)
+               : 0;
+}
+
+/* Where the blocks of keys begin that some query of i0 ... sees. */
+static int64_t first_block(const Head *head, int64_t i0, int64_t rows)
+{
+    int64_t first = first_key(head, i0);
+
+    for (int64_t i = i0 + 1; i < i0 + rows && first > 0; i++)
+        if (first_key(head, i) < first)
+            first = first_key(head, i);
+    return first / BLOCK * BLOCK;
+}
+
 /* Scales the products of query i and applies the masks. */
 static void mask_row(const Head *head, float *s, int64_t i, int64_t j0, int64_t n)
 {
@@ -142,6 +163,9 @@ static void mask_row(const Head *head, float *s, int64_t i, int64_t j0, int64_t 
         for (int64_t j = 0; j < n; j++)
             s[j] += loop->mask_added[place + j * loop->mask.column];
     for (int64_t j = n; j < BLOCK; j++)
+        s[j] = -INFINITY;
+    const int64_t before = first_key(head, i) - j0;
+    for (int64_t j = 0; j < before && j < BLOCK; j++)
         s[j] = -INFINITY;
 }
 
@@ -225,7 +249,7 @@ static void forward_queries(const Head *head, int64_t i0, int64_t rows)
         head->top[r] = -INFINITY;
         head->sum[r] = 0.0f;
     }
-    for (int64_t j0 = 0; in_reach(loop, i0, rows, j0); j0 += BLOCK)
+    for (int64_t j0 = first_block(head, i0, rows); in_reach(loop, i0, rows, j0); j0 += BLOCK)
         forward_block(head, i0, rows, j0);
     for (int64_t r = 0; r < rows; r++) {
         const float sum = head->sum[r];
@@ -328,9 +352,10 @@ static void backward_queries(const Head *head, int64_t i0, int64_t rows)
 {
     const KilnAttentionLoop *loop = head->loop;
     const KilnAttentionSizes *s = &loop->s;
-    const int64_t first = head->part->key * BLOCK, end = head->part->key_end * BLOCK;
+    const int64_t seen = first_block(head, i0, rows), part = head->part->key * BLOCK;
+    const int64_t first = seen > part ? seen : part, end = head->part->key_end * BLOCK;
 
-    if (!head->part->query_grads && !in_reach(loop, i0, rows, first))
+    if (!head->part->query_grads && (first >= end || !in_reach(loop, i0, rows, first)))
         return;
     products_of(loop)->pack_queries(head, i0, rows, true);
     for (int64_t r = 0; r < rows; r++)

@@ -27,7 +27,9 @@ typedef struct KilnAttentionLoop {
     const float *mask_added; /* at most one of the two masks */
     const uint8_t *mask_seen;
     KilnMaskStrides mask;
-    const uint8_t *padding; /* [B, Tk], or NULL */
+    const uint8_t *padding;   /* [B, Tk], or NULL */
+    const int32_t *positions; /* kiln_attention_first()'s, or NULL */
+    int64_t positions_stride;
     bool drops;
     KilnDropoutLoop dropout;
     /* Not NULL: q, k, v and y are bf16, and these compute the products. */

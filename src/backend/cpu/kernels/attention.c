@@ -51,6 +51,8 @@ static KilnAttentionLoop loop_of(const KilnCall *call, int first, bool packed)
                         call->inputs[1].dtype == KILN_BF16))) /* backward: dy, y */
         loop.tiles = kiln_cpu(call)->tiles;
     loop.padding = options[1].absent ? NULL : options[1].data;
+    loop.positions = options[3].absent ? NULL : options[3].data;
+    loop.positions_stride = options[3].shape.dim[0] > 1 ? loop.s.queries : 0;
     if (loop.drops && options[2].data != NULL) /* unset during prepare */
         loop.dropout = dropout_of(attrs, options[2].data);
     return loop;

@@ -96,7 +96,9 @@ static KilnStatus check_options(const KilnNode *node, int first, const KilnAtten
 {
     const KilnAttentionAttrs *attrs = node->attrs;
     const KilnTensor *padding = node->inputs[first + 1], *key = node->inputs[first + 2];
+    const KilnTensor *positions = node->inputs[first + 3];
     const KilnShape rows = KILN_SHAPE(s->batch, s->keys), words = KILN_SHAPE(2);
+    const KilnShape own = KILN_SHAPE(s->batch, s->queries), shared = KILN_SHAPE(1, s->queries);
     char want[KILN_SHAPE_TEXT], got[KILN_SHAPE_TEXT];
 
     if (!(attrs->dropout >= 0.0 && attrs->dropout < 1.0))
@@ -106,7 +108,8 @@ static KilnStatus check_options(const KilnNode *node, int first, const KilnAtten
         return kiln_error_set(err, KILN_E_MISSING, "dropout needs a key");
     if (check_mask(node, first, s, err) < 0 ||
         kiln_check_dtype(node, first + 1, "padding", KILN_U8, err) < 0 ||
-        kiln_check_dtype(node, first + 2, "key", KILN_I32, err) < 0)
+        kiln_check_dtype(node, first + 2, "key", KILN_I32, err) < 0 ||
+        kiln_check_dtype(node, first + 3, "positions", KILN_I32, err) < 0)
         return err->status;
     if (padding != NULL && !kiln_shape_equal(&padding->shape, &rows))
         return kiln_error_set(err, KILN_E_SHAPE, "padding must be %s, got %s",
@@ -115,6 +118,11 @@ static KilnStatus check_options(const KilnNode *node, int first, const KilnAtten
     if (key != NULL && !kiln_shape_equal(&key->shape, &words))
         return kiln_error_set(err, KILN_E_SHAPE, "key must be [2], got %s",
                               kiln_shape_text(&key->shape, got, sizeof(got)));
+    if (positions != NULL && !kiln_shape_equal(&positions->shape, &own) &&
+        !kiln_shape_equal(&positions->shape, &shared))
+        return kiln_error_set(err, KILN_E_SHAPE, "positions must be %s, got %s",
+                              kiln_shape_text(&own, want, sizeof(want)),
+                              kiln_shape_text(&positions->shape, got, sizeof(got)));
     return KILN_OK;
 }
 
@@ -196,12 +204,12 @@ static void gradient_attention(KilnNode *node, KilnTensor *const *dy, KilnTensor
 {
     KilnTensor *const *in = node->inputs;
     KilnTensor *inputs[] = {
-        dy[0], node->outputs[0], node->outputs[1], in[0], in[1], in[2], in[3], in[4], in[5]
+        dy[0], node->outputs[0], node->outputs[1], in[0], in[1], in[2], in[3], in[4], in[5], in[6]
     };
 
     if (dy[0] == NULL)
         return;
-    const KilnNode *made = record_grad(&kiln_op_attention_grad, node, inputs, 9, 3, dx);
+    const KilnNode *made = record_grad(&kiln_op_attention_grad, node, inputs, 10, 3, dx);
     for (int i = 0; i < 3 && made != NULL; i++)
         dx[i] = made->outputs[i];
 }
@@ -209,13 +217,12 @@ static void gradient_attention(KilnNode *node, KilnTensor *const *dy, KilnTensor
 static void gradient_packed(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     KilnTensor *const *in = node->inputs;
-    KilnTensor *inputs[] = {
-        dy[0], node->outputs[0], node->outputs[1], in[0], in[1], in[2], in[3]
-    };
+    KilnTensor *inputs[] = { dy[0], node->outputs[0], node->outputs[1], in[0], in[1], in[2], in[3],
+                             in[4] };
 
     if (dy[0] == NULL)
         return;
-    const KilnNode *made = record_grad(&kiln_op_attention_packed_grad, node, inputs, 7, 1, dx);
+    const KilnNode *made = record_grad(&kiln_op_attention_packed_grad, node, inputs, 8, 1, dx);
     if (made != NULL)
         dx[0] = made->outputs[0];
 }
@@ -295,7 +302,7 @@ static double flops_packed_grad(const KilnNode *node)
 
 const KilnOp kiln_op_attention = {
     .name = "attention",
-    .n_inputs = 6,
+    .n_inputs = 7,
     .n_outputs = 2,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_attention,
@@ -308,7 +315,7 @@ const KilnOp kiln_op_attention = {
 
 const KilnOp kiln_op_attention_grad = {
     .name = "attention_grad",
-    .n_inputs = 9,
+    .n_inputs = 10,
     .n_outputs = 4,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_attention_grad,
@@ -320,7 +327,7 @@ const KilnOp kiln_op_attention_grad = {
 
 const KilnOp kiln_op_attention_packed = {
     .name = "attention_packed",
-    .n_inputs = 4,
+    .n_inputs = 5,
     .n_outputs = 2,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_packed,
@@ -333,7 +340,7 @@ const KilnOp kiln_op_attention_packed = {
 
 const KilnOp kiln_op_attention_packed_grad = {
     .name = "attention_packed_grad",
-    .n_inputs = 7,
+    .n_inputs = 8,
     .n_outputs = 2,
     .attrs_size = sizeof(KilnAttentionAttrs),
     .infer = infer_packed_grad,
@@ -356,21 +363,33 @@ static KilnAttentionAttrs attrs_of(const KilnAttention *attention, int64_t width
     };
 }
 
-KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v, KilnAttention attention)
+KilnTensor *kiln_attention_within(KilnTensor *q, KilnTensor *k, KilnTensor *v,
+                                  KilnTensor *positions, KilnAttention attention)
 {
     KilnAttentionAttrs attrs = attrs_of(&attention, kiln_tensor_dim(q, -1));
-    KilnTensor *inputs[] = { q, k, v, attention.mask, attention.padding, attention.key };
+    KilnTensor *inputs[] = { q, k, v, attention.mask, attention.padding, attention.key, positions };
 
-    return kiln_graph_record(q->graph, &kiln_op_attention, inputs, 6, &attrs);
+    return kiln_graph_record(q->graph, &kiln_op_attention, inputs, 7, &attrs);
 }
 
-KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention)
+KilnTensor *kiln_attention(KilnTensor *q, KilnTensor *k, KilnTensor *v, KilnAttention attention)
+{
+    return kiln_attention_within(q, k, v, NULL, attention);
+}
+
+KilnTensor *kiln_attention_packed_within(KilnTensor *qkv, KilnTensor *positions,
+                                         KilnAttention attention)
 {
     KilnAttentionAttrs attrs = attrs_of(&attention, kiln_tensor_dim(qkv, -1));
-    KilnTensor *inputs[] = { qkv, attention.mask, attention.padding, attention.key };
+    KilnTensor *inputs[] = { qkv, attention.mask, attention.padding, attention.key, positions };
 
     if (attention.heads_first)
         return kiln_graph_poison(
             qkv->graph, "attention_packed: heads_first is not supported with [B, T, 3, H, D]");
-    return kiln_graph_record(qkv->graph, &kiln_op_attention_packed, inputs, 4, &attrs);
+    return kiln_graph_record(qkv->graph, &kiln_op_attention_packed, inputs, 5, &attrs);
+}
+
+KilnTensor *kiln_attention_packed(KilnTensor *qkv, KilnAttention attention)
+{
+    return kiln_attention_packed_within(qkv, NULL, attention);
 }

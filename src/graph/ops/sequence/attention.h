@@ -10,10 +10,11 @@
     X(attention_packed)                                                                            \
     X(attention_packed_grad)
 
-/* attention              q, k, v, mask?, padding?, key? -> y, lse         KilnAttentionAttrs
- * attention_grad         dy, y, lse, q, k, v, mask?, padding?, key? -> dq, dk, dv, dscores?
- * attention_packed       qkv, mask?, padding?, key? -> y, lse
- * attention_packed_grad  dy, y, lse, qkv, mask?, padding?, key? -> dqkv, dscores?
+/* attention              q, k, v, mask?, padding?, key?, positions? -> y, lse   KilnAttentionAttrs
+ * attention_grad         dy, y, lse, q, k, v, mask?, padding?, key?, positions?
+ *                        -> dq, dk, dv, dscores?
+ * attention_packed       qkv, mask?, padding?, key?, positions? -> y, lse
+ * attention_packed_grad  dy, y, lse, qkv, mask?, padding?, key?, positions? -> dqkv, dscores?
  *
  * lse [B, H, Tq] is the log of the sum of each row's exponentials, from which, with y, the gradient
  * recomputes a row of probabilities. For a fully masked row lse is -inf and y is 0. dscores [B, H,
@@ -46,6 +47,15 @@ typedef struct KilnMaskStrides {
     int64_t batch, head, row, column;
 } KilnMaskStrides;
 KilnMaskStrides kiln_attention_mask(const KilnShape *mask);
+/* The first key that a query may see: row `query` less its position in its document. `stride`: of
+ * sequences in positions, 0 where all share them. */
+static inline int64_t kiln_attention_first(const int32_t *positions, int64_t stride, int64_t b,
+                                           int64_t query)
+{
+    const int64_t first = query - positions[b * stride + query];
+
+    return first > 0 ? first : 0;
+}
 /* Index of the first random number for a row of probabilities. Each row starts a new Philox block.
  */
 int64_t kiln_attention_row(const KilnAttentionSizes *sizes, int64_t b, int64_t h, int64_t query);

@@ -4,7 +4,7 @@
 
 enum { CAUSAL = 1, HEADS_FIRST = 2, SCALED = 4, DROPOUT = 8 };
 
-/* Mask, padding and key are inputs 3, 4 and 5. */
+/* Mask, padding, key and positions are inputs 3 to 6. */
 static void draw_attention(Draw *draw, Item *item, int64_t batch, int64_t rows, int64_t keys)
 {
     item->arg[0] = draw_below(draw, 16) & ~(draw_chance(draw, 50) ? DROPOUT : 0);
@@ -15,6 +15,9 @@ static void draw_attention(Draw *draw, Item *item, int64_t batch, int64_t rows, 
         item->in[4] = draw_mask(draw, KILN_SHAPE(batch, keys));
     if ((item->arg[0] & DROPOUT) != 0)
         item->in[5] = draw_index(draw, KILN_SHAPE(2), 0, 1000);
+    if (draw_chance(draw, 25))
+        item->in[6] = draw_index(draw, KILN_SHAPE(draw_chance(draw, 50) ? batch : 1, rows), 0,
+                                 rows);
 }
 
 static KilnAttention attention_of(KilnTensor *const *in, const Item *item)
@@ -54,7 +57,7 @@ DRAW(attention)
 
 BUILD(attention)
 {
-    out[0] = kiln_attention(in[0], in[1], in[2], attention_of(in, item));
+    out[0] = kiln_attention_within(in[0], in[1], in[2], in[6], attention_of(in, item));
 }
 
 DRAW(attention_packed)
@@ -69,7 +72,7 @@ DRAW(attention_packed)
 
 BUILD(attention_packed)
 {
-    out[0] = kiln_attention_packed(in[0], attention_of(in, item));
+    out[0] = kiln_attention_packed_within(in[0], in[6], attention_of(in, item));
 }
 
 DRAW(rotary)
