@@ -68,7 +68,8 @@ typedef struct Samples {
     State *state;
     KilnSplit split;
     KilnWordIds encoded;
-    int32_t *tags;   /* of all words */
+    int32_t *tags; /* of all words */
+    size_t tags_room;
     int32_t *labels; /* NULL: none */
     char place[512]; /* of the sample whose name was asked for last */
 } Samples;
@@ -134,21 +135,6 @@ static KilnStatus check_tag(State *state, KilnSplit split, size_t i, KilnString 
     return KILN_OK;
 }
 
-static KilnStatus check_words(const Opts *opts, const KilnWords *words, KilnError *err)
-{
-    if (words->n == 0)
-        return kiln_error_set(err, KILN_E_MISSING, "there are no words (column \"%s\")",
-                              opts->text);
-    if ((int64_t)words->n > opts->max_length)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "%zu words; datamodule.max_length allows %lld per sentence", words->n,
-                              (long long)opts->max_length);
-    for (size_t i = 0; i < words->n; i++)
-        if (words->list[i].length == 0)
-            return kiln_error_set(err, KILN_E_MISSING, "word %zu is empty", i + 1);
-    return KILN_OK;
-}
-
 static KilnStatus check_label(State *state, KilnSplit split, KilnString list, KilnError *err)
 {
     KilnString label, more;
@@ -171,7 +157,7 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
     KilnStatus status = kiln_words_of_value(&state->words, record->fields[TEXT_COLUMN], err);
 
     if (status >= 0)
-        status = check_words(state->opts, &state->words, err);
+        status = kiln_words_check(&state->words, state->opts->max_length, err);
     for (; status >= 0 && kiln_value_next_item(&rest, list, &tag); n++)
         status = check_tag(state, split, n, tag, err);
     if (status >= 0 && n < state->words.n)
@@ -192,28 +178,27 @@ static int32_t number_of(const KilnNameList *list, KilnString name)
     return (int32_t)(found >= 0 ? found : kiln_name_list_find(list, unknown_name));
 }
 
-static KilnStatus prepare_sample(State *state, Samples *samples, int64_t i, KilnRecord *record,
-                                 size_t *tags_room, KilnError *err)
+/* Append a row that was checked, unless it is too long (KilnRowCheck). */
+static KilnStatus append_row(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err)
 {
-    char place[512];
-    KilnStatus status = kiln_text_data_read(state->data, samples->split, i, record, err);
+    State *state = ctx;
+    Samples *samples = &state->samples[split];
+    const int64_t i = samples->encoded.n;
+    int64_t word = samples->encoded.n_words;
+    KilnString rest = record->fields[TAGS_COLUMN], name = { 0 };
+    KilnStatus status = kiln_words_of_value(&state->words, record->fields[TEXT_COLUMN], err);
 
     if (status >= 0)
-        status = kiln_words_of_value(&state->words, record->fields[TEXT_COLUMN], err);
+        status = kiln_word_ids_append(&samples->encoded, &state->encode, &state->words, err);
     if (status < 0)
         return status;
-    int64_t word = samples->encoded.n_words;
-    if (kiln_word_ids_append(&samples->encoded, &state->encode, &state->words, err) < 0)
-        return kiln_error_prefix(
-            err,
-            "%s: ", kiln_text_data_location(state->data, samples->split, i, place, sizeof(place)));
-    if (!KILN_RESERVE(samples->tags, *tags_room, (size_t)samples->encoded.n_words))
+    if (!KILN_RESERVE(samples->tags, samples->tags_room, (size_t)samples->encoded.n_words))
         return kiln_error_nomem(err, (size_t)samples->encoded.n_words);
-    KilnString rest = record->fields[TAGS_COLUMN], name = { 0 };
     for (const bool list = kiln_value_is_list(rest); kiln_value_next_item(&rest, list, &name);)
         samples->tags[word++] = number_of(&state->tags, name);
     if (samples->labels != NULL) {
-        (void)kiln_record_next_item(&record->fields[LABEL_COLUMN], &name);
+        rest = record->fields[LABEL_COLUMN];
+        (void)kiln_record_next_item(&rest, &name);
         samples->labels[i] = number_of(&state->classes, name);
     }
     return KILN_OK;
@@ -224,9 +209,6 @@ static KilnStatus prepare_samples(State *state, KilnSplit split, const KilnPoll 
 {
     Samples *samples = &state->samples[split];
     const int64_t n = kiln_text_data_count(state->data, split);
-    KilnRecord record = { 0 };
-    size_t tags_room = 0;
-    KilnStatus status = KILN_OK;
 
     samples->state = state;
     samples->split = split;
@@ -235,13 +217,7 @@ static KilnStatus prepare_samples(State *state, KilnSplit split, const KilnPoll 
         if (samples->labels == NULL)
             return kiln_error_nomem(err, (size_t)n * sizeof(*samples->labels));
     }
-    for (int64_t i = 0; i < n && status >= 0; i++) {
-        status = kiln_poll_check(poll, "encoding words", i, n, err);
-        if (status >= 0)
-            status = prepare_sample(state, samples, i, &record, &tags_room, err);
-    }
-    kiln_record_release(&record);
-    return status;
+    return kiln_text_data_recheck(state->data, split, append_row, state, poll, err);
 }
 
 /* ---- Setup ------------------------------------------------------------------------------------
@@ -469,25 +445,30 @@ static void put_sentence(const State *state, const KilnWordIds *encoded, int64_t
         kiln_word_ids_characters(encoded, &state->encode, i, characters);
 }
 
-/* Write the text and its tags as they are in the file; NULL: not wanted. */
+/* The words or tags of a column's value with spaces between them, owned; `to` NULL: not wanted. */
+static KilnStatus put_text(KilnString value, char **to, KilnError *err)
+{
+    KilnWords words = { 0 };
+    KilnStatus status = to != NULL ? kiln_words_of_value(&words, value, err) : KILN_OK;
+
+    if (status >= 0 && to != NULL && (*to = kiln_text_take(&words.text)) == NULL)
+        status = kiln_error_nomem(err, value.length);
+    kiln_words_release(&words);
+    return status;
+}
+
+/* Write the text and its tags as they are in the file. */
 static KilnStatus put_texts(const Samples *samples, int64_t index, char **text, char **tags,
                             KilnError *err)
 {
     KilnRecord record = { 0 };
-    KilnWords words = { 0 }, list = { 0 };
     KilnStatus status = kiln_text_data_read(samples->state->data, samples->split, index, &record,
                                             err);
 
-    if (status >= 0 && text != NULL)
-        status = kiln_words_of_value(&words, record.fields[TEXT_COLUMN], err);
-    if (status >= 0 && tags != NULL)
-        status = kiln_words_of_value(&list, record.fields[TAGS_COLUMN], err);
-    if (status >= 0 && text != NULL && (*text = kiln_text_take(&words.text)) == NULL)
-        status = kiln_error_nomem(err, 1);
-    if (status >= 0 && tags != NULL && (*tags = kiln_text_take(&list.text)) == NULL)
-        status = kiln_error_nomem(err, 1);
-    kiln_words_release(&words);
-    kiln_words_release(&list);
+    if (status >= 0)
+        status = put_text(record.fields[TEXT_COLUMN], text, err);
+    if (status >= 0)
+        status = put_text(record.fields[TAGS_COLUMN], tags, err);
     kiln_record_release(&record);
     return status;
 }
@@ -573,7 +554,7 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
     KilnStatus status = kiln_words_of_text(&words, state->opts->splitter, text, err);
 
     if (status >= 0)
-        status = check_words(state->opts, &words, err);
+        status = kiln_words_check(&words, state->opts->max_length, err);
     if (status >= 0)
         status = kiln_word_ids_append(&encoded, &state->encode, &words, err);
     if (status >= 0) {

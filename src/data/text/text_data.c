@@ -110,50 +110,55 @@ static bool is_bad(KilnStatus status)
     return false;
 }
 
-static KilnStatus check_row(KilnTextData *data, KilnSplit split, int64_t row, KilnRecord *record,
-                            KilnError *err)
+/* What a row is checked with once it is read. */
+typedef struct RowCheck {
+    KilnRowCheck *check; /* NULL: reading it is all */
+    void *ctx;
+} RowCheck;
+
+static KilnStatus check_row(const KilnTextData *data, KilnSplit split, int64_t row, RowCheck with,
+                            KilnRecord *record, KilnError *err)
 {
     const KilnTextRows *rows = &data->rows[split];
-    const KilnTextWanted *wanted = &data->wanted;
     char place[512];
-    KilnStatus status = kiln_records_read(rows->records, row, rows->columns, wanted->n_columns,
+    KilnStatus status = kiln_records_read(rows->records, row, rows->columns, data->wanted.n_columns,
                                           record, err);
 
-    if (status < 0 || wanted->check == NULL)
+    if (status < 0 || with.check == NULL)
         return status;
-    status = wanted->check(wanted->ctx, split, record, err);
+    status = with.check(with.ctx, split, record, err);
     return status >= 0
                ? status
                : kiln_error_prefix(
                      err, "%s: ", kiln_records_location(rows->records, row, place, sizeof(place)));
 }
 
-/* Keep the rows that are good. */
-static KilnStatus check_rows(KilnTextData *data, KilnSplit split, const KilnTextSource *source,
-                             const KilnPoll *poll, KilnError *err)
+/* Keep the rows of the list that are good. */
+static KilnStatus keep_good(KilnTextData *data, KilnSplit split, RowCheck with,
+                            const KilnPoll *poll, KilnError *err)
 {
     KilnTextRows *rows = &data->rows[split];
-    const int64_t n = kiln_records_count(rows->records);
+    const int64_t n = rows->count;
     KilnError *why = malloc(sizeof(*why));
     KilnRecord record = { 0 };
-    KilnStatus status = KILN_OK;
+    KilnStatus status = why != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(*why));
 
-    rows->list = malloc((size_t)n * sizeof(*rows->list) + 1);
-    if (rows->list == NULL || why == NULL)
-        status = kiln_error_nomem(err, (size_t)n * sizeof(*rows->list));
+    rows->count = 0;
     for (int64_t i = 0; i < n && status >= 0; i++) {
-        status = kiln_poll_check(poll, "checking rows", i, n, err);
-        const KilnStatus row = status >= 0 ? check_row(data, split, i, &record, why) : status;
+        const int64_t row = rows->list[i];
 
+        status = kiln_poll_check(poll, "checking rows", i, n, err);
+        const KilnStatus found = status >= 0 ? check_row(data, split, row, with, &record, why)
+                                             : status;
         if (status < 0)
             break;
-        if (row >= 0) {
-            rows->list[rows->count++] = i;
-        } else if (source->on_error == KILN_ON_ERROR_SKIP && is_bad(row)) {
-            count_skipped(data, split, i, why);
+        if (found >= 0) {
+            rows->list[rows->count++] = row;
+        } else if (data->on_error == KILN_ON_ERROR_SKIP && is_bad(found)) {
+            count_skipped(data, split, row, why);
         } else {
-            status = kiln_error_set(err, row, "%s%s", why->text,
-                                    is_bad(row) ? " (on_error=skip leaves such rows out)" : "");
+            status = kiln_error_set(err, found, "%s%s", why->text,
+                                    is_bad(found) ? " (on_error=skip leaves such rows out)" : "");
         }
     }
     free(why);
@@ -162,6 +167,29 @@ static KilnStatus check_rows(KilnTextData *data, KilnSplit split, const KilnText
         status = kiln_error_set(err, KILN_E_MISSING, "files.%s: no row can be used",
                                 kiln_split_name(split));
     return status;
+}
+
+/* List the rows of a file that are good. */
+static KilnStatus check_rows(KilnTextData *data, KilnSplit split, const KilnPoll *poll,
+                             KilnError *err)
+{
+    KilnTextRows *rows = &data->rows[split];
+    const int64_t n = kiln_records_count(rows->records);
+
+    rows->list = malloc((size_t)n * sizeof(*rows->list) + 1);
+    if (rows->list == NULL)
+        return kiln_error_nomem(err, (size_t)n * sizeof(*rows->list));
+    for (rows->count = 0; rows->count < n; rows->count++)
+        rows->list[rows->count] = rows->count;
+    return keep_good(data, split, (RowCheck) { data->wanted.check, data->wanted.ctx }, poll, err);
+}
+
+KilnStatus kiln_text_data_recheck(KilnTextData *data, KilnSplit split, KilnRowCheck *check,
+                                  void *ctx, const KilnPoll *poll, KilnError *err)
+{
+    return data->rows[split].count > 0
+               ? keep_good(data, split, (RowCheck) { check, ctx }, poll, err)
+               : KILN_OK;
 }
 
 /* ---- Holding out --------------------------------------------------------------------------------
@@ -232,7 +260,7 @@ static KilnStatus open_splits(KilnTextData *data, const KilnTextSource *source,
         status = open_split(data, source, (KilnSplit)split, paths[split], n[split], context->poll,
                             err);
         if (status >= 0)
-            status = check_rows(data, (KilnSplit)split, source, context->poll, err);
+            status = check_rows(data, (KilnSplit)split, context->poll, err);
     }
     if (status >= 0 && data->rows[KILN_TRAIN].count > 0 && n[KILN_VAL] == 0)
         status = hold_out(data, source->val_fraction, context->seed, err);
@@ -247,6 +275,7 @@ KilnStatus kiln_text_data_open(const KilnTextSource *source, const KilnTextWante
     if (data == NULL)
         return kiln_error_nomem(err, sizeof(*data));
     data->wanted = *wanted;
+    data->on_error = source->on_error;
     const KilnStatus status = open_splits(data, source, context, err);
     data->wanted.columns = data->wanted.options = NULL;
     if (status < 0)

@@ -97,6 +97,20 @@ KilnStatus kiln_words_of_text(KilnWords *words, const KilnInstance *splitter, Ki
     return status;
 }
 
+KilnStatus kiln_words_check(const KilnWords *words, int64_t max_length, KilnError *err)
+{
+    if (words->n == 0)
+        return kiln_error_set(err, KILN_E_MISSING, "there are no words");
+    if ((int64_t)words->n > max_length)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "%zu words; datamodule.max_length allows %lld per sentence", words->n,
+                              (long long)max_length);
+    for (size_t i = 0; i < words->n; i++)
+        if (words->list[i].length == 0)
+            return kiln_error_set(err, KILN_E_MISSING, "word %zu is empty", i + 1);
+    return KILN_OK;
+}
+
 void kiln_words_release(KilnWords *words)
 {
     kiln_text_release(&words->text);
@@ -184,8 +198,9 @@ static KilnStatus encode_word(KilnWordIds *to, const KilnWordEncode *encode, con
                               i + 1, shown(text), text.data, tokens->n);
     if (status >= 0 && to->n_tokens - sentence + (int64_t)tokens->n > encode->max_length)
         return kiln_error_set(err, KILN_E_RANGE,
-                              "more tokens than datamodule.max_length=%lld at word %zu",
-                              (long long)encode->max_length, i + 1);
+                              "%zu of %zu words have more than %lld tokens; datamodule.max_length "
+                              "allows no more per sentence",
+                              i + 1, words->n, (long long)encode->max_length);
     const size_t cut = characters->n < (size_t)encode->word_length ? characters->n
                                                                    : (size_t)encode->word_length;
     if (status >= 0)
@@ -207,14 +222,19 @@ static KilnStatus encode_word(KilnWordIds *to, const KilnWordEncode *encode, con
 KilnStatus kiln_word_ids_append(KilnWordIds *to, const KilnWordEncode *encode,
                                 const KilnWords *words, KilnError *err)
 {
+    const int64_t n_words = to->n_words, n_tokens = to->n_tokens, n_characters = to->n_characters;
     KilnStatus status = reserve(to, 0, 0, err);
 
     if (status >= 0 && to->n == 0)
         to->first_word[0] = to->first_token[0] = to->first_character[0] = 0;
     for (size_t i = 0; i < words->n && status >= 0; i++)
         status = encode_word(to, encode, words, i, err);
-    if (status < 0)
+    if (status < 0) {
+        to->n_words = n_words;
+        to->n_tokens = n_tokens;
+        to->n_characters = n_characters;
         return status;
+    }
     to->n++;
     to->first_word[to->n] = to->n_words;
     to->first_token[to->n] = to->n_tokens;

@@ -78,14 +78,19 @@ typedef struct KilnTextSource {
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
+/* Refuse a row that can't be a sample: KILN_E_FORMAT, KILN_E_TYPE, KILN_E_MISSING, KILN_E_KEY or
+ * KILN_E_RANGE; the message gets its place. */
+typedef KilnStatus KilnRowCheck(void *ctx, KilnSplit split, const KilnRecord *record,
+                                KilnError *err);
+
 /* Which columns a datamodule reads, and how it checks them. */
 typedef struct KilnTextWanted {
     const char *const *columns; /* names; KilnRecord.fields are in this order */
     const char *const *options; /* options that name them, for messages; NULL: none */
     size_t n_columns;
-    /* Optional. Refuse a row that can't be a sample; the message gets its place. Called once per
-     * row in order, for train, val and test. Held-out rows count as train. */
-    KilnStatus (*check)(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err);
+    /* Optional. Called once per row in order, for train, val and test. Held-out rows count as
+     * train. */
+    KilnRowCheck *check;
     void *ctx;
 } KilnTextWanted;
 
@@ -98,6 +103,12 @@ KILN_API KILN_NODISCARD KilnStatus kiln_text_data_open(const KilnTextSource *sou
                                                        const KilnTextWanted *wanted,
                                                        const KilnDataContext *context,
                                                        KilnTextData **ret, KilnError *err);
+/* Check the samples of a split again, once each in order, by what was not known before: a tokenizer
+ * that is trained on them. Bad ones are left out or end it, as in kiln_text_data_open(), so samples
+ * may get lower numbers; kiln_text_tokens_encode() comes after it. */
+KILN_API KILN_NODISCARD KilnStatus kiln_text_data_recheck(KilnTextData *data, KilnSplit split,
+                                                          KilnRowCheck *check, void *ctx,
+                                                          const KilnPoll *poll, KilnError *err);
 /* Accepts NULL. */
 KILN_API void kiln_text_data_free(KilnTextData *data);
 KILN_API int64_t kiln_text_data_count(const KilnTextData *data, KilnSplit split);

@@ -31,6 +31,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_words_of_value(KilnWords *words, KilnStr
 KILN_API KILN_NODISCARD KilnStatus kiln_words_of_text(KilnWords *words,
                                                       const KilnInstance *splitter, KilnString text,
                                                       KilnError *err);
+/* KILN_E_MISSING if there is no word, or an empty one; KILN_E_RANGE if there are more than
+ * `max_length`. */
+KILN_API KILN_NODISCARD KilnStatus kiln_words_check(const KilnWords *words, int64_t max_length,
+                                                    KilnError *err);
 /* Word i, borrowed from `words`. */
 KILN_API KilnString kiln_words_at(const KilnWords *words, size_t i);
 /* Free the memory; zeroed afterwards. */
@@ -60,7 +64,8 @@ typedef struct KilnWordIds {
 } KilnWordIds;
 
 /* Append a sentence. A word without tokens has that of KILN_TOKEN_UNK, or 0. KILN_E_FORMAT: a word
- * has several tokens, but no pieces; KILN_E_RANGE: there are too many. */
+ * has several tokens, but no pieces; KILN_E_RANGE: there are too many. After a failure the
+ * sentences are those before. */
 KILN_API KILN_NODISCARD KilnStatus kiln_word_ids_append(KilnWordIds *to,
                                                         const KilnWordEncode *encode,
                                                         const KilnWords *words, KilnError *err);

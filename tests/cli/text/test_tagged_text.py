@@ -227,6 +227,27 @@ class TaggedText(Case):
         _, err = self.train("datamodule.files.train=[x.conll]", COLUMNS, status=1)
         self.assertIn("at least 2 tags", err)
 
+    def test_too_many_pieces(self):
+        """A sentence whose words are too many pieces is a bad row, in training and in validation."""
+        good = sentences(40)
+        bad = [(["ada", "lives", "in", "Taumatawhakatangihangakoauauotamateapokaiwhenuakitanatahu"], ["B-person", "O", "O", "B-city"], "")]
+        self.write("plain.conll", conll(good))
+        self.write("mixed.conll", conll(good[:20] + bad + good[20:] + bad))
+        self.write("val.conll", conll(good[:4] + bad))
+        pieces = [COLUMNS, "datamodule.pieces=true", "datamodule.max_length=40",
+                  "datamodule.tokenizer={_target_: tokenizer/bytes}", "datamodule.val_fraction=0"]
+        _, err = self.train("datamodule.files.train=[mixed.conll]", *pieces, status=1)
+        self.assertIn(f"mixed.conll:{conll(good[:20]).count(chr(10)) + 2}: 4 of 4 words have more than 40 tokens; "
+                      "datamodule.max_length allows no more per sentence (on_error=skip leaves such rows out)", err)
+        _, err = self.train("datamodule.files.train=[plain.conll]", "datamodule.files.val=[val.conll]", *pieces, status=1)
+        self.assertIn("val.conll:", err)
+        skip = [*pieces, "datamodule.on_error=skip", "datamodule.files.val=[val.conll]"]
+        out, _ = self.train("datamodule.files.train=[mixed.conll]", *skip, run="mixed")
+        self.assertRegex(out, "left out +mixed.conll:[0-9]+ and 1 more|left out +2 ")
+        self.train("datamodule.files.train=[plain.conll]", *skip, run="plain")
+        for name in "train/loss_epoch", "val/loss":
+            self.assertEqual(self.metric("mixed", name), self.metric("plain", name))
+
 
 if __name__ == "__main__":
     main()
