@@ -52,6 +52,14 @@ static bool poll_training(void *ctx, const char *what, int64_t done, int64_t tot
                      reads ? source->total : total);
 }
 
+/* Standard input, a FIFO, what the shell makes of <(...). */
+static bool is_pipe(const char *path)
+{
+    struct stat st;
+
+    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
+}
+
 static void close_file(Source *source)
 {
     kiln_mapped_file_close(&source->map);
@@ -66,8 +74,10 @@ static bool next_line(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnEr
         KilnMappedFile *map = &source->map;
 
         if (map->path == NULL) {
-            *ret_status = kiln_mapped_file_open(map, source->paths[source->file], NULL,
-                                                source->poll, err);
+            const char *path = source->paths[source->file];
+
+            *ret_status = is_pipe(path) ? kiln_mapped_file_spool(map, path, source->poll, err)
+                                        : kiln_mapped_file_open(map, path, NULL, source->poll, err);
             if (*ret_status < 0)
                 return false;
             source->at = map->begin;
@@ -108,14 +118,14 @@ static bool next_row(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnErr
 static KilnStatus list_files(Source *source, char *files, KilnError *err)
 {
     for (char *path = files, *rest; path != NULL; path = rest) {
-        struct stat st;
+        struct stat st = { 0 };
 
         rest = strchr(path, ',');
         if (rest != NULL)
             *rest++ = '\0';
         if (*path == '\0')
             continue;
-        if (stat(path, &st) != 0)
+        if (strcmp(path, "-") != 0 && stat(path, &st) != 0)
             return kiln_error_errno(err, path);
         if (!KILN_RESERVE(source->paths, source->capacity, source->n + 1) ||
             !KILN_RESERVE(source->sizes, source->sizes_capacity, source->n + 1))
@@ -132,8 +142,14 @@ static KilnStatus open_column(Source *source, const char *column, KilnError *err
     const KilnRecordsSpec spec = { .paths = source->paths,
                                    .n_paths = source->n,
                                    .poll = source->poll };
-    KilnStatus status = kiln_records_open(&spec, &source->records, err);
 
+    for (size_t i = 0; i < source->n; i++)
+        if (is_pipe(source->paths[i]))
+            return kiln_error_set(err, KILN_E_USAGE,
+                                  "column=%s: %s is a pipe, of which each line is a text; a column "
+                                  "needs a file .csv, .tsv or .jsonl",
+                                  column, source->paths[i]);
+    KilnStatus status = kiln_records_open(&spec, &source->records, err);
     if (status >= 0)
         status = kiln_records_column(source->records, column, &source->column, err);
     if (status < 0)
@@ -202,7 +218,7 @@ KilnStatus kiln_command_tokenizer_train(KilnArgs *args, const KilnRegistry *regi
     if (files == NULL || *files == '\0')
         return kiln_error_set(err, KILN_E_USAGE,
                               "train: needs texts: files=FILE,FILE,... (each line is one, or with "
-                              "column=NAME that column of each row)");
+                              "column=NAME that column of each row; files=-: standard input)");
     KilnComposeRequest request = kiln_command_request(args, registry);
     request.sections = NULL;
     if (request.config_name == NULL)

@@ -114,7 +114,8 @@ static const CommandHelp pages[] = {
         "both: the rate for the batch that was found", NULL } },
     { "tokenizer",
       "Trains tokenizers and uses them. train learns from the lines of files, or from a column of "
-      ".csv, .tsv and .jsonl files; .gz and .zst files are unpacked. Overrides set the tokenizer "
+      ".csv, .tsv and .jsonl files; .gz and .zst files are unpacked, and - is standard input. "
+      "Overrides set the tokenizer "
       "and its options (tokenizer=bpe, words, ...). It writes a tokenizer.json as "
       "Hugging Face's library does. encode prints the ids, tokens and character offsets of each "
       "line "

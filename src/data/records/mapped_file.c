@@ -37,9 +37,8 @@ char *kiln_mapped_file_cache_path(const char *path, const char *cache, const cha
     return ret;
 }
 
-/* Unpack to a file without a name, which goes away with its last user. */
-static KilnStatus unpack_temporary(const char *path, const KilnPoll *poll, int *ret_fd,
-                                   KilnError *err)
+/* Open a file without a name, which goes away with its last user. */
+static KilnStatus open_temporary(int *ret_fd, KilnError *err)
 {
     const char *dir = getenv("TMPDIR");
     char name[4096];
@@ -49,8 +48,19 @@ static KilnStatus unpack_temporary(const char *path, const KilnPoll *poll, int *
     if (fd < 0)
         return kiln_error_errno(err, name);
     unlink(name);
-    const KilnStatus status = kiln_unpack(path, fd, poll, err);
-    if (status < 0)
+    *ret_fd = fd;
+    return KILN_OK;
+}
+
+static KilnStatus unpack_temporary(const char *path, const KilnPoll *poll, int *ret_fd,
+                                   KilnError *err)
+{
+    int fd = -1;
+    KilnStatus status = open_temporary(&fd, err);
+
+    if (status >= 0)
+        status = kiln_unpack(path, fd, poll, err);
+    if (status < 0 && fd >= 0)
         close(fd);
     else
         *ret_fd = fd;
@@ -138,6 +148,50 @@ KilnStatus kiln_mapped_file_open(KilnMappedFile *file, const char *path, const c
         return status;
     status = map(file, fd, err);
     close(fd);
+    return status >= 0 ? skip_mark(file, err) : status;
+}
+
+static KilnStatus copy(int from, int to, const char *path, const KilnPoll *poll, KilnError *err)
+{
+    enum { BLOCK = 1 << 18 };
+    char *block = malloc(BLOCK);
+    KilnStatus status = block != NULL ? KILN_OK : kiln_error_nomem(err, BLOCK);
+    int64_t done = 0;
+    ssize_t n = 1;
+
+    while (status >= 0 && n > 0) {
+        status = kiln_poll_check(poll, "bytes read", done, 0, err);
+        n = status >= 0 ? read(from, block, BLOCK) : 0;
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n < 0 || !kiln_fd_write(to, block, (size_t)n))
+            status = kiln_error_errno(err, path);
+        else
+            done += n;
+    }
+    free(block);
+    return status;
+}
+
+KilnStatus kiln_mapped_file_spool(KilnMappedFile *file, const char *path, const KilnPoll *poll,
+                                  KilnError *err)
+{
+    const bool input = strcmp(path, "-") == 0;
+    int from = -1, to = -1;
+
+    *file = (KilnMappedFile) { .path = kiln_strdup(input ? "standard input" : path) };
+    if (file->path == NULL)
+        return kiln_error_nomem(err, strlen(path));
+    from = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    KilnStatus status = from >= 0 ? open_temporary(&to, err) : kiln_error_errno(err, file->path);
+    if (status >= 0)
+        status = copy(from, to, file->path, poll, err);
+    if (status >= 0)
+        status = map(file, to, err);
+    if (from >= 0)
+        close(from);
+    if (to >= 0)
+        close(to);
     return status >= 0 ? skip_mark(file, err) : status;
 }
 

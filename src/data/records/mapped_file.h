@@ -17,6 +17,10 @@ typedef struct KilnMappedFile {
 KILN_NODISCARD KilnStatus kiln_mapped_file_open(KilnMappedFile *file, const char *path,
                                                 const char *cache, const KilnPoll *poll,
                                                 KilnError *err);
+/* Copy a pipe to a temporary file without a name ($TMPDIR) and map that; "-": standard input. A
+ * pipe gives its text once. */
+KILN_NODISCARD KilnStatus kiln_mapped_file_spool(KilnMappedFile *file, const char *path,
+                                                 const KilnPoll *poll, KilnError *err);
 void kiln_mapped_file_close(KilnMappedFile *file);
 /* "FOLDER/NAME-<key>.ENDING" for what belongs to the file as it is now; `kind` tells apart several
  * files of one ending. Owned by the caller; NULL with `err` set: memory is out, or the file is

@@ -119,6 +119,17 @@ class Tokenizer(Case):
             out, _ = self.kiln("encode", "b.json", stdin="Mr. O'Neil at 10:45\n")
             self.assertEqual(json.loads(out)["tokens"], wanted)
 
+    def test_pipes(self):
+        """Standard input, /dev/stdin and process substitution give what the file does."""
+        text = b"to be, or not to be\nthat is the question\n" * 3000  # more than a pipe holds
+        self.write("long.txt", text)
+        self.kiln("train", "tokenizer=bpe", "files=a.txt,long.txt", "output=file.json", "tokenizer.vocab_size=300")
+        for number, command in enumerate(("cat long.txt | {} files=a.txt,-", "cat long.txt | {} files=a.txt,/dev/stdin",
+                                          "{} files=a.txt,<(cat long.txt)", "{} files=a.txt,- <long.txt")):
+            kiln = f"{BUILD}/kiln tokenizer train tokenizer=bpe tokenizer.vocab_size=300 output=pipe{number}.json"
+            subprocess.run(["bash", "-c", "set -o pipefail; " + command.format(kiln)], cwd=self.dir, check=True, stdout=subprocess.DEVNULL)
+            self.assertEqual(read_json(self.path(f"pipe{number}.json")), read_json(self.path("file.json")), command)
+
     def test_pretrained(self):
         self.kiln("train", "tokenizer=words", "files=a.txt", "output=first.json")
         self.kiln("train", "tokenizer=pretrained", "tokenizer.path=first.json", "files=a.txt", "output=second.json")
@@ -138,6 +149,8 @@ class Tokenizer(Case):
                 (["train", "files=none.txt"], "", 1, "none.txt: "),
                 (["train"], "", 2, "tokenizer: error: train: needs texts: files="),
                 (["train", "files=/dev/null"], "", 1, "is a device, not a regular file"),
+                (["train", "files=-", "column=text"], "a\n", 2, "column=text: - is a pipe"),
+                (["train", "files=-"], b"good\nb\xe9d\n", 1, "standard input:2: byte 1 (0xe9) is not UTF-8"),
                 (["train", "files=a.txt", "column=txt"], "", 1, 'no column "txt" (did you mean "text"?)'),
                 (["train", "files=a.txt", "tokenizer=bep"], "", 1, "bpe"),
                 (["train", "files=a.txt", "tokenizer.vocab=3"], "", 1, "vocab_size"),
