@@ -30,7 +30,8 @@ static const KilnField fields[] = {
                          "makes ids of texts; it is trained on the training split"),
     KILN_FIELD_COMPONENT_OPT(Opts, bag, KILN_KIND_TOKENIZER, "null",
                              "makes a second list of ids of each text, for models that take a bag "
-                             "of n-grams beside the tokens (tokenizer/ngrams); null: none"),
+                             "of n-grams beside the tokens or instead (tokenizer/ngrams); null: "
+                             "none"),
     KILN_FIELD_STR(Opts, text, "text", "the column of the text"),
     KILN_FIELD_STR_OPT(Opts, pair, "null", "the column of a second text; null: there is none"),
     KILN_FIELD_STR(Opts, label, "label", "the column of the class, or of the labels"),
@@ -295,7 +296,7 @@ static KilnStatus choose_columns(State *state, const char **options, KilnError *
 static KilnStatus open_data(State *state, const KilnDataContext *context, KilnError *err)
 {
     const Opts *opts = state->opts;
-    const KilnTextSource source = KILN_TEXT_SOURCE(opts);
+    KilnTextSource source = KILN_TEXT_SOURCE(opts);
     const char **options = calloc(opts->label_columns_count + 3, sizeof(*options));
     KilnStatus status = options != NULL ? choose_columns(state, options, err)
                                         : kiln_error_nomem(err, opts->label_columns_count);
@@ -308,6 +309,7 @@ static KilnStatus open_data(State *state, const KilnDataContext *context, KilnEr
         .ctx = state,
     };
 
+    source.label_end = opts->label_end;
     if (status >= 0)
         status = kiln_text_data_open(&source, &wanted, context, &state->data, err);
     free(options);
@@ -563,6 +565,11 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
     kiln_text_data_left_out(state->data, add, ctx);
 }
 
+static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx)
+{
+    kiln_text_data_files(((const State *)kiln_state(self))->data, add, ctx);
+}
+
 static const KilnTensorSpec declared[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
     { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "", .optional = true },
@@ -590,6 +597,7 @@ static const KilnDataModuleOps ops = {
     .save_preprocessing = save_preprocessing,
     .loading = loading,
     .left_out = left_out,
+    .files = files,
 };
 
 const KilnComponent kiln_datamodule_labeled_text = {

@@ -24,8 +24,10 @@ static const KilnField fields[] = {
                          "trained on the training split"),
     KILN_FIELD_COMPONENT_OPT(Opts, target_tokenizer, KILN_KIND_TOKENIZER, "null",
                              "a vocabulary of its own for the target; null: both share one"),
-    KILN_FIELD_STR(Opts, source, "source", "the column of the text to translate"),
-    KILN_FIELD_STR(Opts, target, "target", "the column of its translation"),
+    KILN_FIELD_STR(Opts, source, "source",
+                   "the column of the text to translate; source: also the first of parallel files"),
+    KILN_FIELD_STR(Opts, target, "target",
+                   "the column of its translation; target: also the second of parallel files"),
     KILN_FIELD_I64(Opts, max_length, "128", 3, 1e6,
                    "ids per text, its beginning and end included; later ones are cut"),
     KILN_FIELD_END,
@@ -150,7 +152,12 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     const char *const columns[SIDES] = { opts->source, opts->target };
     static const char *const options[SIDES] = { "source", "target" };
     const KilnTextWanted wanted = {
-        .columns = columns, .options = options, .n_columns = SIDES, .check = check_row, .ctx = state
+        .columns = columns,
+        .options = options,
+        .n_columns = SIDES,
+        .check = check_row,
+        .ctx = state,
+        .in_order = strcmp(opts->source, "source") == 0 && strcmp(opts->target, "target") == 0,
     };
     KilnStatus status = kiln_text_data_open(&source, &wanted, context, &state->data, err);
 
@@ -374,6 +381,11 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
     kiln_text_data_left_out(((const State *)kiln_state(self))->data, add, ctx);
 }
 
+static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx)
+{
+    kiln_text_data_files(((const State *)kiln_state(self))->data, add, ctx);
+}
+
 static const KilnTensorSpec declared[] = {
     { .name = "source", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
     { .name = "target", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
@@ -390,6 +402,7 @@ static const KilnDataModuleOps ops = {
     .save_preprocessing = save_preprocessing,
     .loading = loading,
     .left_out = left_out,
+    .files = files,
     .tokenizer = tokenizer,
 };
 

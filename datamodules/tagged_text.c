@@ -44,8 +44,11 @@ static const KilnField fields[] = {
                              "its tokens are the words of raw text in predictions (words); null: "
                              "white space separates words"),
     KILN_FIELD_STR(Opts, text, "text",
-                   "the column of the words: a list, or separated by white space"),
-    KILN_FIELD_STR(Opts, tags, "tags", "the column of their tags, likewise"),
+                   "the column of the words: a list, or separated by white space; text: also the "
+                   "first column of CoNLL files and the first of parallel files"),
+    KILN_FIELD_STR(Opts, tags, "tags",
+                   "the column of their tags, likewise; tags: also the last column of CoNLL files "
+                   "and the second of parallel files"),
     KILN_FIELD_STR_OPT(Opts, label, "null",
                        "the column of the sentence's class (intent); null: there is none"),
     KILN_FIELD_ENUM(Opts, unknown, "error", unknowns,
@@ -260,19 +263,33 @@ static KilnStatus prepare_names(State *state, const char *fitted, KilnError *err
     return status;
 }
 
+static bool have_usual_names(const Opts *opts)
+{
+    return strcmp(opts->text, "text") == 0 && strcmp(opts->tags, "tags") == 0 &&
+           (opts->label == NULL || strcmp(opts->label, "label") == 0);
+}
+
 static KilnStatus open_data(State *state, const KilnDataContext *context, KilnError *err)
 {
     const Opts *opts = state->opts;
-    const KilnTextSource source = KILN_TEXT_SOURCE(opts);
+    KilnTextSource source = KILN_TEXT_SOURCE(opts);
     const char *const columns[COLUMNS] = { opts->text, opts->tags, opts->label };
     const char *const options[COLUMNS] = { "text", "tags", "label" };
     const KilnTextWanted wanted = { .columns = columns,
                                     .options = options,
                                     .n_columns = opts->label != NULL ? COLUMNS : LABEL_COLUMN,
                                     .check = check_row,
-                                    .ctx = state };
+                                    .ctx = state,
+                                    .in_order = have_usual_names(opts) };
 
-    return kiln_text_data_open(&source, &wanted, context, &state->data, err);
+    source.fallback = KILN_RECORDS_CONLL;
+    const KilnStatus status = kiln_text_data_open(&source, &wanted, context, &state->data, err);
+    if (status == KILN_E_KEY && err != NULL && strncmp(err->text, "label: ", 7) == 0) {
+        const KilnError why = *err;
+
+        return kiln_error_set(err, status, "%s; label=null if sentences have no class", why.text);
+    }
+    return status;
 }
 
 /* The tokenizers by file; an absent one has none. */
@@ -601,6 +618,11 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
     kiln_text_data_left_out(state->data, add, ctx);
 }
 
+static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx)
+{
+    kiln_text_data_files(((const State *)kiln_state(self))->data, add, ctx);
+}
+
 static const KilnTensorSpec declared[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
     { .name = "tags", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "time", .varies = true },
@@ -617,6 +639,7 @@ static const KilnDataModuleOps ops = {
     .save_preprocessing = save_preprocessing,
     .loading = loading,
     .left_out = left_out,
+    .files = files,
 };
 
 const KilnComponent kiln_datamodule_tagged_text = {

@@ -299,6 +299,10 @@ struct KilnDataModuleOps {
     /* Optional: the tokenizer that made the feature "tokens", ready for use from setup to release
      * (kiln/tokenizer.h). */
     const KilnInstance *(*tokenizer)(const KilnInstance *self);
+    /* Optional, after setup: a line for each thing that setup found out about files because no
+     * option says it, such as their format. The data report of a run and `train --plan` show
+     * them. */
+    void (*files)(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx);
 };
 
 #endif

@@ -1,7 +1,8 @@
 /* The mean of the vectors of a text's tokens, and a linear layer (Joulin et al., "Bag of Tricks for
- * Efficient Text Classification", 2016). With tokenizer/ngrams it is fastText's classifier and
- * begins with its weights' distributions. */
+ * Efficient Text Classification", 2016). Where the data have a bag of n-grams (tokenizer/ngrams) it
+ * takes those instead, is fastText's classifier and begins with its weights' distributions. */
 #include "kiln.h"
+#include "kiln/tools/bag_head.h"
 
 typedef struct Opts {
     int64_t width;
@@ -11,6 +12,7 @@ typedef struct Opts {
 typedef struct State {
     KilnEmbedding embedding;
     KilnLinear head;
+    int input; /* whose ids it takes */
 } State;
 
 static const KilnField fields[] = {
@@ -21,6 +23,7 @@ static const KilnField fields[] = {
 
 static const KilnTensorSpec takes[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
+    KILN_BAG_INPUT,
 };
 
 static const KilnTensorSpec gives[] = {
@@ -33,17 +36,19 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
                         KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    const KilnFeature *tokens = &io->inputs[0];
+    const bool bag = io->inputs[1].name != NULL;
+    const KilnFeature *tokens = &io->inputs[bag ? 1 : 0];
     State *state = kiln_state(self);
 
     if (tokens->n_ids < 1)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "needs the number of token ids, but feature \"%s\" has none",
-                              tokens->name);
-    KilnStatus status = kiln_nn_embedding_init(&state->embedding, scope, "embedding", tokens->n_ids,
-                                               opts->width, (int64_t)tokens->pad, err);
+                              "needs the number of ids, but feature \"%s\" has none", tokens->name);
+    state->input = bag ? 1 : 0;
+    KilnStatus status = kiln_nn_embedding_init(&state->embedding, scope, bag ? "bag" : "embedding",
+                                               tokens->n_ids, opts->width, (int64_t)tokens->pad,
+                                               err);
     if (status >= 0)
-        status = kiln_nn_linear_init(&state->head, scope, "head", opts->width,
+        status = kiln_nn_linear_init(&state->head, scope, bag ? "bag_head" : "head", opts->width,
                                      io->outputs[0].shape.dim[0], false, err);
     if (status < 0)
         return status;
@@ -60,7 +65,7 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
     const State *state = kiln_state(self);
     const bool drops = opts->dropout > 0.0 && kiln_step_training(step);
     KilnDropoutState drop = { 0 };
-    KilnTensor *mean = kiln_nn_embedding_bag(&state->embedding, inputs[0].tensor, NULL,
+    KilnTensor *mean = kiln_nn_embedding_bag(&state->embedding, inputs[state->input].tensor, NULL,
                                              KILN_BAG_MEAN);
 
     if (drops)

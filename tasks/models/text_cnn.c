@@ -2,6 +2,7 @@
  * (Kim, "Convolutional Neural Networks for Sentence Classification", 2014). Places after a text's
  * end have no effect. */
 #include "kiln.h"
+#include "kiln/tools/bag_head.h"
 
 #include <stdlib.h>
 
@@ -17,9 +18,7 @@ typedef struct State {
     KilnEmbedding embedding;
     KilnConv1d *convs;
     KilnLinear head;
-    bool has_bag;
-    KilnEmbedding bag;
-    KilnLinear bag_head;
+    KilnBagHead bag;
 } State;
 
 static const KilnField fields[] = {
@@ -44,12 +43,7 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
 
 static const KilnTensorSpec takes[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
-    { .name = "bag",
-      .content = KILN_TOKENS,
-      .dtype = KILN_I32,
-      .axes = "ids",
-      .varies = true,
-      .optional = true },
+    KILN_BAG_INPUT,
 };
 
 static const KilnTensorSpec gives[] = {
@@ -57,32 +51,6 @@ static const KilnTensorSpec gives[] = {
 };
 
 static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
-
-/* The linear part of the bag begins as fastText does: its logits are 0. */
-static KilnStatus setup_bag(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
-                            KilnError *err)
-{
-    const Opts *opts = kiln_opts(self);
-    const KilnFeature *bag = &io->inputs[1];
-    State *state = kiln_state(self);
-
-    if (bag->n_ids < 1)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "needs the number of ids of feature \"%s\", which has none",
-                              bag->name);
-    KilnStatus status = kiln_nn_embedding_init(&state->bag, scope, "bag", bag->n_ids,
-                                               opts->bag_width, (int64_t)bag->pad, err);
-    if (status >= 0)
-        status = kiln_nn_linear_init(&state->bag_head, scope, "bag_head", opts->bag_width,
-                                     io->outputs[0].shape.dim[0], false, err);
-    if (status < 0)
-        return status;
-    kiln_param_set_init(state->bag.weight, (KilnInit) { .kind = KILN_INIT_UNIFORM,
-                                                        .a = 1.0 / (double)opts->bag_width });
-    kiln_param_set_init(state->bag_head.weight, (KilnInit) { .kind = KILN_INIT_CONSTANT });
-    state->has_bag = true;
-    return KILN_OK;
-}
 
 static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
                         KilnError *err)
@@ -120,7 +88,9 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
     if (status >= 0)
         status = kiln_nn_linear_init(&state->head, scope, "head", features,
                                      io->outputs[0].shape.dim[0], true, err);
-    return status >= 0 && io->inputs[1].name != NULL ? setup_bag(self, scope, io, err) : status;
+    return status < 0 ? status
+                      : kiln_bag_head_init(&state->bag, scope, &io->inputs[1], opts->bag_width,
+                                           io->outputs[0].shape.dim[0], err);
 }
 
 static void release(KilnInstance *self)
@@ -180,12 +150,8 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
 
         y = y == NULL ? map : kiln_concat((KilnTensor *[]) { y, map }, 2, 1);
     }
-    outputs[0].tensor = kiln_nn_linear(&state->head, kiln_nn_dropout(y, opts->dropout, drop));
-    if (state->has_bag) {
-        KilnTensor *bag = kiln_nn_embedding_bag(&state->bag, inputs[1].tensor, NULL, KILN_BAG_MEAN);
-
-        outputs[0].tensor = kiln_add(outputs[0].tensor, kiln_nn_linear(&state->bag_head, bag));
-    }
+    y = kiln_nn_linear(&state->head, kiln_nn_dropout(y, opts->dropout, drop));
+    outputs[0].tensor = kiln_bag_head_add(&state->bag, inputs[1].tensor, y);
 }
 
 static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };

@@ -2,14 +2,17 @@
  * of each of its features over time (InferSent: Conneau et al., 2017), and for each token, its own
  * features. Where the data have the characters of each token, a convolution over them and its
  * maxima are a part of the token's vector (Ma and Hovy, "End-to-end sequence labeling via
- * bi-directional LSTM-CNNs-CRF", 2016). Places after a text's end have no effect. */
+ * bi-directional LSTM-CNNs-CRF", 2016); where they have a bag of n-grams, a linear model over it
+ * adds to a text's logits. Places after a text's end have no effect. */
 #include "kiln.h"
+#include "kiln/tools/bag_head.h"
 
 typedef struct Opts {
     int64_t width, hidden, layers;
     bool bidirectional;
     double dropout, embedding_dropout;
     int64_t character_width, character_maps, character_kernel;
+    int64_t bag_width;
 } Opts;
 
 typedef struct State {
@@ -18,6 +21,7 @@ typedef struct State {
     KilnRecurrentLayer lstm;
     KilnLinear head, token_head; /* weight NULL: not wanted */
     bool has_characters;
+    KilnBagHead bag;
 } State;
 
 static const KilnField fields[] = {
@@ -32,10 +36,13 @@ static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, character_maps, "30", 1, 65536, "maps of the convolution over characters"),
     KILN_FIELD_I64(Opts, character_kernel, "3", 1, 99,
                    "characters that it looks at; an odd number"),
+    KILN_FIELD_I64(Opts, bag_width, "32", 1, 65536,
+                   "features of each n-gram's vector, if the data have a bag of them and a text "
+                   "has logits"),
     KILN_FIELD_END,
 };
 
-enum { TOKENS, CHARACTERS };
+enum { TOKENS, CHARACTERS, BAG };
 enum { LOGITS, TOKEN_LOGITS };
 
 static const KilnTensorSpec takes[] = {
@@ -50,6 +57,7 @@ static const KilnTensorSpec takes[] = {
                      .axes = "time characters",
                      .varies = true,
                      .optional = true },
+    [BAG] = KILN_BAG_INPUT,
 };
 
 static const KilnTensorSpec gives[] = {
@@ -128,6 +136,9 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
     if (status >= 0 && logits->wanted)
         status = kiln_nn_linear_init(&state->head, scope, "head", features, logits->shape.dim[0],
                                      true, err);
+    if (status >= 0 && logits->wanted)
+        status = kiln_bag_head_init(&state->bag, scope, &io->inputs[BAG], opts->bag_width,
+                                    logits->shape.dim[0], err);
     if (status >= 0 && tokens->wanted)
         status = kiln_nn_linear_init(&state->token_head, scope, "token_head", features,
                                      tokens->shape.dim[1], true, err);
@@ -187,8 +198,10 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
     const KilnRecurrentStart start = { .lengths = lengths, .drop = drop };
     KilnTensor *y = kiln_nn_recurrent(&state->lstm, x, start).y;
     if (state->head.weight != NULL)
-        outputs[LOGITS].tensor =
-            kiln_nn_linear(&state->head, kiln_nn_dropout(largest(y, lengths), opts->dropout, drop));
+        outputs[LOGITS].tensor = kiln_bag_head_add(
+            &state->bag, inputs[BAG].tensor,
+            kiln_nn_linear(&state->head,
+                           kiln_nn_dropout(largest(y, lengths), opts->dropout, drop)));
     if (state->token_head.weight != NULL)
         outputs[TOKEN_LOGITS].tensor = kiln_nn_linear(&state->token_head,
                                                       kiln_nn_dropout(y, opts->dropout, drop));

@@ -10,17 +10,24 @@
 #include "data/records/records_internal.h"
 #include "kiln/array.h"
 
-const KilnChoice kiln_record_formats[10] = {
-    { "auto", KILN_RECORDS_AUTO },         { "csv", KILN_RECORDS_CSV },
-    { "tsv", KILN_RECORDS_TSV },           { "jsonl", KILN_RECORDS_JSONL },
-    { "lines", KILN_RECORDS_LINES },       { "labeled", KILN_RECORDS_LABELED },
-    { "parallel", KILN_RECORDS_PARALLEL }, { "folders", KILN_RECORDS_FOLDERS },
-    { "conll", KILN_RECORDS_CONLL },       { 0 },
+const KilnChoice kiln_record_formats[11] = {
+    { "auto", KILN_RECORDS_AUTO },
+    { "csv", KILN_RECORDS_CSV },
+    { "tsv", KILN_RECORDS_TSV },
+    { "jsonl", KILN_RECORDS_JSONL },
+    { "lines", KILN_RECORDS_LINES },
+    { "labeled", KILN_RECORDS_LABELED },
+    { "parallel", KILN_RECORDS_PARALLEL },
+    { "folders", KILN_RECORDS_FOLDERS },
+    { "conll", KILN_RECORDS_CONLL },
+    { "label_first", KILN_RECORDS_LABEL_FIRST },
+    { 0 },
 };
 
-const KilnChoice kiln_text_encodings[3] = {
+const KilnChoice kiln_text_encodings[4] = {
     { "utf-8", KILN_UTF8 },
     { "latin-1", KILN_LATIN1 },
+    { "utf-8-or-latin-1", KILN_UTF8_OR_LATIN1 },
     { 0 },
 };
 
@@ -51,47 +58,8 @@ static KilnStatus add_columns(KilnRecords *records, const char *const *names, si
     return status;
 }
 
-/* The end of a file's name without .gz and .zst: "de" of train.de.gz. */
-static KilnStatus add_ending(KilnRecords *records, const char *path, KilnError *err)
-{
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    size_t end = strlen(name);
-
-    if (kiln_is_packed(name))
-        end = (size_t)(strrchr(name, '.') - name);
-    size_t begin = end;
-    while (begin > 0 && name[begin - 1] != '.')
-        begin--;
-    return kiln_records_add_column(records, name + begin, end - begin, err);
-}
-
 /* ---- Opening ----------------------------------------------------------------------------------
  */
-
-static KilnRecordFormat format_of(const char *path)
-{
-    static const struct {
-        const char *ending;
-        KilnRecordFormat format;
-    } endings[] = {
-        { ".csv", KILN_RECORDS_CSV },     { ".tsv", KILN_RECORDS_TSV },
-        { ".jsonl", KILN_RECORDS_JSONL }, { ".ndjson", KILN_RECORDS_JSONL },
-        { ".conll", KILN_RECORDS_CONLL },
-    };
-    size_t n = strlen(path);
-
-    if (kiln_is_dir(path))
-        return KILN_RECORDS_FOLDERS;
-    if (kiln_is_packed(path))
-        n = (size_t)(strrchr(path, '.') - path);
-    for (size_t i = 0; i < KILN_COUNT(endings); i++) {
-        const size_t m = strlen(endings[i].ending);
-
-        if (n > m && memcmp(path + n - m, endings[i].ending, m) == 0)
-            return endings[i].format;
-    }
-    return KILN_RECORDS_LINES;
-}
 
 static KilnRowKind kind_of(KilnRecordFormat format)
 {
@@ -178,7 +146,8 @@ static KilnStatus add_number_columns(KilnRecords *records, const KilnRecordsPart
 }
 
 /* The columns, from what the spec says or the first file has. */
-static KilnStatus find_columns(KilnRecords *records, const KilnRecordsSpec *spec, KilnError *err)
+static KilnStatus find_columns(KilnRecords *records, const KilnRecordsSpec *spec, bool header,
+                               KilnError *err)
 {
     static const char *const labeled[] = { "label", "text" };
     const KilnRecordsPart *part = records->parts;
@@ -187,13 +156,16 @@ static KilnStatus find_columns(KilnRecords *records, const KilnRecordsSpec *spec
     case KILN_RECORDS_LINES:
         return add_columns(records, labeled + 1, 1, err);
     case KILN_RECORDS_LABELED:
+    case KILN_RECORDS_LABEL_FIRST:
     case KILN_RECORDS_FOLDERS:
         return add_columns(records, labeled, 2, err);
     case KILN_RECORDS_JSONL:
         return part->index.count > 0 ? add_json_keys(records, part, err) : KILN_OK;
     case KILN_RECORDS_PARALLEL:
         for (size_t i = 0; i < spec->n_paths && spec->columns == NULL; i++) {
-            const KilnStatus status = add_ending(records, spec->paths[i], err);
+            const KilnString ending = kiln_path_ending(spec->paths[i]);
+            const KilnStatus status = kiln_records_add_column(records, ending.data, ending.length,
+                                                              err);
 
             if (status < 0)
                 return status;
@@ -202,7 +174,7 @@ static KilnStatus find_columns(KilnRecords *records, const KilnRecordsSpec *spec
     default:
         break;
     }
-    if (spec->columns != NULL)
+    if (spec->columns != NULL && !header)
         return add_columns(records, spec->columns, spec->n_columns, err);
     if (records->format == KILN_RECORDS_PARALLEL)
         return KILN_OK;
@@ -210,6 +182,13 @@ static KilnStatus find_columns(KilnRecords *records, const KilnRecordsSpec *spec
         return kiln_error_set(err, KILN_E_FORMAT, "%s: is empty", part->file.path);
     return records->format == KILN_RECORDS_CONLL ? add_number_columns(records, part, err)
                                                  : add_header_columns(records, part, err);
+}
+
+static void free_columns(KilnRecords *records)
+{
+    for (size_t i = 0; i < records->n_columns; i++)
+        free(records->columns[i]);
+    free(records->columns);
 }
 
 /* Each file of CSV and TSV begins with the same header. */
@@ -224,9 +203,7 @@ static KilnStatus check_header(const KilnRecords *records, const KilnRecordsPart
 
     for (size_t i = 0; i < found.n_columns && same; i++)
         same = strcmp(found.columns[i], records->columns[i]) == 0;
-    for (size_t i = 0; i < found.n_columns; i++)
-        free(found.columns[i]);
-    free(found.columns);
+    free_columns(&found);
     if (status >= 0 && !same)
         status = kiln_error_set(err, KILN_E_FORMAT, "%s:1: its header differs from that of %s",
                                 part->file.path, records->parts[0].file.path);
@@ -272,19 +249,89 @@ static KilnStatus count_rows(KilnRecords *records, bool header, KilnError *err)
     return status;
 }
 
-static KilnStatus open_parts(KilnRecords *records, const KilnRecordsSpec *spec, KilnError *err)
+static KilnStatus map_files(KilnRecords *records, const KilnRecordsSpec *spec, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < spec->n_paths && status >= 0; i++) {
-        KilnRecordsPart *part = &records->parts[records->n_parts++];
-
-        status = kiln_mapped_file_open(&part->file, spec->paths[i], spec->cache, spec->poll, err);
-        if (status >= 0)
-            status = kiln_row_index_open(&part->index, &part->file, kind_of(records->format),
-                                         records->delimiter, spec->cache, spec->poll, err);
-    }
+    for (size_t i = 0; i < spec->n_paths && status >= 0; i++)
+        status = kiln_mapped_file_open(&records->parts[records->n_parts++].file, spec->paths[i],
+                                       spec->cache, spec->poll, err);
     return status;
+}
+
+static KilnStatus find_rows(KilnRecords *records, const KilnRecordsSpec *spec, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < spec->n_paths && status >= 0; i++)
+        status = kiln_row_index_open(&records->parts[i].index, &records->parts[i].file,
+                                     kind_of(records->format), records->delimiter, spec->cache,
+                                     spec->poll, err);
+    return status;
+}
+
+/* Whether the first row of CSV or TSV is a header: without names for the columns, or if it has all
+ * of them. */
+static KilnStatus find_header(const KilnRecords *records, const KilnRecordsSpec *spec, bool *ret,
+                              KilnError *err)
+{
+    KilnRecords found = { .format = records->format,
+                          .encoding = records->encoding,
+                          .delimiter = records->delimiter };
+    const char *there = NULL, *lacking = NULL;
+
+    *ret = (records->format == KILN_RECORDS_CSV || records->format == KILN_RECORDS_TSV) &&
+           records->parts[0].index.count > 0;
+    if (!*ret || spec->columns == NULL)
+        return KILN_OK;
+    KilnStatus status = add_header_columns(&found, &records->parts[0], err);
+    for (size_t c = 0; c < spec->n_columns && status >= 0; c++) {
+        bool is_there = false;
+
+        for (size_t i = 0; i < found.n_columns; i++)
+            is_there = is_there || strcmp(found.columns[i], spec->columns[c]) == 0;
+        *(is_there ? &there : &lacking) = spec->columns[c];
+    }
+    free_columns(&found);
+    *ret = lacking == NULL;
+    if (status >= 0 && there != NULL && lacking != NULL)
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s:1: has \"%s\", but not \"%s\", so it may be a header of other "
+                                "names or the first row; if it is a header, set columns=null and "
+                                "the options for the names of columns; if not, give columns other "
+                                "names",
+                                records->parts[0].file.path, there, lacking);
+    return status;
+}
+
+static KilnStatus open_files(KilnRecords *records, const KilnRecordsSpec *spec, KilnError *err)
+{
+    bool header = false;
+    KilnStatus status = map_files(records, spec, err);
+
+    if (status < 0)
+        return status;
+    if (records->format == KILN_RECORDS_AUTO)
+        records->format = kiln_records_infer_format(spec, &records->parts[0].file);
+    records->delimiter = spec->delimiter != 0                  ? spec->delimiter
+                         : records->format == KILN_RECORDS_CSV ? ','
+                         : records->format == KILN_RECORDS_TSV ? '\t'
+                                                               : '\0';
+    status = find_rows(records, spec, err);
+    if (status >= 0)
+        status = find_header(records, spec, &header, err);
+    if (status >= 0)
+        status = find_columns(records, spec, header, err);
+    return status >= 0 ? count_rows(records, header, err) : status;
+}
+
+static KilnStatus open_folders(KilnRecords *records, const KilnRecordsSpec *spec, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < spec->n_paths && status >= 0; i++)
+        status = kiln_records_add_folders(records, spec->paths[i], err);
+    return status >= 0 ? find_columns(records, spec, false, err) : status;
 }
 
 KilnStatus kiln_records_open(const KilnRecordsSpec *spec, KilnRecords **ret, KilnError *err)
@@ -294,31 +341,37 @@ KilnStatus kiln_records_open(const KilnRecordsSpec *spec, KilnRecords **ret, Kil
 
     if (records == NULL)
         return kiln_error_nomem(err, sizeof(*records));
-    records->format = spec->format != KILN_RECORDS_AUTO ? spec->format : format_of(spec->paths[0]);
+    records->format = spec->format;
+    if (spec->format == KILN_RECORDS_AUTO && kiln_is_dir(spec->paths[0]))
+        records->format = KILN_RECORDS_FOLDERS;
     records->encoding = spec->encoding;
-    records->delimiter = spec->delimiter != 0                  ? spec->delimiter
-                         : records->format == KILN_RECORDS_CSV ? ','
-                         : records->format == KILN_RECORDS_TSV ? '\t'
-                                                               : '\0';
-    const bool folders = records->format == KILN_RECORDS_FOLDERS;
-    const bool header = spec->columns == NULL && (records->format == KILN_RECORDS_CSV ||
-                                                  records->format == KILN_RECORDS_TSV);
     records->parts = calloc(spec->n_paths, sizeof(*records->parts));
     if (records->parts == NULL)
         status = kiln_error_nomem(err, spec->n_paths * sizeof(*records->parts));
-    for (size_t i = 0; i < spec->n_paths && folders && status >= 0; i++)
-        status = kiln_records_add_folders(records, spec->paths[i], err);
-    if (status >= 0 && !folders)
-        status = open_parts(records, spec, err);
     if (status >= 0)
-        status = find_columns(records, spec, err);
-    if (status >= 0 && !folders)
-        status = count_rows(records, header, err);
+        status = records->format == KILN_RECORDS_FOLDERS ? open_folders(records, spec, err)
+                                                         : open_files(records, spec, err);
     if (status < 0)
         kiln_records_close(records);
     else
         *ret = records;
     return status;
+}
+
+KilnRecordFormat kiln_records_format(const KilnRecords *records)
+{
+    return records->format;
+}
+
+bool kiln_records_has_header(const KilnRecords *records)
+{
+    return records->n_parts > 0 && records->parts[0].header > 0;
+}
+
+size_t kiln_records_columns(const KilnRecords *records, const char *const **ret)
+{
+    *ret = (const char *const *)records->columns;
+    return records->n_columns;
 }
 
 void kiln_records_close(KilnRecords *records)
@@ -329,15 +382,13 @@ void kiln_records_close(KilnRecords *records)
         kiln_row_index_release(&records->parts[i].index);
         kiln_mapped_file_close(&records->parts[i].file);
     }
-    for (size_t i = 0; i < records->n_columns; i++)
-        free(records->columns[i]);
     for (int64_t i = 0; i < records->count && records->class_files != NULL; i++)
         free(records->class_files[i].path);
     for (size_t i = 0; i < records->n_class_names; i++)
         free(records->class_names[i]);
     free(records->class_names);
     free(records->class_files);
-    free(records->columns);
+    free_columns(records);
     free(records->parts);
     free(records);
 }

@@ -42,11 +42,13 @@ KilnStatus kiln_row_check_bytes(const KilnRecords *records, KilnString *text, in
     if (nul != NULL)
         return kiln_error_set(err, KILN_E_FORMAT, "byte %lld of the file is NUL; expected text",
                               (long long)(offset + (nul - text->data)));
-    if (records->encoding == KILN_LATIN1) {
+    const size_t good = records->encoding != KILN_LATIN1 ? kiln_utf8_check(text->data, text->length)
+                                                         : 0;
+    if (records->encoding == KILN_LATIN1 ||
+        (records->encoding == KILN_UTF8_OR_LATIN1 && good < text->length)) {
         *text = convert_latin1(*text, &record->converted);
         return record->converted.failed ? kiln_error_nomem(err, text->length) : KILN_OK;
     }
-    const size_t good = kiln_utf8_check(text->data, text->length);
     if (good < text->length)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "byte %lld of the file (0x%02x) is not UTF-8; convert the file, or "
@@ -92,6 +94,7 @@ static KilnStatus read_format(KilnRow *row, KilnError *err)
     case KILN_RECORDS_JSONL:
         return kiln_row_read_json(row, err);
     case KILN_RECORDS_LABELED:
+    case KILN_RECORDS_LABEL_FIRST:
         return kiln_row_read_labeled(row, err);
     case KILN_RECORDS_CONLL:
         return kiln_row_read_block(row, err);

@@ -189,7 +189,6 @@ KilnStatus kiln_row_read_json(KilnRow *row, KilnError *err)
  */
 
 enum { LABEL_COLUMN, TEXT_COLUMN };
-#define LABEL_PREFIX "__label__"
 
 static bool is_space(char c)
 {
@@ -212,9 +211,9 @@ static size_t word_end(const KilnRow *row, size_t at)
 
 static bool has_prefix(const KilnRow *row, size_t at)
 {
-    const size_t n = sizeof(LABEL_PREFIX) - 1;
+    const size_t n = sizeof(KILN_LABEL_PREFIX) - 1;
 
-    return row->length - at >= n && memcmp(row->text + at, LABEL_PREFIX, n) == 0;
+    return row->length - at >= n && memcmp(row->text + at, KILN_LABEL_PREFIX, n) == 0;
 }
 
 KilnStatus kiln_row_read_labeled(KilnRow *row, KilnError *err)
@@ -222,8 +221,11 @@ KilnStatus kiln_row_read_labeled(KilnRow *row, KilnError *err)
     const bool wanted = is_wanted(row, LABEL_COLUMN);
     size_t at = skip_spaces(row, 0), end = word_end(row, at);
 
-    (void)err;
-    if (!has_prefix(row, at)) {
+    if (row->records->format == KILN_RECORDS_LABELED && !has_prefix(row, at))
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "the line does not begin with " KILN_LABEL_PREFIX
+                              "; format=label_first takes the first word of lines as their label");
+    if (row->records->format == KILN_RECORDS_LABEL_FIRST) {
         give(row, LABEL_COLUMN, row->text + at, end - at);
     } else {
         kiln_row_begin(row, LABEL_COLUMN);
@@ -231,8 +233,8 @@ KilnStatus kiln_row_read_labeled(KilnRow *row, KilnError *err)
             end = word_end(row, at);
             if (!wanted)
                 continue;
-            kiln_text_append_n(&row->record->text, row->text + at + sizeof(LABEL_PREFIX) - 1,
-                               end - at - (sizeof(LABEL_PREFIX) - 1));
+            kiln_text_append_n(&row->record->text, row->text + at + sizeof(KILN_LABEL_PREFIX) - 1,
+                               end - at - (sizeof(KILN_LABEL_PREFIX) - 1));
             kiln_text_char(&row->record->text, KILN_RECORDS_ITEM_END);
         }
         kiln_row_end(row, LABEL_COLUMN);

@@ -5,6 +5,8 @@
 #include "data/records/row_index.h"
 #include "kiln/files/text_records.h"
 
+#define KILN_LABEL_PREFIX "__label__"
+
 /* A file and its rows. */
 typedef struct KilnRecordsPart {
     KilnMappedFile file;
@@ -69,6 +71,14 @@ KILN_NODISCARD KilnStatus kiln_row_read_block(KilnRow *row, KilnError *err);
 
 /* The number of columns in the first line of a block. */
 size_t kiln_block_columns(const KilnRecords *records, KilnString text);
+
+/* The format of a path: a folder, or a known ending; else KILN_RECORDS_AUTO. (infer_format.c) */
+KilnRecordFormat kiln_records_format_of_path(const char *path);
+/* The format of files for KILN_RECORDS_AUTO; `first` is the first of them. */
+KilnRecordFormat kiln_records_infer_format(const KilnRecordsSpec *spec,
+                                           const KilnMappedFile *first);
+/* The end of a file's name without .gz and .zst: "de" of train.de.gz. */
+KilnString kiln_path_ending(const char *path);
 
 /* Append a copy of `name` to the columns; KILN_E_NOMEM. */
 KILN_NODISCARD KilnStatus kiln_records_add_column(KilnRecords *records, const char *name, size_t n,

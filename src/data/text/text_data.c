@@ -30,13 +30,50 @@ static const KilnStatus bad[] = { KILN_E_FORMAT, KILN_E_TYPE, KILN_E_MISSING, KI
                                   KILN_E_RANGE };
 _Static_assert(KILN_COUNT(bad) == KILN_COUNT(((KilnTextData *)0)->skipped[0]), "one each");
 
+/* Where wanted column i is without a name; false: that is not known. */
+static bool unnamed_column(const KilnRecords *records, const KilnTextWanted *wanted, size_t i,
+                           size_t *ret)
+{
+    const char *const *names = NULL;
+    const size_t n = kiln_records_columns(records, &names);
+    const KilnRecordFormat format = kiln_records_format(records);
+
+    if (!wanted->in_order || (format != KILN_RECORDS_PARALLEL && format != KILN_RECORDS_CONLL))
+        return false;
+    *ret = format == KILN_RECORDS_CONLL && i == 1 ? n - 1 : i;
+    return *ret < n && (format == KILN_RECORDS_PARALLEL || i < 2) && (i == 0) == (*ret == 0);
+}
+
+/* What the user can do about a column that is not there. */
+static void put_advice(const KilnRecords *records, const KilnTextSource *source, KilnError *err)
+{
+    const KilnRecordFormat format = kiln_records_format(records);
+    KilnText text = { 0 };
+
+    kiln_text_append(&text, err->text);
+    if ((format == KILN_RECORDS_CSV || format == KILN_RECORDS_TSV) && source->n_columns == 0)
+        kiln_text_append(&text, "; this option takes another name, and columns=[...] the names of "
+                                "the columns if the first row is no header");
+    else if (source->format == KILN_RECORDS_AUTO && format == KILN_RECORDS_LINES)
+        kiln_text_append(&text, "; nothing tells the format of the file, so each line is a text: "
+                                "set format (label_first: a line begins with its label)");
+    if (!text.failed)
+        (void)kiln_text_to_error(&text, err->status, err);
+    else
+        kiln_text_release(&text);
+}
+
 static KilnStatus find_columns(const KilnRecords *records, const KilnTextWanted *wanted,
-                               size_t *ret, KilnError *err)
+                               const KilnTextSource *source, size_t *ret, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < wanted->n_columns && status >= 0; i++) {
         status = kiln_records_column(records, wanted->columns[i], &ret[i], err);
+        if (status < 0 && source->n_columns == 0 && unnamed_column(records, wanted, i, &ret[i]))
+            status = KILN_OK;
+        if (status < 0)
+            put_advice(records, source, err);
         if (status < 0 && wanted->options != NULL)
             (void)kiln_error_prefix(err, "%s: ", wanted->options[i]);
     }
@@ -66,6 +103,8 @@ static KilnStatus open_split(KilnTextData *data, const KilnTextSource *source, K
         .encoding = source->encoding,
         .cache = source->cache,
         .poll = poll,
+        .label_end = source->label_end,
+        .fallback = source->fallback,
     };
     KilnStatus status = delimiter_of(source, &spec.delimiter, err);
 
@@ -75,7 +114,7 @@ static KilnStatus open_split(KilnTextData *data, const KilnTextSource *source, K
     if (status >= 0 && (status = kiln_records_open(&spec, &data->owned[split], err)) < 0)
         return kiln_error_prefix(err, "files.%s: ", kiln_split_name(split));
     if (status >= 0)
-        status = find_columns(data->owned[split], &data->wanted, rows->columns, err);
+        status = find_columns(data->owned[split], &data->wanted, source, rows->columns, err);
     rows->records = data->owned[split];
     return status;
 }
@@ -276,6 +315,7 @@ KilnStatus kiln_text_data_open(const KilnTextSource *source, const KilnTextWante
         return kiln_error_nomem(err, sizeof(*data));
     data->wanted = *wanted;
     data->on_error = source->on_error;
+    data->inferred = source->format == KILN_RECORDS_AUTO;
     const KilnStatus status = open_splits(data, source, context, err);
     data->wanted.columns = data->wanted.options = NULL;
     if (status < 0)
@@ -339,6 +379,53 @@ void kiln_text_data_left_out(const KilnTextData *data,
                                            .example = skipped->example,
                                            .reason = skipped->reason });
         }
+}
+
+/* Cut the end of a path off, from the last `at` on. */
+static void cut(char *path, char at)
+{
+    char *end = strrchr(path, at);
+
+    if (end != NULL)
+        *end = '\0';
+}
+
+/* "train.csv: format csv, columns text, label, named in the first row" of a split. */
+static void describe(const KilnTextData *data, KilnSplit split, KilnText *ret)
+{
+    const KilnRecords *records = data->owned[split];
+    const KilnTextRows *rows = &data->rows[split];
+    const KilnRecordFormat format = kiln_records_format(records);
+    const bool folders = format == KILN_RECORDS_FOLDERS;
+    const char *const *names = NULL;
+    char place[512];
+
+    (void)kiln_records_columns(records, &names);
+    kiln_records_location(records, rows->list[0], place, sizeof(place));
+    cut(place, folders ? '/' : ':');
+    if (folders)
+        cut(place, '/');
+    kiln_text_printf(ret, "%s: format %s, columns ", place, kiln_record_formats[format].name);
+    for (size_t i = 0; i < data->wanted.n_columns; i++)
+        kiln_text_printf(ret, "%s%s", i > 0 ? ", " : "", names[rows->columns[i]]);
+    if (format == KILN_RECORDS_CSV || format == KILN_RECORDS_TSV)
+        kiln_text_append(ret, kiln_records_has_header(records) ? ", named in the first row"
+                                                               : ", without a header");
+}
+
+void kiln_text_data_files(const KilnTextData *data, void (*add)(void *ctx, const char *text),
+                          void *ctx)
+{
+    for (int split = 0; data != NULL && data->inferred && split < KILN_SPLIT_COUNT; split++) {
+        KilnText text = { 0 };
+
+        if (data->owned[split] == NULL || data->rows[split].count == 0)
+            continue;
+        describe(data, (KilnSplit)split, &text);
+        if (!text.failed)
+            add(ctx, text.data);
+        kiln_text_release(&text);
+    }
 }
 
 bool kiln_text_is_blank(KilnString text)

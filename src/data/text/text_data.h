@@ -21,6 +21,7 @@ typedef struct KilnTextSkipped {
 struct KilnTextData {
     KilnTextWanted wanted; /* its names only while it is opened */
     KilnOnError on_error;
+    bool inferred; /* the format of the files */
     KilnRecords *owned[KILN_SPLIT_COUNT];
     KilnTextRows rows[KILN_SPLIT_COUNT];
     KilnTextSkipped skipped[KILN_SPLIT_COUNT][5];

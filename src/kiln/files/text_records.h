@@ -8,28 +8,36 @@
 #include "kiln/tokenizer.h"
 
 typedef enum KilnRecordFormat {
-    /* By the ending, without .gz and .zst: .csv, .tsv, .jsonl or .ndjson, .conll; a folder:
-     * folders; anything else: lines */
+    /* By the ending, without .gz and .zst: .csv, .tsv, .jsonl or .ndjson, .conll, .bio or .iob; a
+     * folder: folders. Other files are labeled if the first line begins with __label__, label_first
+     * if the spec has a label_end that the first word of each line has in it, parallel if there are
+     * several with different endings; else they are as spec.fallback says, or lines */
     KILN_RECORDS_AUTO,
-    KILN_RECORDS_CSV,     /* RFC 4180: fields may be quoted, with "" for a quote */
-    KILN_RECORDS_TSV,     /* tabs; quotes are ordinary characters */
-    KILN_RECORDS_JSONL,   /* a JSON object per line; its keys are the columns */
-    KILN_RECORDS_LINES,   /* a row per line; its only column is "text" */
-    KILN_RECORDS_LABELED, /* lines that begin with labels; columns "label" and "text" */
+    KILN_RECORDS_CSV,   /* RFC 4180: fields may be quoted, with "" for a quote */
+    KILN_RECORDS_TSV,   /* tabs; quotes are ordinary characters */
+    KILN_RECORDS_JSONL, /* a JSON object per line; its keys are the columns */
+    KILN_RECORDS_LINES, /* a row per line; its only column is "text" */
+    /* Lines that begin with words __label__NAME; columns "label", a list, and "text" */
+    KILN_RECORDS_LABELED,
     /* A file per column, row i being line i of each; all have the same number of lines. Columns are
      * called as spec.columns says, or as the files end: "de" of train.de.gz */
     KILN_RECORDS_PARALLEL,
     KILN_RECORDS_FOLDERS, /* a folder per class with a file per row; columns "label" and "text" */
     /* A token per line with tags beside it, blank lines between rows; columns are lists */
-    KILN_RECORDS_CONLL
+    KILN_RECORDS_CONLL,
+    KILN_RECORDS_LABEL_FIRST /* lines whose first word is the label; columns "label" and "text" */
 } KilnRecordFormat;
 
 /* The choices of an option for the format, in the order of the enumeration. */
-KILN_API extern const KilnChoice kiln_record_formats[10];
+KILN_API extern const KilnChoice kiln_record_formats[11];
 
-typedef enum KilnTextEncoding { KILN_UTF8, KILN_LATIN1 } KilnTextEncoding;
-/* utf-8, latin-1. */
-KILN_API extern const KilnChoice kiln_text_encodings[3];
+typedef enum KilnTextEncoding {
+    KILN_UTF8,
+    KILN_LATIN1,
+    KILN_UTF8_OR_LATIN1 /* each row that is not UTF-8 is ISO-8859-1 */
+} KilnTextEncoding;
+/* utf-8, latin-1, utf-8-or-latin-1. */
+KILN_API extern const KilnChoice kiln_text_encodings[4];
 
 /* Ends each item of a value that is a list: one of a CoNLL column, of a JSON list, of the labels of
  * KILN_RECORDS_LABELED. (U+001F, the unit separator) */
@@ -43,8 +51,8 @@ typedef struct KilnRecordsSpec {
     const char *const *paths;
     size_t n_paths;
     KilnRecordFormat format;
-    /* Names of the columns. NULL: of CSV and TSV the first row has them; of CoNLL they are "0",
-     * "1", ... */
+    /* Names of the columns. Of CSV and TSV the first row has them if this is NULL, or if all of
+     * these are in it; of CoNLL they are "0", "1", ... if this is NULL. */
     const char *const *columns;
     size_t n_columns;
     char delimiter; /* of CSV, TSV and CoNLL; 0: comma, tab, and tab or spaces */
@@ -53,6 +61,9 @@ typedef struct KilnRecordsSpec {
      * needed. NULL: unpack to a temporary file ($TMPDIR), and find rows each time. */
     const char *cache;
     const KilnPoll *poll; /* may be NULL */
+    /* With KILN_RECORDS_AUTO. */
+    const char *label_end;     /* NULL: no file is label_first */
+    KilnRecordFormat fallback; /* of files that nothing tells of; KILN_RECORDS_AUTO: lines */
 } KilnRecordsSpec;
 
 /* Immutable once open: any number of threads may read it. A file must not be truncated meanwhile.
@@ -68,6 +79,12 @@ KILN_API KILN_NODISCARD KilnStatus kiln_records_open(const KilnRecordsSpec *spec
 KILN_API void kiln_records_close(KilnRecords *records);
 
 KILN_API int64_t kiln_records_count(const KilnRecords *records);
+/* Never KILN_RECORDS_AUTO. */
+KILN_API KilnRecordFormat kiln_records_format(const KilnRecords *records);
+/* Whether the first row of CSV or TSV has the names of the columns. */
+KILN_API bool kiln_records_has_header(const KilnRecords *records);
+/* Borrowed names of the columns; returns their number. */
+KILN_API size_t kiln_records_columns(const KilnRecords *records, const char *const **ret);
 /* The number of a column, for kiln_records_read. KILN_E_KEY with the nearest name. */
 KILN_API KILN_NODISCARD KilnStatus kiln_records_column(const KilnRecords *records, const char *name,
                                                        size_t *ret, KilnError *err);

@@ -37,13 +37,15 @@ KILN_API extern const KilnChoice kiln_on_error_choices[3];
 #define KILN_TEXT_FIELDS(T)                                                                        \
     KILN_FIELD_STRUCT(T, files, KilnTextFiles, kiln_text_files_fields, "the files of each split"), \
         KILN_FIELD_ENUM(T, format, "auto", kiln_record_formats,                                    \
-                        "of the files; auto: by their endings .csv, .tsv, .jsonl, .conll; a "      \
-                        "folder has one folder per class; other files have a text per line"),      \
+                        "of the files; auto: by their endings (.csv, .tsv, .jsonl, .conll), else " \
+                        "by how they begin"),                                                      \
         KILN_FIELD_STR_LIST_OPT(T, columns, "null",                                                \
-                                "names of the columns of files without a header, in order"),       \
+                                "names of the columns of files without a header, in order; a "     \
+                                "first row that has all of them is a header"),                     \
         KILN_FIELD_STR_OPT(T, delimiter, "null",                                                   \
                            "the character between columns; null: that of the format"),             \
-        KILN_FIELD_ENUM(T, encoding, "utf-8", kiln_text_encodings, "of the files"),                \
+        KILN_FIELD_ENUM(T, encoding, "utf-8", kiln_text_encodings,                                 \
+                        "of the files; utf-8-or-latin-1: each row that is not UTF-8 is latin-1"),  \
         KILN_FIELD_F64(T, val_fraction, "0.1", 0.0, 0.9,                                           \
                        "training samples held out for validation, if there are no files for it"),  \
         KILN_FIELD_ENUM(T, on_error, "stop", kiln_on_error_choices,                                \
@@ -64,6 +66,8 @@ typedef struct KilnTextSource {
     double val_fraction;
     KilnOnError on_error;
     const char *cache;
+    const char *label_end; /* KilnRecordsSpec.label_end, .fallback; not of KILN_TEXT_SOURCE */
+    KilnRecordFormat fallback;
 } KilnTextSource;
 #define KILN_TEXT_SOURCE(opts)                                                                     \
     ((KilnTextSource) { .files = &(opts)->files,                                                   \
@@ -92,6 +96,9 @@ typedef struct KilnTextWanted {
      * train. */
     KilnRowCheck *check;
     void *ctx;
+    /* The columns of files that lack these names are the wanted ones in order, unless the option
+     * `columns` names them: those of parallel files, and the first and the last one of CoNLL. */
+    bool in_order;
 } KilnTextWanted;
 
 /* Rows of all splits. Any number of threads may read it. */
@@ -122,6 +129,10 @@ KILN_API const char *kiln_text_data_location(const KilnTextData *data, KilnSplit
 KILN_API void kiln_text_data_left_out(const KilnTextData *data,
                                       void (*add)(void *ctx, const KilnOmission *omission),
                                       void *ctx);
+
+/* KilnDataModuleOps.files: the formats and columns that were inferred. */
+KILN_API void kiln_text_data_files(const KilnTextData *data,
+                                   void (*add)(void *ctx, const char *text), void *ctx);
 
 /* True: there are only ASCII blanks, or nothing. */
 KILN_API bool kiln_text_is_blank(KilnString text);

@@ -136,9 +136,23 @@ static void emit(void (*line)(void *ctx, const char *name, const char *text), vo
     kiln_text_clear(text);
 }
 
+/* Where lines of KilnDataModuleOps.files go. */
+typedef struct FileLines {
+    void (*line)(void *ctx, const char *name, const char *text);
+    void *ctx;
+} FileLines;
+
+static void add_file(void *ctx, const char *text)
+{
+    const FileLines *lines = ctx;
+
+    lines->line(lines->ctx, "files", text);
+}
+
 void kiln_data_summary_lines(const KilnTrainer *trainer,
                              void (*line)(void *ctx, const char *name, const char *text), void *ctx)
 {
+    const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
     const KilnDataSpec *spec = &trainer->data.spec;
     Omissions left_out = read_omissions(trainer);
     KilnText text = { 0 };
@@ -150,6 +164,11 @@ void kiln_data_summary_lines(const KilnTrainer *trainer,
     emit(line, ctx, "classes", &text);
     put_features(&text, spec);
     emit(line, ctx, "a sample", &text);
+    if (ops->files != NULL) {
+        kiln_call_enter(trainer->datamodule, "files");
+        ops->files(trainer->datamodule, add_file, &(FileLines) { line, ctx });
+        kiln_call_leave();
+    }
     for (size_t i = 0; i < left_out.n; i++) {
         put_omission(&text, &left_out.list[i]);
         emit(line, ctx, "left out", &text);

@@ -60,13 +60,53 @@ class LabeledText(Case):
         out, _ = self.train("datamodule.files.train=[train]", epochs=20)
         self.assertIn("classes    2: neg, pos", out)
 
+    def test_inferred_formats(self):
+        """Files alone are enough: their endings, beginnings and first rows tell the rest, and the run says what."""
+        samples = rows(40)
+        self.write("a.csv", csv(samples))
+        self.write("b.txt", "".join(f"__label__{label} {text}\n" for text, label in samples))
+        self.write("c.train", "".join(f"{label}:fine {text}\n" for text, label in samples))
+        self.write("d.tsv", "".join(f"{text}\t{label}\n" for text, label in samples))
+        self.write("e.csv", "n,label,text\n" + "".join(f"{i},{label},{text}\n" for i, (text, label) in enumerate(samples)))
+        for name, told in {"a.csv": "csv, columns text, label, named in the first row", "b.txt": "labeled, columns text, label",
+                           "c.train": "label_first, columns text, label", "d.tsv": "tsv, columns text, label, without a header",
+                           "e.csv": "csv, columns text, label, named in the first row"}.items():
+            out, _ = self.train(f"datamodule.files.train=[{name}]", "datamodule.columns=[text,label]", "datamodule.label_end=:",
+                                run=name[0])
+            self.assertRegex(out, f"files +{name}: format {told}\n")
+            self.assertIn("classes    2: neg, pos", out)
+            loss = read_json(self.path(name[0], "summary.json"))["metrics"]["train/loss_epoch"]["last"]["value"]
+            self.assertEqual(loss, read_json(self.path("a", "summary.json"))["metrics"]["train/loss_epoch"]["last"]["value"])
+        # what is not clear is asked for
+        self.write("f.csv", "sentence,label\n" + "".join(f"{text},{label}\n" for text, label in samples))
+        for name, options, message in [
+                ("f.csv", [], 'no column "text"; columns: sentence, label; this option takes another name, and columns=[...]'),
+                ("f.csv", ["datamodule.columns=[text,label]"], 'f.csv:1: has "label", but not "text"'),
+                ("c.train", [], "nothing tells the format of the file, so each line is a text: set format"),
+                ("c.train", ["datamodule.format=labeled"], "c.train:1: the line does not begin with __label__; format=label_first")]:
+            _, err = self.train(f"datamodule.files.train=[{name}]", *options, run="refused", status=1)
+            self.assertIn(message, err)
+        self.write("g.txt", b"__label__pos a caf\xe9\n__label__neg caf\xc3\xa9\n" * 4)
+        out, _ = self.train("datamodule.files.train=[g.txt]", "datamodule.encoding=utf-8-or-latin-1", run="g")
+        self.assertIn("\"caf\u00e9\"", json.dumps(read_json(self.path("g/checkpoints/last/preprocessing/tokenizer.json")), ensure_ascii=True)
+                      .replace("\\u", "\\u").encode().decode("unicode_escape"))
+
+    def test_models_of_a_recipe(self):
+        """Each model of texts takes a recipe's data: the tokens, the bag of n-grams, or both."""
+        self.write("a.csv", csv(rows(120)))
+        for recipe in "trec/bag_of_ngrams", "trec/text_cnn":
+            for model in "bag_of_ngrams", "bag_of_tokens", "text_cnn", "text_lstm":
+                run = f"{recipe}-{model}".replace("/", "-")
+                self.kiln("train", f"experiment={recipe}", f"model={model}", "datamodule.files.train=[a.csv]",
+                          "datamodule.bag.buckets=1000", "trainer.max_epochs=1", "trainer.threads=1", f"kiln.run.dir={run}")
+
     def test_models(self):
         """Each model learns it, with a tokenizer of each kind."""
         self.write("a.csv", csv(rows(120)))
         self.write("b.csv", csv(rows(30, 120)))
         files = ["datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]"]
-        for model in [["bag_of_tokens", "datamodule.tokenizer=ngrams", "datamodule.tokenizer.word_ngrams=2",
-                       "datamodule.tokenizer.buckets=1000"],
+        bag = ["datamodule.bag=ngrams", "datamodule.bag.word_ngrams=2", "datamodule.bag.buckets=1000"]
+        for model in [["bag_of_tokens", *bag],
                       ["text_cnn", "model.maps=8"], ["text_lstm", "model.hidden=8", "datamodule.tokenizer=bpe"]]:
             self.train(f"model={model[0]}", "model.width=16", *model[1:], *files, epochs=12, run=model[0])
             metrics = read_json(self.path(model[0], "summary.json"))["metrics"]

@@ -85,8 +85,18 @@ class TaggedText(Case):
         for name in "a.conll", "b.conll", "c.conll", "d.jsonl", "e.csv":
             columns = [COLUMNS] if name.endswith(".conll") else []
             self.train(f"datamodule.files.train=[{name}]", *columns, run=name[0])
-        for run in "bcde":
+        # the first column has the words, the last one the tags; files of other names are CoNLL's, too
+        self.write("f.txt", conll(samples))
+        self.write("g.bio", "-DOCSTART- -X- O\n\n" + conll(samples, tab="\tNN\t"))
+        self.write("h.words", "".join(" ".join(w) + "\n" for w, _, _ in samples))
+        self.write("h.tags", "".join(" ".join(t) + "\n" for _, t, _ in samples))
+        for files in "f.txt", "g.bio", "h.words,h.tags":
+            out, _ = self.train(f"datamodule.files.train=[{files}]", run=files[0])
+            self.assertRegex(out, "files +[fgh].*: format (conll, columns 0, [12]|parallel, columns words, tags)\n")
+        for run in "bcdefgh":
             self.assertEqual(self.metric(run, "val/loss"), self.metric("a", "val/loss"), run)
+        _, err = self.train("datamodule.files.train=[a.conll]", "datamodule.label=label", run="i", status=1)
+        self.assertIn('no column "label"; columns: 0, 1; label=null if sentences have no class', err)
 
     def test_models(self):
         """Each model learns it: with and without the CRF, characters, and pieces of words."""

@@ -118,6 +118,9 @@ class Translation(Case):
         self.assertIn("has no token that begins a text", err)
         _, err = self.train(train, "datamodule.target=de", run="column", status=1)
         self.assertIn("tgt", err)
+        # without names the first file is the source
+        out, _ = self.train(train, "datamodule.source=source", "datamodule.target=target", "trainer.max_epochs=1", run="order")
+        self.assertRegex(out, "files +train.src: format parallel, columns src, tgt")
         _, err = self.train(train, "task.n_best=9", run="best", status=1)
         self.assertIn("task.n_best: expected at most the 5 beams, got 9", err)
         _, err = self.train(train, "model=lstm", run="model", status=1)

@@ -170,10 +170,14 @@ static void test_labeled(void **unused)
 {
     (void)unused;
     put_text("a.txt", "DESC:manner How ?\n__label__a  __label__b x  y \r\n\n__label__c\n");
-    KilnRecords *records = opened(KILN_RECORDS_LABELED, "a.txt");
-    assert_int_equal(kiln_records_count(records), 3);
+    KilnRecords *records = opened(KILN_RECORDS_LABEL_FIRST, "a.txt");
     assert_string_equal(value(records, 0, "label"), "DESC:manner");
     assert_string_equal(value(records, 0, "text"), "How ?");
+    assert_string_equal(value(records, 1, "label"), "__label__a");
+    kiln_records_close(records);
+    records = opened(KILN_RECORDS_LABELED, "a.txt");
+    assert_int_equal(kiln_records_count(records), 3);
+    assert_message(value(records, 0, "label"), "a.txt:1: the line does not begin with __label__");
     assert_string_equal(value(records, 1, "label"), "a\x1f"
                                                     "b\x1f");
     assert_string_equal(value(records, 1, "text"), "x  y");
