@@ -1,8 +1,8 @@
 /* Private to the CPU backend: its state, and the table in which each file lists its kernels.
  *
  * To add a kernel: write it in kernels/SUBJECT.c (products of bf16 in bf16/, oneDNN primitives
- * in onednn/, normalization in norm/), add it to that file's KilnCpuTable, and add a new table to
- * this header and to cpu_kernel in cpu.c.
+ * in onednn/, Winograd's convolutions in winograd/, normalization in norm/), add it to that file's
+ * KilnCpuTable, and add a new table to this header and to cpu_kernel in cpu.c.
  *
  * To support a new processor: add its level to level.h and level.c, its kernels to families.c, its
  * compiler flags to ISAS and ISA_FLAGS in the Makefile, its name to KILN_DECLARE_LOOPS (level.h),

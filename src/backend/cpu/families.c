@@ -42,9 +42,9 @@ const KilnCpuFamilyInfo kiln_cpu_families[KILN_CPU_FAMILIES] = {
                                   } },
     [KILN_CPU_CONVOLUTIONS] = { "convolutions",
                                 {
-                                    [KILN_CPU_BASE] = "oneDNN",
-                                    [KILN_CPU_AVX2] = "oneDNN by 8 channels",
-                                    [KILN_CPU_AVX512] = "oneDNN by 16 channels",
+                                    [KILN_CPU_BASE] = "Winograd in loops, oneDNN",
+                                    [KILN_CPU_AVX2] = "Winograd in loops, oneDNN by 8 channels",
+                                    [KILN_CPU_AVX512] = "Winograd in loops, oneDNN by 16 channels",
                                 } },
     [KILN_CPU_CONVOLUTIONS_BF16] = { "bf16 convolutions",
                                      {

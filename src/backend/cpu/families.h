@@ -11,7 +11,7 @@ typedef enum KilnCpuFamily {
     KILN_CPU_PRODUCTS_BF16,     /* kernels/products.c */
     KILN_CPU_ATTENTION_BF16,    /* kernels/attention.c */
     KILN_CPU_RECURRENT_BF16,    /* kernels/recurrent.c */
-    KILN_CPU_CONVOLUTIONS,      /* onednn/convolution.c */
+    KILN_CPU_CONVOLUTIONS,      /* onednn/convolution.c, winograd/ */
     KILN_CPU_CONVOLUTIONS_BF16, /* onednn/convolution.c, bf16/ */
     KILN_CPU_FAMILIES
 } KilnCpuFamily;

@@ -85,6 +85,90 @@ static void test_winograd(void **unused)
     kiln_backend_free(automatic);
 }
 
+static void run_variant(CpuVariant variant, int threads, KilnConvolution conv, const Case *c,
+                        Result *ret)
+{
+    variant.threads = threads;
+    variant.conv = conv;
+
+    KilnBackend *cpu = cpu_variant_new(&variant);
+
+    run_case(cpu, c, ret);
+    kiln_backend_free(cpu);
+}
+
+/* Compares a layer with the reference's results, and results of more threads with those of one. */
+static void check_winograd(const Case *c, CpuVariant variant, const Result *want, bool taken)
+{
+    Result one, direct;
+
+    run_variant(variant, 1, KILN_CONVOLUTION_AUTO, c, &one);
+    run_variant(variant, 1, KILN_CONVOLUTION_DIRECT, c, &direct);
+    compare(c, variant.name, want, &one);
+    if (variant.loops != NULL && same_result(&one, &direct) == taken)
+        fail_msg("%s, %s: Winograd is%s used", c->name, variant.name, taken ? " not" : "");
+    for (int threads = 2; threads <= 3 && taken; threads++) {
+        Result more;
+
+        run_variant(variant, threads, KILN_CONVOLUTION_AUTO, c, &more);
+        if (!same_result(&one, &more))
+            fail_msg("%s, %s: %d threads differ", c->name, variant.name, threads);
+        result_free(&more);
+    }
+    result_free(&one);
+    result_free(&direct);
+}
+
+/* Sizes that tiles of 4 x 4 pixels, blocks of channels and threads divide unevenly, and layers that
+ * the algorithm does not fit, which are computed as directly as without it. */
+static void test_winograd_sizes(void **unused)
+{
+    static const struct {
+        Case layer;
+        bool taken; /* by loops for 4 and 8 channels at a time */
+    } layers[] = {
+        { { "odd sizes", build_conv, "ggg",
+            .shape = { SHAPE(2, 13, 15, 64), SHAPE(96, 64, 3, 3), SHAPE(96) }, .arg = { 1, 1, 1 } },
+          true },
+        { { "24 channels, no padding", build_conv, "gg",
+            .shape = { SHAPE(2, 18, 14, 24), SHAPE(40, 24, 3, 3) }, .arg = { 1, 0, 0 } },
+          true },
+        { { "much padding", build_conv, "ggg",
+            .shape = { SHAPE(3, 9, 10, 32), SHAPE(80, 32, 3, 3), SHAPE(80) }, .arg = { 1, 2, 1 } },
+          true },
+        { { "many tiles", build_conv, "gg", .shape = { SHAPE(1, 37, 63, 16), SHAPE(16, 16, 3, 3) },
+            .arg = { 1, 1, 0 } },
+          true },
+        { { "small images", build_conv, "gg",
+            .shape = { SHAPE(9, 3, 2, 128), SHAPE(64, 128, 3, 3) }, .arg = { 1, 1, 0 } },
+          true },
+        { { "few tiles", build_conv, "gg", .shape = { SHAPE(1, 8, 8, 32), SHAPE(32, 32, 3, 3) },
+            .arg = { 1, 1, 0 } },
+          false },
+        { { "few channels", build_conv, "gg", .shape = { SHAPE(2, 16, 16, 8), SHAPE(16, 8, 3, 3) },
+            .arg = { 1, 1, 0 } },
+          false },
+        { { "22 channels", build_conv, "gg", .shape = { SHAPE(2, 16, 16, 22), SHAPE(32, 22, 3, 3) },
+            .arg = { 1, 1, 0 } },
+          false },
+        { { "stride 2", build_conv, "gg", .shape = { SHAPE(2, 16, 16, 32), SHAPE(32, 32, 3, 3) },
+            .arg = { 2, 1, 0 } },
+          false },
+    };
+    KilnBackend *ref = ref_new();
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(layers); i++) {
+        Result want;
+
+        run_case(ref, &layers[i].layer, &want);
+        for (size_t v = 0; v < cpu_variants_count; v++)
+            check_winograd(&layers[i].layer, cpu_variants[v], &want, layers[i].taken);
+        result_free(&want);
+    }
+    kiln_backend_free(ref);
+}
+
 /* The mask is a function of key, stream and place alone. */
 static void test_dropout_mask(void **unused)
 {
@@ -183,9 +267,10 @@ static void test_threads_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_winograd),
-        cmocka_unit_test(test_dropout_mask), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_ignored_rows), cmocka_unit_test(test_threads_refused),
+        cmocka_unit_test(test_blocks),          cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_winograd_sizes),  cmocka_unit_test(test_dropout_mask),
+        cmocka_unit_test(test_not_finite),      cmocka_unit_test(test_ignored_rows),
+        cmocka_unit_test(test_threads_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

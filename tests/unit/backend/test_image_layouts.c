@@ -12,7 +12,7 @@
 #include "kiln/rng.h"
 #include "tests/support/cmocka.h"
 
-enum { IMAGES = 2, HEIGHT = 9, WIDTH = 7, IN = 16, MOST = 48, OUT = 16, PARAMS = 3 };
+enum { IMAGES = 4, HEIGHT = 9, WIDTH = 7, IN = 16, MOST = 48, OUT = 16, PARAMS = 3 };
 
 typedef KilnTensor *Middle(KilnTensor *a, KilnTensor *b);
 

@@ -186,13 +186,15 @@ KILN_INLINE void grad_apply_of(const KilnPanel *panel, void *dx, const KilnNormG
 
 /* ---- For every width -------------------------------------------------------------- */
 
-/* Whole panels run with constant widths and types; remainders vector by vector, with types looked
- * up. */
+/* Whole panels, and blocks of 8 channels, run with constant widths and types; remainders vector by
+ * vector, with types looked up. */
 #define EACH_WIDTH(call_of)                                                                        \
     if (panel->columns == KILN_PANEL && panel->bf16 == 0)                                          \
         call_of(0, VECTORS, KILN_LANES, 0u);                                                       \
     else if (panel->columns == KILN_PANEL && panel->bf16 == KILN_NORM_ALL)                         \
         call_of(0, VECTORS, KILN_LANES, KILN_NORM_ALL);                                            \
+    else if (panel->columns == 8 && panel->bf16 == 0)                                              \
+        call_of(0, 1, 8, 0u);                                                                      \
     else                                                                                           \
         for (int c = 0; c < panel->columns; c += KILN_LANES) {                                     \
             const int left = panel->columns - c;                                                   \

@@ -11,30 +11,20 @@
 #include "backend/cpu/isa/transpose.h"
 #include "base/min.h"
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
 /* ---- Vectors --------------------------------------------------------------------- */
 
 #if defined(__AVX512F__)
 enum { ROWS = 12 };
-#define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
 /* Keeps the compiler from reading the element again for each multiplication. */
 #define IN_REGISTER(vector) __asm__("" : "+v"(vector))
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { ROWS = 6 };
-#define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
 #define IN_REGISTER(vector)
 #elif defined(__aarch64__)
 enum { ROWS = 12 };
-#define FMA(a, b, c) (Vector) vfmaq_f32(c, a, b)
 #define IN_REGISTER(vector)
 #else
 enum { ROWS = 3 };
-#define FMA(a, b, c) ((a) * (b) + (c))
 #define IN_REGISTER(vector)
 #endif
 
@@ -537,6 +527,28 @@ static void product(const KilnGemm *g, const float *a, const float *b, float *c,
     }
 }
 
-const KilnGemmLoops KILN_LOOPS(gemm_loops) = { .rows = ROWS,
-                                               .columns = COLUMNS,
-                                               .product = product };
+static void packed_product(const KilnGemmPacked *g)
+{
+    Ahead nothing = { .lines = 0 };
+
+    for (int64_t j = 0; j < g->columns; j += PANELS * COLUMNS)
+        for (int64_t i = 0; i < g->rows; i += ROWS) {
+            const Tile tile = { .a = g->a + i * g->row,
+                                .b = g->panels + j * g->depth,
+                                .row = g->row,
+                                .step = g->step,
+                                .depth = g->depth,
+                                .c = g->c + i * g->ldc + j,
+                                .ldc = g->ldc,
+                                .alpha = 1.0f,
+                                .beta = g->add ? 1.0f : 0.0f,
+                                .ahead = &nothing };
+
+            run_panels(tile, kiln_min_i64(ROWS, g->rows - i),
+                       kiln_min_i64(PANELS * COLUMNS, g->columns - j));
+        }
+}
+
+const KilnGemmLoops KILN_LOOPS(gemm_loops) = {
+    .rows = ROWS, .columns = COLUMNS, .product = product, .packed_product = packed_product
+};

@@ -36,12 +36,26 @@ typedef struct KilnGemmScratch {
                        next: they are prefetched */
 } KilnGemmScratch;
 
+/* c [rows, columns] = a b, or added to c; element (i, l) of a is a[i * row + l * step]. b is in
+ * panels [columns / KilnGemmLoops.columns][depth][KilnGemmLoops.columns], of which the last may
+ * have unused columns. Elements of a are read (not used) for rows up to a multiple of a third of
+ * KilnGemmLoops.rows. */
+typedef struct KilnGemmPacked {
+    const float *a, *panels;
+    float *c;
+    int64_t row, step, ldc;
+    int64_t rows, columns, depth;
+    bool add;
+} KilnGemmPacked;
+
 typedef struct KilnGemmLoops {
     int rows, columns; /* of the tile that stays in registers */
     /* Runs on the calling thread alone; `done` (may be NULL) as for kiln_gemm_then. */
     void (*product)(const KilnGemm *gemm, const float *a, const float *b, float *c,
                     KilnGemmScratch scratch, KilnGemmPacking packing, KilnGemmDone *done,
                     void *context);
+    /* The same for factors in these orders, without packing. */
+    void (*packed_product)(const KilnGemmPacked *gemm);
 } KilnGemmLoops;
 
 KILN_DECLARE_LOOPS(KilnGemmLoops, gemm_loops);

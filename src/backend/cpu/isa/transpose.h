@@ -1,21 +1,34 @@
-/* Vectors of one register, and the transpose of squares of them. Included by files that are
- * compiled once per level. */
+/* Vectors of one register, their multiply-add, and the transpose of squares of them. Included by
+ * files that are compiled once per level. */
 #ifndef KILN_BACKEND_CPU_ISA_TRANSPOSE_H
 #define KILN_BACKEND_CPU_ISA_TRANSPOSE_H
 
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #if defined(__AVX512F__)
 enum { WIDTH = 16 };
+#define FMA(a, b, c) (Vector) _mm512_fmadd_ps(a, b, c)
 #define KILN_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define KILN_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #elif defined(__AVX2__) && defined(__FMA__)
 enum { WIDTH = 8 };
+#define FMA(a, b, c) (Vector) _mm256_fmadd_ps(a, b, c)
 #define KILN_LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define KILN_HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #else
 enum { WIDTH = 4 };
+#if defined(__aarch64__)
+#define FMA(a, b, c) (Vector) vfmaq_f32(c, a, b)
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
+#endif
 #define KILN_LOW 0, 4, 1, 5
 #define KILN_HIGH 2, 6, 3, 7
 #endif

@@ -15,6 +15,7 @@
 #include "backend/cpu/isa/pooling.h"
 #include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/isa/row_norm.h"
+#include "backend/cpu/isa/winograd.h"
 #include "backend/cpu/isa/vector.h"
 #include "tensor/bf16.h"
 
@@ -452,4 +453,5 @@ const KilnLoops KILN_LOOPS(loops) = {
     .pooling = &KILN_LOOPS(pooling_loops),
     .recurrent = &KILN_LOOPS(recurrent_loops),
     .row_norm = &KILN_LOOPS(row_norm_loops),
+    .winograd = &KILN_LOOPS(winograd_loops),
 };

@@ -73,6 +73,7 @@ typedef struct KilnLoops {
     const struct KilnPoolingLoops *pooling;
     const struct KilnRecurrentLoops *recurrent;
     const struct KilnRowNormLoops *row_norm;
+    const struct KilnWinogradLoops *winograd;
 } KilnLoops;
 
 KILN_DECLARE_LOOPS(KilnLoops, loops);

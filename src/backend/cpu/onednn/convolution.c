@@ -1,48 +1,26 @@
-/* Convolution and its gradients with oneDNN, which chooses the layouts. backend/cpu/bf16 has faster
- * kernels for some bf16 cases. */
+/* Convolution and its gradients with oneDNN, which chooses the layouts. backend/cpu/winograd and
+ * backend/cpu/bf16 have faster kernels for some cases of f32 and bf16. */
 #include "backend/cpu/bf16/conv.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/onednn/primitives.h"
+#include "backend/cpu/winograd/conv.h"
 
 #include <string.h>
 
-/* With fewer input channels, Winograd's transforms cost more than they save. */
-enum { WINOGRAD_CHANNELS = 16 };
-
-/* In inference, oneDNN would choose Winograd for batches of 4 and more only, but it is faster for
- * any result of so many pixels; with fewer, reading the transformed weights takes longer than it
- * saves. */
-enum { WINOGRAD_PIXELS = 128 };
-
 typedef dnnl_status_t (*MakePd)(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret);
 
-static int64_t pixels_of(KilnMd image)
-{
-    const KilnMdFacts facts = kiln_md_facts(image);
-
-    return facts.dims[0] * facts.dims[2] * facts.dims[3];
-}
-
-/* Uses the backend's algorithm, or direct convolution if it does not exist. */
+/* oneDNN's own Winograd, which only AVX-512 has, is slower than kiln's. */
 static KilnStatus conv_pd(const KilnCall *call, MakePd make, KilnConvMd *conv,
                           dnnl_primitive_desc_t *ret, KilnError *err)
 {
     const KilnConvAttrs *attrs = call->attrs;
     KilnCpuBackend *cpu = kiln_cpu(call);
-    dnnl_status_t status = dnnl_unimplemented;
-    int before = kiln_threads_set(cpu->dnnl.threads);
+    const int before = kiln_threads_set(cpu->dnnl.threads);
 
     conv->stride = attrs->stride;
     conv->padding = attrs->padding;
     conv->dilation = attrs->dilation;
-    conv->winograd = cpu->base.convolution == KILN_CONVOLUTION_AUTO && attrs->groups == 1 &&
-                     kiln_md_facts(conv->src).dims[1] >= WINOGRAD_CHANNELS &&
-                     (!conv->inference || pixels_of(conv->dst) >= WINOGRAD_PIXELS);
-    status = make(&cpu->dnnl, conv, ret);
-    if (status == dnnl_unimplemented && conv->winograd) {
-        conv->winograd = false;
-        status = make(&cpu->dnnl, conv, ret);
-    }
+    const dnnl_status_t status = make(&cpu->dnnl, conv, ret);
     kiln_threads_set(before);
     return status == dnnl_success ? KILN_OK : kiln_dnnl_error(err, status, call->op->name);
 }
@@ -217,16 +195,19 @@ static bool has_tiles(const KilnCall *call)
     return kiln_cpu(call)->tiles != NULL;
 }
 
-static bool tiles_prepare(KilnCall *call, bool gradient)
+/* Kernels of kiln's own; false: none takes the call. */
+static KilnStatus own_prepare(KilnCall *call, bool gradient, bool *ret_taken, KilnError *err)
 {
-    return kiln_bf16_conv_point_prepare(call, gradient) ||
-           kiln_bf16_conv_winograd_prepare(call, gradient) ||
-           kiln_bf16_conv_image_prepare(call, gradient);
+    *ret_taken = has_tiles(call) && (kiln_bf16_conv_point_prepare(call, gradient) ||
+                                     kiln_bf16_conv_winograd_prepare(call, gradient) ||
+                                     kiln_bf16_conv_image_prepare(call, gradient));
+    return *ret_taken ? KILN_OK : kiln_winograd_conv_prepare(call, gradient, ret_taken, err);
 }
 
-static void tiles_run(KilnCall *call, bool gradient)
+static void own_run(KilnCall *call, bool gradient)
 {
-    if (!kiln_bf16_conv_point_run(call, gradient) && !kiln_bf16_conv_winograd_run(call, gradient))
+    if (!kiln_winograd_conv_run(call, gradient) && !kiln_bf16_conv_point_run(call, gradient) &&
+        !kiln_bf16_conv_winograd_run(call, gradient))
         kiln_bf16_conv_image_run(call, gradient);
 }
 
@@ -243,15 +224,15 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
-    if (has_tiles(call) && tiles_prepare(call, false))
-        return KILN_OK;
-    KilnStatus status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv,
-                                 err);
+    bool taken = false;
+    KilnStatus status = own_prepare(call, false, &taken, err);
 
+    if (status != KILN_OK || taken)
+        return status;
+    status = conv_mds(call, &call->inputs[0], &call->inputs[1], &call->outputs[0], &conv, err);
     if (status == KILN_OK && !bias->absent)
         status = kiln_md_make(&kiln_cpu(call)->dnnl, KILN_MD_VECTOR, bias->dtype, &bias->shape,
                               KILN_MD_PLAIN, &conv.bias, err);
-    conv.inference = call->inputs[1].constant;
     conv.sum = !call->inputs[3].absent;
     conv.relu = ((const KilnConvAttrs *)call->attrs)->relu != 0;
     if (status == KILN_OK)
@@ -268,7 +249,7 @@ static void conv2d_run(KilnCall *call)
     if (call->priv != NULL)
         kiln_primitives_run(call);
     else
-        tiles_run(call, false);
+        own_run(call, false);
 }
 
 /* With oneDNN, for any type. */
@@ -295,9 +276,10 @@ static KilnStatus grad_input_steps(KilnCall *call, KilnError *err)
 
 static KilnStatus conv2d_grad_input_prepare(KilnCall *call, KilnError *err)
 {
-    if (has_tiles(call) && tiles_prepare(call, true))
-        return KILN_OK;
-    return grad_input_steps(call, err);
+    bool taken = false;
+    KilnStatus status = own_prepare(call, true, &taken, err);
+
+    return status != KILN_OK || taken ? status : grad_input_steps(call, err);
 }
 
 static void conv2d_grad_input_run(KilnCall *call)
@@ -305,7 +287,7 @@ static void conv2d_grad_input_run(KilnCall *call)
     if (call->priv != NULL)
         kiln_primitives_run(call);
     else
-        tiles_run(call, true);
+        own_run(call, true);
 }
 
 static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
@@ -321,9 +303,12 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     if (has_tiles(call) &&
         (kiln_bf16_conv_weight_winograd_prepare(call) || kiln_bf16_conv_weight_prepare(call)))
         return KILN_OK;
-    KilnStatus status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv,
-                                 err);
+    bool taken = false;
+    KilnStatus status = kiln_winograd_weight_prepare(call, &taken, err);
 
+    if (status != KILN_OK || taken)
+        return status;
+    status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv, err);
     if (status == KILN_OK)
         status = conv_pd(call, kiln_pd_conv_weights, &conv, &pd, err);
     if (status != KILN_OK)
@@ -347,7 +332,7 @@ static bool tap_meets(const KilnConvAttrs *attrs, int axis, int64_t k, int64_t s
 }
 
 /* Taps that meet nothing but padding have the gradient 0. oneDNN's kernels for AMX leave theirs
- * unwritten. */
+ * unwritten, and Winograd's algorithm rounds. */
 static void zero_idle_taps(const KilnCall *call)
 {
     const int64_t *dy = call->inputs[0].shape.dim, *x = call->inputs[1].shape.dim;
@@ -366,12 +351,13 @@ static void zero_idle_taps(const KilnCall *call)
 
 static void conv2d_grad_weight_run(KilnCall *call)
 {
-    if (call->priv == NULL) {
+    if (call->priv != NULL)
+        kiln_primitives_run(call);
+    else if (!kiln_winograd_weight_run(call)) {
         if (!kiln_bf16_conv_weight_winograd_run(call))
             kiln_bf16_conv_weight_run(call);
         return;
     }
-    kiln_primitives_run(call);
     zero_idle_taps(call);
 }
 

@@ -111,13 +111,6 @@ static dnnl_status_t pd_create(KilnDnnl *dnnl, dnnl_status_t described, const vo
 }
 #endif
 
-static dnnl_alg_kind_t conv_algorithm(const KilnConvMd *conv)
-{
-    if (!conv->winograd)
-        return dnnl_convolution_direct;
-    return conv->inference ? dnnl_convolution_winograd : dnnl_convolution_auto;
-}
-
 /* oneDNN counts dilation as the gaps between the kernel's elements. */
 typedef struct Gaps {
     dnnl_dims_t dim;
@@ -154,19 +147,19 @@ static dnnl_status_t pd_forward(KilnDnnl *dnnl, const KilnConvMd *conv,
                                 const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *ret)
 {
     const Gaps gaps = conv_gaps(conv);
-    const dnnl_prop_kind_t kind = conv->inference ? dnnl_forward_inference : dnnl_forward_training;
 
 #if V3
     return dnnl_convolution_forward_primitive_desc_create(
-        ret, dnnl->engine, kind, conv_algorithm(conv), conv->src, conv->weights, conv->bias,
-        conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding, attr);
+        ret, dnnl->engine, dnnl_forward_training, dnnl_convolution_direct, conv->src, conv->weights,
+        conv->bias, conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding, attr);
 #else
     dnnl_convolution_desc_t desc;
 
     return pd_create(dnnl,
                      dnnl_dilated_convolution_forward_desc_init(
-                         &desc, kind, conv_algorithm(conv), conv->src, conv->weights, conv->bias,
-                         conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding),
+                         &desc, dnnl_forward_training, dnnl_convolution_direct, conv->src,
+                         conv->weights, conv->bias, conv->dst, conv->stride, gaps.dim,
+                         conv->padding, conv->padding),
                      &desc, attr, NULL, ret);
 #endif
 }
@@ -199,14 +192,14 @@ dnnl_status_t kiln_pd_conv_data(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_pri
         return status;
 #if V3
     status = dnnl_convolution_backward_data_primitive_desc_create(
-        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, conv->dst, conv->stride,
-        gaps.dim, conv->padding, conv->padding, hint, dnnl->attr);
+        ret, dnnl->engine, dnnl_convolution_direct, conv->src, conv->weights, conv->dst,
+        conv->stride, gaps.dim, conv->padding, conv->padding, hint, dnnl->attr);
 #else
     dnnl_convolution_desc_t desc;
 
     status = pd_create(dnnl,
                        dnnl_dilated_convolution_backward_data_desc_init(
-                           &desc, conv_algorithm(conv), conv->src, conv->weights, conv->dst,
+                           &desc, dnnl_convolution_direct, conv->src, conv->weights, conv->dst,
                            conv->stride, gaps.dim, conv->padding, conv->padding),
                        &desc, dnnl->attr, hint, ret);
 #endif
@@ -229,15 +222,15 @@ dnnl_status_t kiln_pd_conv_weights(KilnDnnl *dnnl, const KilnConvMd *conv,
         return status;
 #if V3
     status = dnnl_convolution_backward_weights_primitive_desc_create(
-        ret, dnnl->engine, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
+        ret, dnnl->engine, dnnl_convolution_direct, conv->src, conv->weights, NULL, conv->dst,
         conv->stride, gaps.dim, conv->padding, conv->padding, hint, dnnl->attr);
 #else
     dnnl_convolution_desc_t desc;
 
     status = pd_create(dnnl,
                        dnnl_dilated_convolution_backward_weights_desc_init(
-                           &desc, conv_algorithm(conv), conv->src, conv->weights, NULL, conv->dst,
-                           conv->stride, gaps.dim, conv->padding, conv->padding),
+                           &desc, dnnl_convolution_direct, conv->src, conv->weights, NULL,
+                           conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding),
                        &desc, dnnl->attr, hint, ret);
 #endif
     dnnl_primitive_desc_destroy(hint);

@@ -54,9 +54,7 @@ KilnMdFacts kiln_md_facts(KilnMd md);
 typedef struct KilnConvMd {
     KilnMd src, weights, bias, dst;             /* bias may be NULL; gradients as their tensors */
     const int64_t *stride, *padding, *dilation; /* of height, of width; borrowed */
-    bool winograd;                              /* allow oneDNN to use it; inference: require it */
-    bool inference;                             /* weights may be transformed for it beforehand */
-    bool sum, relu;         /* forward: add to what dst holds; then take the relu */
+    bool sum, relu;                             /* forward: add to what dst holds; then the relu */
     KilnMd forward_weights; /* for a weight's gradient: the weight's type, if different */
 } KilnConvMd;
 
