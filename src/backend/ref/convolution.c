@@ -81,7 +81,7 @@ static void add_bias(KilnCall *call)
             sums[i] += kiln_ref_get(bias, i % out);
 }
 
-/* The residual and the relu that were folded into the convolution. */
+/* The residual and the activation that were folded into the convolution. */
 static void finish(KilnCall *call)
 {
     const KilnConvAttrs *attrs = call->attrs;
@@ -90,8 +90,8 @@ static void finish(KilnCall *call)
     for (int64_t i = 0; i < kiln_ref_count(&call->outputs[0]); i++) {
         if (!call->inputs[3].absent)
             sums[i] += kiln_ref_get(&call->inputs[3], i);
-        if (attrs->relu != 0 && sums[i] <= 0.0)
-            sums[i] = 0.0;
+        if (attrs->activation.code != KILN_MAP_NUMBER)
+            sums[i] = kiln_ref_step(&attrs->activation, sums[i], 0.0, 0.0);
     }
 }
 

@@ -135,7 +135,7 @@ static double function(KilnMapCode code, double a, double b, double p, double q)
     }
 }
 
-static double step_value(const KilnMapStep *step, double a, double b, double c)
+double kiln_ref_step(const KilnMapStep *step, double a, double b, double c)
 {
     const double p = step->p, q = step->q;
 
@@ -209,7 +209,7 @@ static void map_run(KilnCall *call)
         for (int k = 0; k < map.n_steps; k++) {
             const KilnMapStep *step = &map.steps[k];
 
-            reg[map.n_inputs + k] = step_value(step, reg[step->a], reg[step->b], reg[step->c]);
+            reg[map.n_inputs + k] = kiln_ref_step(step, reg[step->a], reg[step->b], reg[step->c]);
         }
         for (int k = 0; k < map.n_results; k++)
             kiln_ref_set(&call->outputs[k], i, reg[map.results[k]]);

@@ -4,6 +4,7 @@
 #define KILN_BACKEND_REF_H
 
 #include "graph/backend.h"
+#include "graph/map.h"
 
 /* The kernels of one file. */
 typedef struct KilnRefTable {
@@ -32,6 +33,8 @@ int64_t kiln_ref_rows(const KilnArg *arg);
 /* Element i in plain order, of any type, as a double; and the reverse. */
 double kiln_ref_get(const KilnArg *arg, int64_t i);
 void kiln_ref_set(KilnArg *arg, int64_t i, double value);
+/* A step of a map, of the values of its registers. */
+double kiln_ref_step(const KilnMapStep *step, double a, double b, double c);
 /* Whether dropout keeps element i, with probability 1 - p, given key [2] and stream. */
 bool kiln_ref_keeps(const int32_t *key, int64_t stream, int64_t i, double p);
 

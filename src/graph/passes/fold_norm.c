@@ -1,6 +1,6 @@
 /* Folds what follows a convolution into it, in steps without gradients: batch normalization by
  * running statistics becomes part of the weight and the bias, and the convolution's kernel adds the
- * residual and takes the relu (Jacob et al. 2018, section 3.2).
+ * residual and takes the activation (Jacob et al. 2018, section 3.2).
  *
  *   y = relu(norm(conv(x, w, b)) + more)
  *   becomes, with s = weight / sqrt(var + eps),
@@ -33,7 +33,7 @@ static KilnNode *conv_before(const KilnRewrite *rewrite, const KilnTensor *tenso
     KilnNode *node = rewrite->made[tensor->id];
 
     return node != NULL && node->op == &kiln_op_conv2d && node->epilogue == NULL &&
-                   ((const KilnConvAttrs *)node->attrs)->relu == 0 && node->n_inputs <= MORE &&
+                   ((const KilnConvAttrs *)node->attrs)->activation.code == KILN_MAP_NUMBER &&
                    rewrite->reads[tensor->id] == 1 && !kiln_rewrite_visible(rewrite, tensor)
                ? node
                : NULL;
@@ -125,11 +125,10 @@ static KilnTensor *folded_bias(Fold *fold, const KilnNode *conv, const KilnNode 
 /* ---- Folding ------------------------------------------------------------------------------ */
 
 /* Moves the convolution to the place of the node that follows it, with its result. */
-static void take_place(Fold *fold, KilnNode *conv, const KilnNode *node, int64_t relu)
+static void take_place(Fold *fold, KilnNode *conv, const KilnNode *node)
 {
     fold->nodes[fold->places[conv->index]] = NULL;
     fold->rewrite->made[conv->outputs[0]->id] = NULL;
-    ((KilnConvAttrs *)conv->attrs)->relu = relu;
     conv->outputs[0] = node->outputs[0];
     conv->index = node->index;
     fold->rewrite->made[conv->outputs[0]->id] = conv;
@@ -148,7 +147,7 @@ static bool fold_norm(Fold *fold, KilnNode *norm)
     enum { NORM_MORE = 5 };
     KilnNode *conv = conv_before(fold->rewrite, norm->inputs[0]);
 
-    if (conv == NULL || !can_fold(fold->rewrite, conv, norm) ||
+    if (conv == NULL || conv->n_inputs > MORE || !can_fold(fold->rewrite, conv, norm) ||
         !can_move(fold->rewrite, conv, norm))
         return false;
     KilnTensor *factor = factors(fold, norm);
@@ -161,17 +160,45 @@ static bool fold_norm(Fold *fold, KilnNode *norm)
     conv->n_inputs = MORE;
     if (norm->n_inputs > NORM_MORE && norm->inputs[NORM_MORE] != NULL)
         conv->inputs[conv->n_inputs++] = norm->inputs[NORM_MORE];
-    take_place(fold, conv, norm, ((const KilnBatchNormAttrs *)norm->attrs)->relu);
+    if (((const KilnBatchNormAttrs *)norm->attrs)->relu != 0)
+        ((KilnConvAttrs *)conv->attrs)->activation.code = KILN_MAP_RELU;
+    take_place(fold, conv, norm);
     return true;
 }
 
-static bool fold_relu(Fold *fold, KilnNode *relu)
+/* The step of an activation that the kernels of convolutions have. oneDNN's relu and clamp make a
+ * number of NaN. */
+static bool is_activation(const KilnNode *node, KilnMapStep *ret)
 {
-    KilnNode *conv = conv_before(fold->rewrite, relu->inputs[0]);
-
-    if (conv == NULL || !can_move(fold->rewrite, conv, relu))
+    if (node->op->map == NULL || node->n_inputs != 1 || node->op->updates != 0 ||
+        !node->op->map(node, ret))
         return false;
-    take_place(fold, conv, relu, 1);
+    switch ((KilnMapCode)ret->code) {
+    case KILN_MAP_RELU:
+    case KILN_MAP_LEAKY_RELU:
+    case KILN_MAP_ELU:
+    case KILN_MAP_CLAMP:
+    case KILN_MAP_SIGMOID:
+    case KILN_MAP_TANH:
+    case KILN_MAP_GELU:
+    case KILN_MAP_GELU_TANH:
+    case KILN_MAP_SILU:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool fold_activation(Fold *fold, KilnNode *node)
+{
+    KilnMapStep step = { 0 };
+    KilnNode *conv = is_activation(node, &step) ? conv_before(fold->rewrite, node->inputs[0])
+                                                : NULL;
+
+    if (conv == NULL || !can_move(fold->rewrite, conv, node))
+        return false;
+    ((KilnConvAttrs *)conv->attrs)->activation = step;
+    take_place(fold, conv, node);
     return true;
 }
 
@@ -192,8 +219,7 @@ KilnStatus kiln_pass_fold_norm(KilnRewrite *rewrite, KilnError *err)
     for (size_t i = 0; i < rewrite->n_nodes; i++) {
         KilnNode *node = rewrite->nodes[i];
 
-        if ((is_eval_norm(node) && fold_norm(&fold, node)) ||
-            (node->op == &kiln_op_relu && fold_relu(&fold, node)))
+        if ((is_eval_norm(node) && fold_norm(&fold, node)) || fold_activation(&fold, node))
             continue;
         if (local.status < 0)
             return kiln_error_set(err, local.status, "%s", local.text);

@@ -9,7 +9,7 @@
     X(dead_code, false, "remove operations whose results are never read")                          \
     X(common_subexpressions, false, "compute repeated operations once")                            \
     X(fuse_norm, true, "fuse batch normalization with the residual sum and the relu")              \
-    X(fold_norm, true, "fold batch normalization, residual sum and relu into convolutions")        \
+    X(fold_norm, true, "fold batch normalization, residual sum and activation into convolutions")  \
     X(precision, false, "store activations as bf16 if trainer.precision allows")                   \
     X(fuse_epilogue, true, "run elementwise operations in the product before them")                \
     X(fuse_elementwise, true, "fuse consecutive elementwise operations")                           \

@@ -40,13 +40,14 @@ static bool is_batch_norm(const KilnOp *op)
 }
 
 /* Names what the passes fuse_norm and fold_norm fused to a normalization or a convolution, from its
- * inputs and attributes: the sum and relu after it, or their gradients before it. */
-static void name_with_relu(const KilnCall *call, char *text, size_t size)
+ * inputs and attributes: the sum and activation after it, or their gradients before it. */
+static void name_with_activation(const KilnCall *call, char *text, size_t size)
 {
     const bool backward = call->op == &kiln_op_batch_norm_grad;
-    const bool takes_relu = is_batch_norm(call->op)
-                                ? ((const KilnBatchNormAttrs *)call->attrs)->relu != 0
-                                : ((const KilnConvAttrs *)call->attrs)->relu != 0;
+    const bool norm = is_batch_norm(call->op);
+    const bool takes_relu = norm && ((const KilnBatchNormAttrs *)call->attrs)->relu != 0;
+    const int32_t after = norm ? KILN_MAP_NUMBER
+                               : ((const KilnConvAttrs *)call->attrs)->activation.code;
     const int more = backward ? 7 : call->op == &kiln_op_batch_norm_eval ? 5 : 3;
     const char *sum = call->n_inputs > more && !call->inputs[more].absent ? "add" : NULL;
     const char *relu = !takes_relu ? NULL : backward ? "relu_grad" : "relu";
@@ -60,6 +61,8 @@ static void name_with_relu(const KilnCall *call, char *text, size_t size)
         if (parts[i] != NULL)
             snprintf(text + length, size - length, "%s%s", length > 0 ? " + " : "", parts[i]);
     }
+    if (after != KILN_MAP_NUMBER)
+        add_step(text, size, (KilnMapCode)after);
 }
 
 /* Names an elementwise chain by its steps. */
@@ -71,7 +74,7 @@ static void name_call(const KilnPlanCall *made, char *text, size_t size)
     if (op != NULL && strcmp(op->name, "map") == 0 && op->attrs_size == sizeof(KilnMap))
         add_map(text, size, made->call.attrs);
     else if (is_batch_norm(op) || op == &kiln_op_conv2d)
-        name_with_relu(&made->call, text, size);
+        name_with_activation(&made->call, text, size);
     else
         snprintf(text, size, "%s", made->name);
     if (made->call.epilogue != NULL)

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/blas.h"
 #include "backend/cpu/f64/f64.h"
+#include "backend/ref/ref.h"
 #include "base/min.h"
 
 enum { PATCHES = 1 << 17 }; /* doubles of patches at a time, unless one row has more */
@@ -166,7 +167,7 @@ static void add_bias(const KilnCall *call)
         values[i] += ((const double *)bias->data)[i % columns];
 }
 
-/* The residual and the relu that were folded into the convolution. */
+/* The residual and the activation that were folded into the convolution. */
 static void finish(const KilnCall *call)
 {
     const KilnConvAttrs *attrs = call->attrs;
@@ -176,8 +177,8 @@ static void finish(const KilnCall *call)
     for (int64_t i = 0; i < kiln_cpu_count(y); i++) {
         if (!more->absent)
             values[i] += ((const double *)more->data)[i];
-        if (attrs->relu != 0 && values[i] <= 0.0)
-            values[i] = 0.0;
+        if (attrs->activation.code != KILN_MAP_NUMBER)
+            values[i] = kiln_ref_step(&attrs->activation, values[i], 0.0, 0.0);
     }
 }
 

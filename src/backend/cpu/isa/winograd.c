@@ -1,6 +1,7 @@
 /* Winograd's transforms F(4 x 4, 3 x 3). */
 #include "backend/cpu/isa/winograd.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "backend/cpu/isa/gemm.h"
@@ -8,6 +9,8 @@
 #include "base/min.h"
 
 #define INLINE static inline __attribute__((always_inline))
+
+_Static_assert(KILN_F4_TILE *WIDTH % KILN_MAP_GROUP == 0, "steps run over rows of a tile");
 
 enum {
     TILE = KILN_F4_TILE,
@@ -295,12 +298,22 @@ static void weight(const KilnWinogradWeight *weight, int64_t column, int64_t beg
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
-INLINE Vector finish(const KilnWinogradResult *result, Vector sum, Vector bias, const float *more)
+/* Finishes and stores `count` pixels of a row; y and `more` (or NULL) are at the first. */
+INLINE void put_row(const KilnWinogradResult *result, Vector row[TILE], Vector bias,
+                    const float *more, float *y, int64_t pixel, int64_t count)
 {
-    sum += bias;
-    if (more != NULL)
-        sum += load(more);
-    return result->relu ? (Vector)((Words)sum & ~(Words)(sum < 0.0f)) : sum;
+    for (int64_t x = 0; x < count; x++) {
+        row[x] += bias;
+        if (more != NULL)
+            row[x] += load(more + x * pixel);
+        if (result->relu)
+            row[x] = (Vector)((Words)row[x] & ~(Words)(row[x] < 0.0f));
+    }
+    if (result->activation != NULL)
+        result->activation((float *)row, (const float *)row, NULL, NULL, result->p, result->q,
+                           TILE * WIDTH);
+    for (int64_t x = 0; x < count; x++)
+        store(y + x * pixel, row[x]);
 }
 
 static void result_vector(const KilnWinogradResult *result, const Square *square, float *y,
@@ -325,11 +338,8 @@ static void result_vector(const KilnWinogradResult *result, const Square *square
         Vector to[TILE];
 
         result_axis(rows[k], to);
-        for (int64_t x = 0; x < square->x[1]; x++) {
-            const int64_t at = k * square->row + x * square->pixel;
-
-            store(y + at, finish(result, to[x], bias, more == NULL ? NULL : more + at));
-        }
+        put_row(result, to, bias, more == NULL ? NULL : more + k * square->row, y + k * square->row,
+                square->pixel, square->x[1]);
     }
 }
 

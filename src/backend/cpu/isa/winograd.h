@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backend/cpu/isa/map.h"
 #include "backend/cpu/level.h"
 
 enum {
@@ -42,11 +43,13 @@ typedef struct KilnWinogradWeight {
     bool gradient;
 } KilnWinogradWeight;
 
-/* What becomes of a tile of results: y = relu(results + bias + more). */
+/* What becomes of a tile of results: y = activation(results + bias + more). */
 typedef struct KilnWinogradResult {
     KilnWinogradImages y;
     const float *bias, *more; /* or NULL; more is in y's order, and may be y */
     bool relu;
+    KilnMapLoop activation; /* any other, of p and q; or NULL */
+    float p, q;
 } KilnWinogradResult;
 
 typedef struct KilnWinogradLoops {

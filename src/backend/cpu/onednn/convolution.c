@@ -219,6 +219,7 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
         { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, KILN_MD_WEIGHT, 1 },
         { DNNL_ARG_DST, dnnl_query_dst_md, KILN_MD_IMAGE, -1 },
     };
+    const KilnConvAttrs *attrs = call->attrs;
     const KilnArg *bias = &call->inputs[2];
     const int without = bias->absent ? 1 : 0;
     KilnConvMd conv = { 0 };
@@ -234,7 +235,8 @@ static KilnStatus conv2d_prepare(KilnCall *call, KilnError *err)
         status = kiln_md_make(&kiln_cpu(call)->dnnl, KILN_MD_VECTOR, bias->dtype, &bias->shape,
                               KILN_MD_PLAIN, &conv.bias, err);
     conv.sum = !call->inputs[3].absent;
-    conv.relu = ((const KilnConvAttrs *)call->attrs)->relu != 0;
+    if (attrs->activation.code != KILN_MAP_NUMBER)
+        conv.activation = &attrs->activation;
     if (status == KILN_OK)
         status = conv_pd(call, kiln_pd_conv, &conv, &pd, err);
     if (status != KILN_OK)

@@ -121,6 +121,43 @@ static Gaps conv_gaps(const KilnConvMd *conv)
     return (Gaps) { .dim = { conv->dilation[0] - 1, conv->dilation[1] - 1 } };
 }
 
+static dnnl_alg_kind_t eltwise_of(const KilnMapStep *step)
+{
+    switch ((KilnMapCode)step->code) {
+    case KILN_MAP_RELU:
+    case KILN_MAP_LEAKY_RELU:
+        return dnnl_eltwise_relu;
+    case KILN_MAP_ELU:
+        return dnnl_eltwise_elu;
+    case KILN_MAP_CLAMP:
+        return dnnl_eltwise_clip;
+    case KILN_MAP_SIGMOID:
+        return dnnl_eltwise_logistic;
+    case KILN_MAP_TANH:
+        return dnnl_eltwise_tanh;
+    case KILN_MAP_GELU:
+        return dnnl_eltwise_gelu_erf;
+    case KILN_MAP_GELU_TANH:
+        return dnnl_eltwise_gelu_tanh;
+    case KILN_MAP_SILU:
+        return dnnl_eltwise_swish;
+    default:
+        return dnnl_alg_kind_undef;
+    }
+}
+
+static dnnl_status_t append_activation(const KilnMapStep *step, dnnl_post_ops_t ops)
+{
+    const dnnl_alg_kind_t kind = eltwise_of(step);
+    const float alpha = kind == dnnl_eltwise_swish ? 1.0f : (float)step->p;
+
+#if V3
+    return dnnl_post_ops_append_eltwise(ops, kind, alpha, (float)step->q);
+#else
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, (float)step->q);
+#endif
+}
+
 static dnnl_status_t add_post_ops(const KilnConvMd *conv, dnnl_primitive_attr_t attr)
 {
     dnnl_post_ops_t ops = NULL;
@@ -129,14 +166,12 @@ static dnnl_status_t add_post_ops(const KilnConvMd *conv, dnnl_primitive_attr_t 
 #if V3
     if (status == dnnl_success && conv->sum)
         status = dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
-    if (status == dnnl_success && conv->relu)
-        status = dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
 #else
     if (status == dnnl_success && conv->sum)
         status = dnnl_post_ops_append_sum(ops, 1.0f);
-    if (status == dnnl_success && conv->relu)
-        status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
 #endif
+    if (status == dnnl_success && conv->activation != NULL)
+        status = append_activation(conv->activation, ops);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_post_ops(attr, ops);
     dnnl_post_ops_destroy(ops);
@@ -170,7 +205,7 @@ dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitiv
 
     if (!kiln_dnnl_has_room())
         return dnnl_out_of_memory;
-    if (!conv->sum && !conv->relu)
+    if (!conv->sum && conv->activation == NULL)
         return pd_forward(dnnl, conv, dnnl->attr, ret);
     dnnl_status_t status = dnnl_primitive_attr_clone(&attr, dnnl->attr);
     if (status != dnnl_success)

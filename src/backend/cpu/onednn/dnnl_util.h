@@ -6,6 +6,7 @@
 #include <dnnl.h>
 
 #include "backend/cpu/level.h"
+#include "graph/map.h"
 #include "kiln/tensor.h"
 
 /* An engine with its interned descriptors; layout i is entry i - 1. */
@@ -54,7 +55,8 @@ KilnMdFacts kiln_md_facts(KilnMd md);
 typedef struct KilnConvMd {
     KilnMd src, weights, bias, dst;             /* bias may be NULL; gradients as their tensors */
     const int64_t *stride, *padding, *dilation; /* of height, of width; borrowed */
-    bool sum, relu;                             /* forward: add to what dst holds; then the relu */
+    bool sum;                                   /* forward: add to what dst holds */
+    const KilnMapStep *activation;              /* forward: then take this; or NULL */
     KilnMd forward_weights; /* for a weight's gradient: the weight's type, if different */
 } KilnConvMd;
 

@@ -228,6 +228,18 @@ KilnStatus kiln_winograd_conv_prepare(KilnCall *call, bool gradient, bool *ret_t
     return KILN_OK;
 }
 
+static void set_activation(const KilnCall *call, KilnWinogradResult *result)
+{
+    const KilnMapStep *step = &((const KilnConvAttrs *)call->attrs)->activation;
+
+    result->relu = step->code == KILN_MAP_RELU;
+    if (result->relu || step->code == KILN_MAP_NUMBER)
+        return;
+    result->activation = kiln_cpu(call)->loops->map->step[step->code];
+    result->p = (float)step->p;
+    result->q = (float)step->q;
+}
+
 bool kiln_winograd_conv_run(KilnCall *call, bool gradient)
 {
     const int threads = call->backend->threads;
@@ -240,7 +252,7 @@ bool kiln_winograd_conv_run(KilnCall *call, bool gradient)
     if (!gradient) {
         w.result.bias = call->inputs[2].absent ? NULL : call->inputs[2].data;
         w.result.more = call->inputs[3].absent ? NULL : call->inputs[3].data;
-        w.result.relu = ((const KilnConvAttrs *)call->attrs)->relu != 0;
+        set_activation(call, &w.result);
     }
     w.right = call->workspace;
     w.scratch = w.right + right_size(&w, threads);

@@ -2,6 +2,7 @@
 #ifndef KILN_GRAPH_OPS_IMAGES_CONV_H
 #define KILN_GRAPH_OPS_IMAGES_CONV_H
 
+#include "graph/map.h"
 #include "kiln/ops.h"
 
 #define KILN_OPS_CONV(X)                                                                           \
@@ -16,12 +17,12 @@
  * conv_transpose2d    x, weight, bias? -> y               KilnConvAttrs (with the output's shape):
  *                     conv2d_grad_input, and the bias
  *
- * Only the pass fold_norm sets `more` and the relu: then y = relu(conv(x) + more), or without relu
- * where it is 0. */
+ * Only the pass fold_norm sets `more` and the activation, a step that reads one value:
+ * y = activation(conv(x) + more), without activation if its code is KILN_MAP_NUMBER. */
 typedef struct KilnConvAttrs {
     int64_t stride[2], padding[2], dilation[2]; /* of height, of width */
     int64_t groups;
-    int64_t relu;
+    KilnMapStep activation;
     KilnShape shape;
 } KilnConvAttrs;
 
