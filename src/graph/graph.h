@@ -96,7 +96,8 @@ struct KilnGraph {
     size_t n_forward;     /* nodes before the gradients, if `backward` */
     KilnPlan *plans;      /* linked list, most recently used first */
     KilnPlanCache plan_cache;
-    KilnBuffer *block;   /* activations and workspace, sized for the largest plan */
+    struct KilnConverted *converted; /* parameters in other layouts; plan/converted.h */
+    KilnBuffer *block;               /* activations and workspace, sized for the largest plan */
     KilnBuffer *uploads; /* copies of inputs in the host's memory, for a backend that needs them */
     char *results;       /* copies of results for the host, where it needs them */
     size_t results_size;

@@ -6,6 +6,7 @@
 #include "graph/backend.h"
 #include "graph/op_check.h"
 #include "graph/ops/custom.h"
+#include "graph/plan/converted.h"
 #include "graph/plan/plan.h"
 #include "graph/plan/plan_cache.h"
 
@@ -40,6 +41,7 @@ void kiln_graph_free(KilnGraph *graph)
     if (graph == NULL)
         return;
     kiln_plans_free(graph->plans);
+    kiln_converted_free(graph);
     kiln_custom_ops_free(graph);
     kiln_arena_release(&graph->arena);
     free(graph->plan_key.bytes);

@@ -75,7 +75,7 @@ static void put_memory(KilnPage *page, const KilnMemoryEstimate *memory)
 
     kiln_page_heading(page, "memory");
     put_bytes(page, "activations", memory->activations);
-    put_bytes(page, "converted weights", memory->constants);
+    put_bytes(page, "converted weights", memory->constants + memory->converted);
     put_bytes(page, "parameters", memory->parameters);
     put_bytes(page, "gradients", memory->gradients);
     put_bytes(page, "buffers", memory->buffers);

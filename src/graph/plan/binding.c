@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "graph/plan/converted.h"
+
 /* ---- Memory -------------------------------------------------------------------- */
 
 /* A buffer of at least `size` bytes. The old one is freed first: both together might not fit. */
@@ -95,6 +97,10 @@ static KilnStatus bind_storages(const KilnGraph *graph, KilnPlan *plan, KilnErro
             plan->pointers[i] = kiln_buffer_address(plan->constants, storage->offset);
             continue;
         }
+        if (storage->kind == KILN_STORAGE_CONVERTED) {
+            plan->pointers[i] = kiln_converted_address(storage->converted);
+            continue;
+        }
         const KilnLocation *location = location_of(graph, storage);
         status = check_location(graph, graph->tensors[storage->tensor], location, err);
         plan->pointers[i] = (void *)kiln_location_address(location);
@@ -129,6 +135,8 @@ KilnStatus kiln_plan_bind(KilnGraph *graph, KilnPlan *plan, KilnError *err)
 {
     KilnStatus status = reserve_memory(graph, plan, err);
 
+    if (status >= 0)
+        status = kiln_converted_bind(graph, plan, err);
     if (status >= 0)
         status = bind_storages(graph, plan, err);
     if (status >= 0)

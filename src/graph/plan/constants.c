@@ -94,6 +94,33 @@ static void mark(const KilnPlan *plan, char *marks)
     }
 }
 
+/* Whether a storage is what a call makes of a parameter by changing its layout alone. */
+static bool is_converted(const KilnPlan *plan, const KilnPlanCall *made, int storage)
+{
+    return made->call.op == NULL && made->outputs[0] == storage && made->inputs[0] >= 0 &&
+           plan->storages[made->inputs[0]].kind == KILN_STORAGE_LEAF &&
+           made->call.outputs[0].layout != KILN_PLAIN && !plan->storages[storage].kept;
+}
+
+/* The graph's plans share them. */
+static void place_converted(KilnPlan *plan, char *marks)
+{
+    for (size_t c = 0; c < plan->n_constants; c++) {
+        const KilnPlanCall *made = plan->calls[c];
+        const int i = made->call.n_outputs > 0 ? made->outputs[0] : -1;
+
+        if (i < 0 || marks[i] != 2 || !is_converted(plan, made, i))
+            continue;
+        KilnStorage *storage = &plan->storages[i];
+
+        storage->kind = KILN_STORAGE_CONVERTED;
+        storage->tensor = plan->storages[made->inputs[0]].tensor;
+        storage->layout = made->call.outputs[0].layout;
+        plan->converted_size += storage->bytes;
+        marks[i] = 0;
+    }
+}
+
 KilnStatus kiln_constants_place(KilnPlan *plan, KilnError *err)
 {
     KilnStatus status = move_calls(plan, err);
@@ -102,6 +129,7 @@ KilnStatus kiln_constants_place(KilnPlan *plan, KilnError *err)
     if (marks == NULL)
         return status < 0 ? status : kiln_error_nomem(err, plan->n_storages);
     mark(plan, marks);
+    place_converted(plan, marks);
     for (size_t i = 0; i < plan->n_storages; i++) {
         KilnStorage *storage = &plan->storages[i];
 
@@ -124,11 +152,12 @@ uint64_t kiln_constants_stamp(const KilnGraph *graph, const KilnPlan *plan)
     for (size_t c = 0; c < plan->n_constants; c++) {
         const KilnPlanCall *made = plan->calls[c];
 
-        for (int i = 0; i < made->call.n_inputs; i++) {
+        for (int i = 0; i < made->call.n_inputs && kiln_plan_converts(plan, made) == NULL; i++) {
             const KilnStorage *storage = made->inputs[i] >= 0 ? &plan->storages[made->inputs[i]]
                                                               : NULL;
 
-            if (storage == NULL || storage->kind != KILN_STORAGE_LEAF)
+            if (storage == NULL ||
+                (storage->kind != KILN_STORAGE_LEAF && storage->kind != KILN_STORAGE_CONVERTED))
                 continue;
             const KilnLocation *at = &graph->tensors[storage->tensor]->at;
             if (at->buffer == NULL)

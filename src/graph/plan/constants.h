@@ -13,8 +13,8 @@ void kiln_constants_find(const KilnRewrite *step, bool *ret);
 /* When all calls are pushed: moves those of constants to the front, and gives memory in the plan's
  * constants to what the other calls read of them. */
 KILN_NODISCARD KilnStatus kiln_constants_place(KilnPlan *plan, KilnError *err);
-/* A number that stays the same while the constants do; 0: unknown, since a parameter is in the
- * host's memory. */
+/* A number that stays the same while the constants do, but for parameters in other layouts; 0:
+ * unknown, since a parameter is in the host's memory. */
 uint64_t kiln_constants_stamp(const KilnGraph *graph, const KilnPlan *plan);
 
 #endif

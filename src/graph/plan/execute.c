@@ -5,6 +5,7 @@
 #include "graph/plan/anomaly.h"
 #include "graph/plan/binding.h"
 #include "graph/plan/constants.h"
+#include "graph/plan/converted.h"
 #include "graph/op.h"
 #include "graph/plan/plan.h"
 #include "graph/plan/plan_cache.h"
@@ -14,20 +15,22 @@
 
 /* ---- Running ------------------------------------------------------------------- */
 
-/* Each runs the calls from number `first` on. */
-static void run_calls(const KilnPlan *plan, size_t first)
+static void run_calls(const KilnPlan *plan)
 {
-    for (size_t c = first; c < plan->n_calls; c++)
-        plan->calls[c]->kernel->run(&plan->calls[c]->call);
+    for (size_t c = 0; c < plan->n_calls; c++)
+        if (!plan->calls[c]->current)
+            plan->calls[c]->kernel->run(&plan->calls[c]->call);
 }
 
-static void run_timed(const KilnPlan *plan, size_t first)
+static void run_timed(const KilnPlan *plan)
 {
     double start = kiln_clock();
 
-    for (size_t c = first; c < plan->n_calls; c++) {
+    for (size_t c = 0; c < plan->n_calls; c++) {
         KilnPlanCall *made = plan->calls[c];
 
+        if (made->current)
+            continue;
         made->kernel->run(&made->call);
         double end = kiln_clock();
         made->seconds += end - start;
@@ -36,9 +39,11 @@ static void run_timed(const KilnPlan *plan, size_t first)
     }
 }
 
-static KilnStatus run_checked(const KilnPlan *plan, size_t first, KilnError *err)
+static KilnStatus run_checked(const KilnPlan *plan, KilnError *err)
 {
-    for (size_t c = first; c < plan->n_calls; c++) {
+    for (size_t c = 0; c < plan->n_calls; c++) {
+        if (plan->calls[c]->current)
+            continue;
         plan->calls[c]->kernel->run(&plan->calls[c]->call);
         if (kiln_anomaly_check(plan->calls[c], err) < 0)
             return err->status;
@@ -46,21 +51,43 @@ static KilnStatus run_checked(const KilnPlan *plan, size_t first, KilnError *err
     return KILN_OK;
 }
 
+/* Finds out which constants need no run; `same`: the parameters of all but those in other layouts
+ * stayed. */
+static void find_current(const KilnPlan *plan, bool same)
+{
+    for (size_t c = 0; c < plan->n_constants; c++) {
+        const KilnConverted *converted = kiln_plan_converts(plan, plan->calls[c]);
+
+        plan->calls[c]->current = converted != NULL ? kiln_converted_is_current(converted) : same;
+    }
+}
+
+static void set_converted(const KilnPlan *plan, bool done)
+{
+    for (size_t c = 0; c < plan->n_constants; c++) {
+        KilnConverted *converted = kiln_plan_converts(plan, plan->calls[c]);
+
+        if (converted != NULL && !plan->calls[c]->current)
+            kiln_converted_set(converted, done);
+    }
+}
+
 /* Leaves out the constants if no parameter that they depend on was written since the last run. */
 static KilnStatus run_plan(const KilnGraph *graph, KilnPlan *plan, KilnError *err)
 {
     const uint64_t stamp = kiln_constants_stamp(graph, plan);
-    const size_t first = stamp != 0 && stamp == plan->stamp ? plan->n_constants : 0;
     KilnStatus status = KILN_OK;
 
+    find_current(plan, stamp != 0 && stamp == plan->stamp);
     plan->stamp = 0;
     if (graph->detect_anomaly)
-        status = run_checked(plan, first, err);
+        status = run_checked(plan, err);
     else if (graph->profile)
-        run_timed(plan, first);
+        run_timed(plan);
     else
-        run_calls(plan, first);
+        run_calls(plan);
     plan->stamp = status >= 0 ? stamp : 0;
+    set_converted(plan, status >= 0);
     return status;
 }
 

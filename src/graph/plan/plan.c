@@ -27,6 +27,7 @@ typedef struct Builder {
     KilnRewrite step; /* the recorded step after all passes */
     bool *constant;   /* per tensor: depends on parameters alone; see constants.h */
     Value **values;   /* per tensor: its values, NULL before its producer */
+    size_t converted; /* bytes of parameters in other layouts, so far */
     int *reach; /* per tensor: index of the last node that reads its bytes, also through aliases;
                    INT_MAX: read after the run; -1: never read */
     KilnError *err;
@@ -118,6 +119,8 @@ static Value *value_in(Builder *b, const KilnTensor *tensor, KilnLayout layout, 
     int storage = kiln_plan_storage_new(b->plan, KILN_STORAGE_BLOCK, tensor->id, bytes, b->err);
     if (storage < 0)
         return NULL;
+    if (b->constant[tensor->id])
+        b->converted += bytes;
     Value *converted = value_add(b, tensor, layout, bytes, storage);
     if (converted == NULL || emit_copy(b, tensor, made, converted, layer) < 0)
         return NULL;
@@ -206,6 +209,13 @@ static KilnStatus emit_alias(Builder *b, KilnPlanCall *made, const KilnNode *nod
     return emit_copy(b, output, input, b->values[output->id], node->layer);
 }
 
+/* Whether a conversion of the tensor is kept between runs: up to the bytes that plans may take. */
+static bool keeps_conversion(const Builder *b, const KilnTensor *tensor)
+{
+    return b->constant[tensor->id] &&
+           b->converted + plain_bytes(tensor) <= b->graph->plan_cache.limit;
+}
+
 static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node)
 {
     KilnCall *call = &made->call;
@@ -221,7 +231,7 @@ static KilnStatus fill_args(Builder *b, KilnPlanCall *made, const KilnNode *node
         if (value == NULL)
             continue;
         call->inputs[i] = arg_of(node->inputs[i], value);
-        call->inputs[i].constant = b->constant[node->inputs[i]->id];
+        call->inputs[i].constant = keeps_conversion(b, node->inputs[i]);
     }
     for (int i = 0; i < node->n_outputs; i++) {
         const KilnTensor *output = node->outputs[i];

@@ -8,15 +8,19 @@
 
 /* Memory that one or more values use, one after the other. */
 typedef enum KilnStorageKind {
-    KILN_STORAGE_BLOCK,   /* part of the graph's block */
-    KILN_STORAGE_LEAF,    /* a leaf's own bytes */
-    KILN_STORAGE_DEST,    /* a tensor's destination */
-    KILN_STORAGE_CONSTANT /* part of the plan's constants */
+    KILN_STORAGE_BLOCK,    /* part of the graph's block */
+    KILN_STORAGE_LEAF,     /* a leaf's own bytes */
+    KILN_STORAGE_DEST,     /* a tensor's destination */
+    KILN_STORAGE_CONSTANT, /* part of the plan's constants */
+    KILN_STORAGE_CONVERTED /* a parameter in another layout, which the graph's plans share */
 } KilnStorageKind;
 
 typedef struct KilnStorage {
     KilnStorageKind kind;
-    int tensor; /* leaf and destination: id of the tensor that has the address */
+    int tensor; /* leaf and destination: id of the tensor that has the address; converted: of the
+                 * parameter */
+    KilnLayout layout;               /* converted */
+    struct KilnConverted *converted; /* the same; set before a run */
     size_t bytes;
     size_t offset;   /* block, constants: from their start */
     int first, last; /* block: first and last call that use it */
@@ -32,6 +36,7 @@ typedef struct KilnPlanCall {
     int inputs[KILN_MAX_INPUTS], outputs[KILN_MAX_OUTPUTS], workspace;
     bool prepared;
     bool constant;            /* depends on parameters alone */
+    bool current;             /* constant: needs no run, as its parameters stayed the same */
     const char *layer, *name; /* for messages and the profile; owned by the plan */
     bool backward;            /* computes gradients, or comes after them */
     double flops;             /* as KilnOp's */
@@ -51,6 +56,7 @@ struct KilnPlan {
     size_t n_constants;    /* calls that compute constants */
     size_t constants_size; /* bytes of what the other calls read of them */
     KilnBuffer *constants; /* allocated by the first run */
+    size_t converted_size; /* bytes of the parameters in other layouts */
     uint64_t stamp;        /* identifies the parameters that they were computed from; 0: none */
     KilnStorage *storages;
     size_t n_storages, cap_storages;
@@ -89,6 +95,12 @@ KILN_NODISCARD KilnStatus kiln_plan_call_push(KilnPlan *plan, KilnPlanCall *made
  * share memory (if `share`). */
 KILN_NODISCARD KilnStatus kiln_plan_memory(KilnPlan *plan, bool in_place, bool share,
                                            KilnError *err);
+/* What a call of constants converts for all plans of the graph; NULL: nothing. */
+static inline struct KilnConverted *kiln_plan_converts(const KilnPlan *plan,
+                                                       const KilnPlanCall *made)
+{
+    return made->call.n_outputs > 0 ? plan->storages[made->outputs[0]].converted : NULL;
+}
 /* The storage that holds the bytes of `storage`. */
 int kiln_plan_storage(const KilnPlan *plan, int storage);
 

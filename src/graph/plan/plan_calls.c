@@ -1,6 +1,7 @@
 /* Storages and calls of a plan: creates, prepares and releases them. */
 #include <stdlib.h>
 
+#include "graph/plan/converted.h"
 #include "graph/plan/plan.h"
 
 /* Room for one more item in an array of the plan. */
@@ -132,6 +133,7 @@ void kiln_plans_free(KilnPlan *plans)
 
         for (KilnPlanCall *made = plans->made; made != NULL; made = made->next_made)
             kiln_plan_call_release(made);
+        kiln_converted_leave(plans);
         kiln_arena_release(&plans->arena);
         kiln_buffer_free(plans->constants);
         free(plans->calls);

@@ -165,6 +165,11 @@ size_t kiln_plan_constant_bytes(const KilnPlan *plan)
     return plan->constants_size;
 }
 
+size_t kiln_plan_converted_bytes(const KilnPlan *plan)
+{
+    return plan->converted_size;
+}
+
 bool kiln_plan_trains(const KilnPlan *plan)
 {
     return plan->backward;

@@ -34,8 +34,10 @@ const KilnPlan *kiln_plan_next(const KilnPlan *plan);
 size_t kiln_plan_calls(const KilnPlan *plan);
 /* Size of its block in bytes. */
 size_t kiln_plan_bytes(const KilnPlan *plan);
-/* Bytes that it keeps between runs, of what depends on parameters alone. */
+/* Bytes that it keeps between runs, of what depends on parameters alone; and those of parameters in
+ * other layouts, which the graph's plans share. */
 size_t kiln_plan_constant_bytes(const KilnPlan *plan);
+size_t kiln_plan_converted_bytes(const KilnPlan *plan);
 /* Whether it computes gradients. */
 bool kiln_plan_trains(const KilnPlan *plan);
 /* A part of the block and the calls during which it is in use. Values that share memory are one

@@ -18,10 +18,10 @@ static const int64_t growth = 8 << 20;
 
 int64_t kiln_memory_estimate_needed(const KilnMemoryEstimate *memory)
 {
-    return memory->activations + memory->constants + memory->parameters + memory->gradients +
-           memory->buffers + memory->optimizer + memory->average + memory->callbacks +
-           memory->metrics + memory->computing + memory->batches + memory->order + memory->reading +
-           memory->snapshot + memory->growth;
+    return memory->activations + memory->constants + memory->converted + memory->parameters +
+           memory->gradients + memory->buffers + memory->optimizer + memory->average +
+           memory->callbacks + memory->metrics + memory->computing + memory->batches +
+           memory->order + memory->reading + memory->snapshot + memory->growth;
 }
 
 int64_t kiln_memory_estimate_peak(const KilnMemoryEstimate *memory)
@@ -37,6 +37,8 @@ void kiln_memory_estimate_add_plan(KilnMemoryEstimate *memory, const KilnPlan *p
     if (memory->activations < (int64_t)kiln_plan_bytes(plan))
         memory->activations = (int64_t)kiln_plan_bytes(plan);
     memory->constants += (int64_t)kiln_plan_constant_bytes(plan);
+    if (memory->converted < (int64_t)kiln_plan_converted_bytes(plan))
+        memory->converted = (int64_t)kiln_plan_converted_bytes(plan);
     if (!kiln_plan_trains(plan))
         return;
     memory->flops = kiln_plan_flops(plan, false);
@@ -296,7 +298,7 @@ KilnStatus kiln_trainer_check_memory(const KilnTrainer *trainer, KilnError *err)
     if (!memory->memory_known || kiln_memory_estimate_needed(memory) <= memory->memory.available)
         return KILN_OK;
     add_part(&text, "activations", memory->activations);
-    add_part(&text, "converted weights", memory->constants);
+    add_part(&text, "converted weights", memory->constants + memory->converted);
     add_part(&text, "parameters", memory->parameters);
     add_part(&text, "gradients", memory->gradients);
     add_part(&text, "buffers", memory->buffers);

@@ -9,7 +9,8 @@
 /* In bytes. */
 typedef struct KilnMemoryEstimate {
     int64_t activations; /* the block in which steps run */
-    int64_t constants;   /* converted weights that evaluation's plans keep */
+    int64_t constants;   /* what each of evaluation's plans computes from weights and keeps */
+    int64_t converted;   /* weights in other layouts, which these plans share */
     int64_t parameters, gradients;
     int64_t buffers;    /* running statistics and counters */
     int64_t optimizer;  /* state of all optimizers */

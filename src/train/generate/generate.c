@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/call.h"
+#include "graph/passes/pass_list.h"
 #include "registry/instance.h"
 #include "train/generate/stop_text.h"
 
@@ -103,6 +104,19 @@ static KilnStatus run_step(Batch *batch, int64_t time, const float **logits, Kil
     return KILN_OK;
 }
 
+/* A step that runs once for a prompt: it reads weights as they are, since no later run would gain
+ * from packing them. */
+static KilnStatus read_once(Batch *batch, int64_t time, KilnError *err)
+{
+    KilnGraph *graph = batch->generator->step->graph;
+    const unsigned before = graph->passes_off;
+
+    graph->passes_off |= 1u << KILN_PASS_constants;
+    const KilnStatus status = run_step(batch, time, NULL, err);
+    graph->passes_off = before;
+    return status;
+}
+
 /* Fill the caches with all tokens but the last of each sequence, from `begin` on. */
 static KilnStatus read_prompts(Batch *batch, KilnError *err)
 {
@@ -125,7 +139,7 @@ static KilnStatus read_prompts(Batch *batch, KilnError *err)
         memcpy(batch->tokens + b * (size_t)time,
                batch->sequences[b].ids + batch->sequences[b].begin,
                (size_t)batch->lengths[b] * sizeof(*batch->tokens));
-    return run_step(batch, time, NULL, err);
+    return read_once(batch, time, err);
 }
 
 /* The caches are full for some sequence: begin again with the last half of each. */

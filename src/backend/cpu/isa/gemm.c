@@ -296,7 +296,7 @@ typedef struct Block {
     int64_t row, rows;
     int64_t from, depth; /* the part of the depth */
     KilnGemmPacking packing;
-    float *panels;      /* of b, packed: rows of COLUMNS */
+    float *panels;      /* of b, packed on the way: rows of COLUMNS */
     float *packed;      /* the rows of a: for each tile its columns one after the other; the last is
                            written in whole vectors */
     KilnGemmDone *done; /* NULL: none, or more depth to come */
@@ -321,12 +321,12 @@ static void pack_panels(const Block *block, int64_t first, int64_t columns)
     }
 }
 
-/* Runs the tile's rows over the packed panels, from the first on. */
-static void run_panels(Tile tile, int64_t rows, int64_t columns)
+/* Runs the tile's rows over panels that are `panel` floats apart, from the first on. */
+static void run_panels(Tile tile, int64_t panel, int64_t rows, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += COLUMNS) {
         run_tile(&tile, rows, kiln_min_i64(COLUMNS, columns - j));
-        tile.b += tile.depth * COLUMNS;
+        tile.b += panel;
         tile.c += COLUMNS;
     }
 }
@@ -346,6 +346,7 @@ static bool packs_left(const KilnGemm *g)
 static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, int64_t columns)
 {
     const KilnGemm *g = block->gemm;
+    const int64_t panel = (g->packed_b ? g->k : tile.depth) * COLUMNS;
 
     for (int64_t i = 0; i < block->rows; i += ROWS) {
         const int64_t rows = kiln_min_i64(ROWS, block->rows - i);
@@ -357,7 +358,7 @@ static void run_rows(const Block *block, const float *a, Tile tile, int64_t j, i
             tile.a = block->packed;
             tile.packed = true;
         }
-        run_panels(tile, rows, columns);
+        run_panels(tile, panel, rows, columns);
         if (block->done != NULL)
             block->done(block->context, &(KilnGemmPart) { block->row + i, rows, j, columns });
     }
@@ -384,6 +385,9 @@ static Ahead next_panels(const Block *block, int64_t j, int64_t columns)
         count = block->more;
     }
     count = kiln_min_i64(count, PANELS * COLUMNS);
+    if (g->packed_b)
+        return ahead_of(block->b + j * g->k + from * COLUMNS, (count + COLUMNS - 1) / COLUMNS,
+                        depth * COLUMNS, g->k * COLUMNS, times);
     if (g->transpose_b)
         return ahead_of(block->b + j * g->ldb + from, count, depth, g->ldb, times);
     return ahead_of(block->b + from * g->ldb + j, count > 0 ? depth : 0, count, g->ldb, times);
@@ -411,7 +415,10 @@ static void run_block(const Block *block)
         Ahead ahead = next_panels(block, j, columns);
 
         tile.ahead = &ahead;
-        pack_panels(block, j, columns);
+        if (g->packed_b)
+            tile.b = block->b + j * g->k + from * COLUMNS;
+        else
+            pack_panels(block, j, columns);
         run_rows(block, a, tile, j, columns);
     }
 }
@@ -482,9 +489,9 @@ static bool simple(const KilnGemm *g, const float *a, const float *b, float *c)
 {
     if (g->k == 0)
         scale_only(g, c);
-    else if (g->k == 1 && !g->transpose_b)
+    else if (g->k == 1 && !g->transpose_b && !g->packed_b)
         outer(g, a, b, c);
-    else if (g->m == 1 && g->transpose_b && !g->transpose_a)
+    else if (g->m == 1 && g->transpose_b && !g->transpose_a && !g->packed_b)
         single_row(g, a, b, c);
     else
         return false;

@@ -127,8 +127,11 @@ static void run_part(const Job *job, int64_t row, int64_t column, int64_t column
     if (gemm.m <= 0 || gemm.n <= 0 || (row > 0 && gemm.m == 1))
         return;
     scratch.more = whole->n - column - gemm.n;
-    job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda),
-                        job->b + (gemm.transpose_b ? column * gemm.ldb : column),
+    const int64_t right = gemm.packed_b      ? column * gemm.k
+                          : gemm.transpose_b ? column * gemm.ldb
+                                             : column;
+
+    job->loops->product(&gemm, job->a + (gemm.transpose_a ? row : row * gemm.lda), job->b + right,
                         job->c + row * gemm.ldc + column, scratch, packing,
                         job->done != NULL ? part_done : NULL, &offset);
 }
@@ -209,6 +212,16 @@ static void run_deep(const Job *job, int threads)
 static bool by_blas(const KilnCpuBackend *cpu, const KilnGemm *gemm)
 {
     return cpu->blas && gemm->m > 1 && gemm->n > 1 && gemm->k > 1;
+}
+
+/* A single row is multiplied with the rows of b, and a deep product has parts of its own. */
+int64_t kiln_gemm_panel(const KilnCall *call, const KilnGemm *gemm)
+{
+    const KilnCpuBackend *cpu = kiln_cpu(call);
+
+    return gemm->m > 1 && gemm->k > 1 && !by_blas(cpu, gemm) && !kiln_gemm_is_deep(gemm)
+               ? cpu->loops->gemm->columns
+               : 0;
 }
 
 void kiln_gemm_by_loops(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,

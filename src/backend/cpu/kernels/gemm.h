@@ -11,6 +11,9 @@
 typedef struct KilnGemm {
     int64_t m, n, k, lda, ldb, ldc;
     bool transpose_a, transpose_b;
+    /* op(b) is in panels of kiln_gemm_panel columns: [panels][k][columns], the last one padded.
+     * Then ldb and transpose_b do not matter. */
+    bool packed_b;
     float alpha, beta;
 } KilnGemm;
 
@@ -30,6 +33,8 @@ void kiln_gemm_then(const KilnCall *call, const KilnGemm *gemm, const float *a, 
 /* The same, never by OpenBLAS: to compare the two. */
 void kiln_gemm_by_loops(const KilnCall *call, const KilnGemm *gemm, const float *a, const float *b,
                         float *c, KilnGemmDone *done, void *context);
+/* Columns of a panel if packing b beforehand saves time; 0: the product reads b as it is. */
+int64_t kiln_gemm_panel(const KilnCall *call, const KilnGemm *gemm);
 /* Whether a product is summed in parts of its depth. */
 bool kiln_gemm_is_deep(const KilnGemm *gemm);
 /* Runs on the calling thread alone, within a parallel loop; not for deep products. */

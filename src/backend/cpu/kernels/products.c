@@ -330,7 +330,19 @@ static KilnGemm linear_gemm(const KilnCall *call)
                         .ldb = in,
                         .ldc = out,
                         .transpose_b = true,
+                        .packed_b = call->inputs[1].layout != KILN_PLAIN,
                         .alpha = 1.0f };
+}
+
+/* Asks for a weight that stays the same between runs in panels, so that no run packs it. */
+static KilnStatus pack_weight(KilnCall *call, const KilnGemm *gemm, KilnError *err)
+{
+    KilnArg *weight = &call->inputs[1];
+    const int64_t panel = kiln_gemm_panel(call, gemm);
+
+    return panel == 0 ? KILN_OK
+                      : kiln_layout_panels(&kiln_cpu(call)->dnnl, &weight->shape, panel,
+                                           &weight->layout, err);
 }
 
 static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
@@ -338,10 +350,14 @@ static KilnStatus linear_prepare(KilnCall *call, KilnError *err)
     const KilnGemm gemm = linear_gemm(call);
     const KilnBf16Product product = bf16_of(call, &gemm);
 
+    KilnStatus status = KILN_OK;
+
     plain_inputs(call);
     if (is_bf16(call))
         call->workspace_size = kiln_bf16_product_workspace(&product);
-    return kiln_cpu_epilogue_prepare(call, err);
+    else if (call->inputs[1].constant)
+        status = pack_weight(call, &gemm, err);
+    return status >= 0 ? kiln_cpu_epilogue_prepare(call, err) : status;
 }
 
 static void linear_run(KilnCall *call)

@@ -253,6 +253,25 @@ KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *s
     return status == KILN_OK ? kiln_layout_of(dnnl, KILN_MD_IMAGE, md, ret, err) : status;
 }
 
+KilnStatus kiln_layout_panels(KilnDnnl *dnnl, const KilnShape *shape, int64_t rows, KilnLayout *ret,
+                              KilnError *err)
+{
+    const KilnMdFacts facts = { .rank = 4,
+                                .dims = { shape->dim[0], shape->dim[1], 1, 1 },
+                                .type = dnnl_f32 };
+    const dnnl_format_tag_t tag = rows == 32   ? dnnl_Abcd32a
+                                  : rows == 16 ? dnnl_Abcd16a
+                                               : dnnl_Abcd8a;
+    KilnMdStore md;
+    const dnnl_status_t made = kiln_md_init(&md, &facts, tag);
+
+    if (made != dnnl_success)
+        return kiln_dnnl_error(err, made, "a memory descriptor");
+    const KilnStatus status = kiln_layout_of(dnnl, KILN_MD_WEIGHT, kiln_md_get(&md), ret, err);
+    kiln_md_release(&md);
+    return status;
+}
+
 int64_t kiln_layout_whole_block(KilnDnnl *dnnl, const KilnArg *image)
 {
     const int64_t block = kiln_layout_block(dnnl, image->layout, &image->shape);

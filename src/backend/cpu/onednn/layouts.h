@@ -52,6 +52,10 @@ KILN_NODISCARD KilnStatus kiln_layout_set_block(KilnDnnl *dnnl, KilnArg *image, 
 /* The layout of an image in a format. */
 KILN_NODISCARD KilnStatus kiln_layout_image(KilnDnnl *dnnl, KilnDType dtype, const KilnShape *shape,
                                             KilnMdFormat format, KilnLayout *ret, KilnError *err);
+/* The layout of a matrix [n, k] of floats in panels of 8, 16 or 32 rows, [n/rows][k][rows], the
+ * last one padded with zeros. */
+KILN_NODISCARD KilnStatus kiln_layout_panels(KilnDnnl *dnnl, const KilnShape *shape, int64_t rows,
+                                             KilnLayout *ret, KilnError *err);
 size_t kiln_md_bytes(KilnMd md);
 bool kiln_md_equal(KilnMd a, KilnMd b);
 /* Sets the layout of a call's output, and its size in bytes. */
