@@ -551,7 +551,7 @@ static void packed_product(const KilnGemmPacked *g)
                                 .beta = g->add ? 1.0f : 0.0f,
                                 .ahead = &nothing };
 
-            run_panels(tile, kiln_min_i64(ROWS, g->rows - i),
+            run_panels(tile, g->depth * COLUMNS, kiln_min_i64(ROWS, g->rows - i),
                        kiln_min_i64(PANELS * COLUMNS, g->columns - j));
         }
 }
