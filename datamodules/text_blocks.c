@@ -118,6 +118,9 @@ static KilnStatus find_parts(State *state, KilnError *err)
         opts->files, opts->files_count, opts->val_files_count > 0 ? 0.0 : opts->val_share,
         opts->documents == DOCUMENTS_LINE, state->parts[KILN_TRAIN], &state->n_parts[KILN_TRAIN],
         state->parts[KILN_VAL], &state->n_parts[KILN_VAL], err);
+    if (status >= 0 && state->n_parts[KILN_TRAIN] == 0)
+        status = kiln_error_set(err, KILN_E_MISSING, "%s%s no text", opts->files[0],
+                                opts->files_count > 1 ? " and the other files have" : " has");
     if (status < 0)
         kiln_error_prefix(err, "files: ");
     if (status >= 0) {

@@ -24,6 +24,7 @@ typedef struct Request {
     const char *input;  /* a file, or "-" */
     char **prompts;
     size_t n, capacity;
+    bool begun;  /* the prompt is printed */
     bool failed; /* standard output can't be written */
 } Request;
 
@@ -168,11 +169,15 @@ static KilnStatus read_lines(Request *request, KilnError *err)
 
 /* ---- Output ---------------------------------------------------------------------------------- */
 
+/* Print generated text, the first after the prompt. */
 static void print_text(void *ctx, size_t prompt, KilnString text)
 {
     Request *request = ctx;
 
     (void)prompt;
+    if (!request->begun && fputs(request->prompt, stdout) == EOF)
+        request->failed = true;
+    request->begun = true;
     if (fwrite(text.data, 1, text.length, stdout) != text.length || fflush(stdout) != 0)
         request->failed = true;
 }
@@ -236,12 +241,13 @@ static KilnStatus run(Request *request, KilnPredictor *predictor, bool quiet, Ki
     if (request->prompt != NULL) {
         request->options.text = print_text;
         request->options.ctx = request;
-        print_text(request, 0, (KilnString) { request->prompt, strlen(request->prompt) });
     }
     request->options.interrupt = kiln_screen_catch_signals().stop;
     KilnStatus status = kiln_generate(predictor, (const char *const *)request->prompts, request->n,
                                       &request->options, &generated, err);
-    if (request->prompt != NULL)
+    if (request->prompt != NULL && status >= 0)
+        print_text(request, 0, (KilnString) { "\n", 1 });
+    else if (request->prompt != NULL && request->begun)
         putchar('\n');
     else if (status >= 0)
         status = print_lines(request, generated, err);

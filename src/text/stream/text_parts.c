@@ -2,8 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/records/mapped_file.h"
+#include "base/utf8.h"
 #include "kiln/tools/token_stream.h"
+#include "text/stream/text_place.h"
 
 /* The next place from `at` on where a character, or a line, begins. */
 static uint64_t begin_after(const KilnMappedFile *map, uint64_t at, bool lines)
@@ -61,12 +62,40 @@ KilnStatus kiln_text_parts_split(char *const *files, size_t n, double share, boo
     return status;
 }
 
+/* ---- Places ------------------------------------------------------------------------------ */
+
+static long long line_of(const KilnMappedFile *map, uint64_t at)
+{
+    const char *rest = map->data, *newline;
+    long long line = 1;
+
+    while ((newline = memchr(rest, '\n', (size_t)(map->data + at - rest))) != NULL) {
+        rest = newline + 1;
+        line++;
+    }
+    return line;
+}
+
+KilnStatus kiln_text_place_error(const KilnMappedFile *map, uint64_t at, uint64_t end,
+                                 KilnError *err)
+{
+    const size_t n = (size_t)(end - at), good = kiln_utf8_check(map->data + at, n);
+
+    if (good == n)
+        return kiln_error_prefix(err, "%s:%lld: ", map->path, line_of(map, at));
+    return kiln_error_set(err, KILN_E_FORMAT,
+                          "%s:%lld: byte %llu of the file (0x%02x) is not UTF-8; convert the file, "
+                          "such as by iconv -f ISO-8859-1 -t UTF-8",
+                          map->path, line_of(map, at + good), (unsigned long long)(at + good),
+                          (unsigned char)map->data[at + good]);
+}
+
 /* ---- Lines of parts ---------------------------------------------------------------------- */
 
 typedef struct Lines {
     const KilnTextPart *parts;
     size_t n, part;
-    uint64_t at;
+    uint64_t at, begin; /* where the next line begins, and the last one */
     KilnMappedFile map; /* path NULL: of the next part, not open yet */
     const KilnPoll *poll;
 } Lines;
@@ -90,6 +119,7 @@ static bool next_line(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnEr
             const char *stop = memchr(line, '\n', (size_t)(end - lines->at));
             const uint64_t length = stop != NULL ? (uint64_t)(stop - line) + 1 : end - lines->at;
 
+            lines->begin = lines->at;
             lines->at += length;
             *ret = (KilnString) { line, (size_t)length };
             return true;
@@ -107,9 +137,8 @@ KilnStatus kiln_text_parts_train(const KilnTextPart *parts, size_t n, KilnInstan
     const KilnTexts texts = { next_line, &lines };
     KilnStatus status = kiln_tokenizer_train(tokenizer, &texts, poll, err);
 
-    if (status == KILN_E_FORMAT && lines.part < n)
-        kiln_error_prefix(err, "%s: line that ends at byte %llu: ", parts[lines.part].path,
-                          (unsigned long long)lines.at);
+    if (status == KILN_E_FORMAT && lines.map.data != NULL)
+        (void)kiln_text_place_error(&lines.map, lines.begin, lines.at, err);
     kiln_mapped_file_close(&lines.map);
     return status;
 }

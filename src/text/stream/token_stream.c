@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/records/mapped_file.h"
 #include "kiln/array.h"
 #include "kiln/files/cache.h"
+#include "text/stream/text_place.h"
 
 enum { PIECE = 16 << 20 }; /* bytes of text that are encoded at once, about */
 
@@ -122,9 +122,10 @@ static uint64_t piece_end(const char *data, uint64_t at, uint64_t end)
     return i;
 }
 
-static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const char *data,
+static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const KilnMappedFile *map,
                                   uint64_t at, uint64_t end, KilnError *err)
 {
+    const char *data = map->data;
     KilnStatus status = begin_document(sink, err);
 
     while (at < end && status >= 0) {
@@ -132,7 +133,7 @@ static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const ch
 
         status = encode(sink, (KilnString) { data + at, (size_t)(stop - at) }, err);
         if (status < 0)
-            kiln_error_prefix(err, "%s: from byte %" PRIu64 " on: ", part->path, at);
+            status = kiln_text_place_error(map, at, stop, err);
         else
             status = kiln_poll_check(sink->spec->poll, "tokens", (int64_t)stop, (int64_t)part->end,
                                      err);
@@ -141,9 +142,10 @@ static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const ch
     return status >= 0 ? end_document(sink, err) : status;
 }
 
-static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const char *data, uint64_t at,
-                               uint64_t end, KilnError *err)
+static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const KilnMappedFile *map,
+                               uint64_t at, uint64_t end, KilnError *err)
 {
+    const char *data = map->data;
     KilnStatus status = KILN_OK;
 
     while (at < end && status >= 0) {
@@ -154,7 +156,7 @@ static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const char 
         if (last > at && data[last - 1] == '\r')
             last--;
         if (last > at)
-            status = encode_document(sink, part, data, at, last, err);
+            status = encode_document(sink, part, map, at, last, err);
         at = next;
     }
     return status;
@@ -173,8 +175,8 @@ static KilnStatus encode_parts(Sink *sink, KilnError *err)
         const uint64_t begin = part->begin > map.begin ? part->begin : map.begin;
         const uint64_t end = part->end < map.size ? part->end : map.size;
         if (status >= 0 && begin < end)
-            status = spec->lines ? encode_lines(sink, part, map.data, begin, end, err)
-                                 : encode_document(sink, part, map.data, begin, end, err);
+            status = spec->lines ? encode_lines(sink, part, &map, begin, end, err)
+                                 : encode_document(sink, part, &map, begin, end, err);
         kiln_mapped_file_close(&map);
     }
     return status;

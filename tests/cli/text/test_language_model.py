@@ -143,6 +143,24 @@ class LanguageModel(Case):
                 open(self.path("plain/checkpoints/last/model.safetensors"), "rb") as b:
             self.assertEqual(a.read(), b.read())
 
+    def test_bad_text(self):
+        """Messages have file, line and byte; a prompt that is refused is not printed."""
+        self.write("text.txt", (VERSE * 30).encode() + b"caf\xe9\n" + (VERSE * 30).encode())
+        place = f"text.txt:61: byte {len(VERSE) * 30 + 3} of the file (0xe9) is not UTF-8"
+        for options in [], CHARACTERS, ["datamodule.tokenizer._target_=tokenizer/bpe", "datamodule.documents=line"]:
+            self.assertIn(place, self.kiln("train", *TINY, *options, status=1)[1])
+        self.write("good.txt", VERSE * 30)
+        self.kiln("train", *TINY, "datamodule.files=[good.txt]", "trainer.max_steps=2")
+        pretrained = ["datamodule.tokenizer._target_=tokenizer/pretrained",
+                      f"datamodule.tokenizer.path={self.path('run/checkpoints/last/preprocessing/tokenizer.json')}"]
+        for options in [], ["datamodule.documents=line"]:
+            self.assertIn(place, self.kiln("train", *TINY, *pretrained, *options, "kiln.run.dir=bad", status=1)[1])
+        self.write("text.txt", b"")
+        self.assertIn("files: text.txt has no text", self.kiln("train", *TINY, "kiln.run.dir=bad", status=1)[1])
+        out, err = self.kiln("generate", "run", "prompt=" + "long " * 20, status=1)
+        self.assertEqual(out, "")
+        self.assertIn("has 100 tokens, but the model was trained on 16", err)
+
     def test_interrupt(self):
         self.kiln("train", *TINY, "trainer.max_steps=2")
         process = subprocess.Popen([os.path.join(BUILD, "kiln"), "generate", "run", "prompt=Shall", "max_tokens=100000000",
