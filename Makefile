@@ -85,7 +85,7 @@ COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c da
 CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; the program selects one at run time.
-ISA_SRC := $(sort $(wildcard src/backend/cpu/isa/*.c))
+ISA_SRC := $(sort $(wildcard src/backend/cpu/isa/*.c src/backend/cpu/isa/*/*.c))
 ISAS := base $(if $(filter x86_64,$(TARGET)),avx2 avx512)
 # With errno, sqrtf in a loop is a call and the loop is not vectorized. The calling convention of
 # vectors differs between instruction sets (-Wpsabi), but only inlined functions take them.

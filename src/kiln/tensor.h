@@ -68,7 +68,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_backend_cpu_new(int threads, KilnBackend
 /* How convolutions are computed. */
 typedef enum KilnConvolution {
     KILN_CONVOLUTION_AUTO,  /* the backend chooses; Winograd's algorithm (Lavin and Gray 2016) where
-                             * it is faster, whose rounding is somewhat larger: up to 4e-6 of the
+                             * it is faster, whose rounding is somewhat larger: up to 5e-6 of the
                              * largest value against 1e-6. In bf16 without AMX the error of an
                              * image's values is 0.43 % (root mean square), against 0.24 % */
     KILN_CONVOLUTION_DIRECT /* sums in the order of the definition */

@@ -15,7 +15,7 @@
 #include "backend/cpu/bf16/tiles.h"
 #include "backend/cpu/onednn/layouts.h"
 #include "backend/cpu/isa/batch_norm.h"
-#include "backend/cpu/isa/pooling.h"
+#include "backend/cpu/isa/images/pooling.h"
 #include "backend/cpu/isa/vector_loops.h"
 #include "backend/cpu/isa/row_norm.h"
 #include "backend/cpu/parallel.h"

@@ -12,10 +12,10 @@
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/isa/libmvec.h"
 #include "backend/cpu/isa/philox.h"
-#include "backend/cpu/isa/pooling.h"
+#include "backend/cpu/isa/images/pooling.h"
 #include "backend/cpu/isa/recurrent.h"
 #include "backend/cpu/isa/row_norm.h"
-#include "backend/cpu/isa/winograd.h"
+#include "backend/cpu/isa/images/winograd.h"
 #include "backend/cpu/isa/vector.h"
 #include "tensor/bf16.h"
 

@@ -1,4 +1,4 @@
-/* Pooling in any layout of channels. The vector loops are in isa/pooling.c. */
+/* Pooling in any layout of channels. The vector loops are in isa/images/pooling.c. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"

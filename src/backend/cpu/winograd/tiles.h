@@ -4,7 +4,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa/gemm.h"
-#include "backend/cpu/isa/winograd.h"
+#include "backend/cpu/isa/images/winograd.h"
 #include "graph/ops/images/conv.h"
 
 /* The tiles of 4 x 4 pixels that cover all images. */

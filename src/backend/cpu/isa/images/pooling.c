@@ -1,5 +1,5 @@
 /* Vector loops of pooling, in plain C. Compiled once per level. */
-#include "backend/cpu/isa/pooling.h"
+#include "backend/cpu/isa/images/pooling.h"
 
 #include "backend/cpu/isa/vector.h"
 

@@ -1,5 +1,5 @@
 /* Winograd's transforms F(4 x 4, 3 x 3). */
-#include "backend/cpu/isa/winograd.h"
+#include "backend/cpu/isa/images/winograd.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -39,7 +39,7 @@ INLINE Vector all(float x)
 /* ---- Along one axis ------------------------------------------------------------------------- */
 
 /* The points besides 0 and infinity are A, -A, B and -B. Those of Lavin and Gray, 1 and 2, have
- * three times the error. */
+ * twice to four times the error. */
 #define A 0.625f
 #define B 1.5f
 #define A2 (A * A)
