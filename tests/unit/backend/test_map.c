@@ -97,6 +97,48 @@ static void test_extremes(void **unused)
     kiln_backend_free(ref);
 }
 
+/* GELU is as exact where it is next to nothing as elsewhere; its gradient has a zero. */
+static void check_gelu(KilnBackend *cpu, KilnBackend *ref, int code)
+{
+    enum { VALUES = 28001 };
+    static float ones[VALUES], x[VALUES], got[VALUES], want[VALUES];
+    const float *inputs[] = { code == KILN_MAP_GELU ? x : ones, x };
+    const KilnMap map = { .n_inputs = 2,
+                          .n_steps = 1,
+                          .n_results = 1,
+                          .results = { 2 },
+                          .steps = { { .code = code, .a = 0, .b = 1 } } };
+
+    for (int i = 0; i < VALUES; i++) {
+        ones[i] = 1.0f;
+        x[i] = (float)(i - VALUES / 2) / 1000.0f;
+    }
+    run_map(cpu, &map, inputs, VALUES, got);
+    run_map(ref, &map, inputs, VALUES, want);
+    for (int i = 0; i < VALUES; i++) {
+        const float zero = code == KILN_MAP_GELU ? FLT_MIN : 3e-7f;
+
+        if (!(fabsf(got[i] - want[i]) <= 7e-6f * fabsf(want[i]) + zero))
+            fail_msg("%s of %g is %.9g, want %.9g", code_name(code), (double)x[i], (double)got[i],
+                     (double)want[i]);
+    }
+}
+
+static void test_gelu(void **unused)
+{
+    KilnBackend *ref = ref_new();
+
+    (void)unused;
+    for (size_t w = 0; w < cpu_variants_count; w++) {
+        KilnBackend *cpu = cpu_variant_new(&cpu_variants[w]);
+
+        check_gelu(cpu, ref, KILN_MAP_GELU);
+        check_gelu(cpu, ref, KILN_MAP_GELU_GRAD);
+        kiln_backend_free(cpu);
+    }
+    kiln_backend_free(ref);
+}
+
 /* ---- Epilogues ------------------------------------------------------------------------ */
 
 enum { ROWS = 37, COLUMNS = 100, COUNT = ROWS * COLUMNS };
@@ -294,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_gelu),
         cmocka_unit_test(test_epilogue),
         cmocka_unit_test(test_fusion),
     };

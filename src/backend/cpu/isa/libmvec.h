@@ -15,7 +15,6 @@ float logf(float) KILN_VECTOR;
 float log1pf(float) KILN_VECTOR;
 float powf(float, float) KILN_VECTOR;
 float erff(float) KILN_VECTOR;
-float erfcf(float) KILN_VECTOR;
 float sinf(float) KILN_VECTOR;
 float cosf(float) KILN_VECTOR;
 float tanhf(float) KILN_VECTOR;
