@@ -119,8 +119,8 @@ class Plan(Case):
                 out, err = self.run_kiln(*args, *flags, status=1)
                 self.assertRegex(err, r"need [0-9.]+ [GT]iB of memory|needs [0-9.]+ [GT]iB of memory")
                 self.assertEqual(os.listdir(self.dir), [])
-        self.assertRegex(err, r"activations [0-9.]+ [GT]iB, converted weights .*, parameters .*optimizer state .*; try a smaller batch "
-                              r"\(about \d+ samples fit, datamodule.batch_size=1000000 now\)")
+        self.assertRegex(err, r"activations [0-9.]+ [GT]iB, converted weights .*, parameters .*optimizer state .*; "
+                              r"try a smaller batch \(about \d+ samples fit, datamodule.batch_size=1000000 now\)")
 
     def test_without_an_end(self):
         self.assertRegex(self.plan(*TINY, "trainer.max_epochs=-1"), r"the run +without end")
