@@ -229,20 +229,30 @@ static double sum(const float *x, int64_t n)
     return total;
 }
 
+/* Sums of n columns (a constant where this is inlined), which registers hold. */
+static inline __attribute__((always_inline)) void sum_columns(float *out, const float *x,
+                                                              int64_t rows, int64_t n,
+                                                              int64_t stride)
+{
+    float sums[8 * LANES] = { 0 };
+
+    for (int64_t r = 0; r < rows; r++, x += stride)
+#pragma GCC unroll 8
+        for (int64_t c = 0; c < n; c += LANES)
+#pragma omp simd
+            for (int lane = 0; lane < LANES; lane++)
+                sums[c + lane] += x[c + lane];
+    memcpy(out, sums, (size_t)n * sizeof(float));
+}
+
 static void sum_rows(float *out, const float *x, int64_t rows, int64_t columns, int64_t stride)
 {
     int64_t c = 0;
 
-    for (; c + LANES <= columns; c += LANES) {
-        float lanes[LANES] = { 0 };
-
-        for (int64_t r = 0; r < rows; r++)
-#pragma omp simd
-            for (int lane = 0; lane < LANES; lane++)
-                lanes[lane] += x[r * stride + c + lane];
-        for (int lane = 0; lane < LANES; lane++)
-            out[c + lane] = lanes[lane];
-    }
+    for (; c + 8 * LANES <= columns; c += 8 * LANES)
+        sum_columns(out + c, x + c, rows, 8 * LANES, stride);
+    for (; c + LANES <= columns; c += LANES)
+        sum_columns(out + c, x + c, rows, LANES, stride);
     for (; c < columns; c++) {
         float total = 0.0f;
 
