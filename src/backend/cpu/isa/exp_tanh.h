@@ -7,55 +7,66 @@
 #include <stdint.h>
 #include <string.h>
 
-/* exp within 2 units in the last place; 0 below the smallest normal number.
- * x = n·log 2 + r with |r| <= log(2)/2, and the Taylor series of r. */
+/* a * b + c, rounded once where there is an instruction for it. */
+static inline __attribute__((always_inline)) float vec_fma(float a, float b, float c)
+{
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* exp within 2 units in the last place for x from -86.6 to 88.3, that of -86.6 below and infinity
+ * above. x = n·log 2 + r with |r| <= log(2)/2, and the polynomial of Cephes (Moshier) in r. */
+static inline __attribute__((always_inline)) float vec_exp_bounded(float x)
+{
+    const float lowest = -86.6f, highest = 88.8f, magic = 12582912.0f; /* 1.5·2^23 */
+    const float low = x < lowest ? lowest : x, y = low > highest ? highest : low;
+    const float shifted = vec_fma(y, 1.44269504f, magic), n = shifted - magic;
+    const float r = vec_fma(n, 2.12194440e-4f, vec_fma(n, -0.693359375f, y));
+    float p = 1.9875691500e-4f, scale;
+    uint32_t bits; /* unsigned, since NaN makes any power */
+
+    p = vec_fma(p, r, 1.3981999507e-3f);
+    p = vec_fma(p, r, 8.3334519073e-3f);
+    p = vec_fma(p, r, 4.1665795894e-2f);
+    p = vec_fma(p, r, 1.6666665459e-1f);
+    p = vec_fma(p, r, 5.0000001201e-1f);
+    p = vec_fma(p, r * r, r) + 1.0f;
+    memcpy(&bits, &shifted, sizeof(bits));
+    bits = (bits + 127u) << 23; /* `magic` goes; n = 128 makes infinity */
+    memcpy(&scale, &bits, sizeof(scale));
+    return p * scale;
+}
+
+/* exp of any x; 0 below -86.6, where it would be less than twice the smallest normal number. */
 static inline __attribute__((always_inline)) float vec_exp(float x)
 {
-    const float lowest = -87.33654f, highest = 88.72283f, magic = 12582912.0f; /* 1.5·2^23 */
-    const float y = x < lowest ? lowest : x > highest ? highest : x;
-    const float shifted = y * 1.44269504f + magic, n = shifted - magic;
-    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-    float p = 1.0f / 5040;
-    uint32_t bits; /* unsigned, since NaN makes any power */
-    int32_t power;
-    float scale;
+    /* Beyond 87.3 half of the power, twice. */
+    const float p = vec_exp_bounded(x > 87.3f ? 0.5f * x : x);
+    const float whole = x > 87.3f ? p * p : p;
 
-    p = p * r + 1.0f / 720;
-    p = p * r + 1.0f / 120;
-    p = p * r + 1.0f / 24;
-    p = p * r + 1.0f / 6;
-    p = p * r + 0.5f;
-    p = p * (r * r) + r + 1.0f;
-    memcpy(&power, &shifted, sizeof(power));
-    power = (int32_t)((uint32_t)power - 0x4B400000u); /* the bits of `magic` */
-    /* Apply half of the power twice, since 2^128 is not a float. */
-    bits = ((uint32_t)(power / 2) + 127u) << 23;
-    memcpy(&scale, &bits, sizeof(scale));
-    p *= scale;
-    bits = ((uint32_t)(power - power / 2) + 127u) << 23;
-    memcpy(&scale, &bits, sizeof(scale));
-    p *= scale;
-    p = x > highest ? __builtin_inff() : p;
-    return x < lowest ? 0.0f : p;
+    return x < -86.6f ? 0.0f : whole;
 }
 
 static inline __attribute__((always_inline)) float vec_sigmoid(float x)
 {
-    return 1.0f / (1.0f + vec_exp(-x));
+    return 1.0f / (1.0f + vec_exp_bounded(-x));
 }
 
-/* Near 0, where 1 - 2/(exp(2x) + 1) cancels, uses the polynomial of Cephes (Moshier). */
+/* Near 0, where 1 - 2/(exp(2x) + 1) cancels, uses the polynomial of Cephes. */
 static inline __attribute__((always_inline)) float vec_tanh(float x)
 {
     const float square = x * x;
     float p = -5.70498872745e-3f;
 
-    p = p * square + 2.06390887954e-2f;
-    p = p * square - 5.37397155531e-2f;
-    p = p * square + 1.33314422036e-1f;
-    p = p * square - 3.33332819422e-1f;
-    p = p * square * x + x;
-    const float far = 1.0f - 2.0f / (vec_exp(2.0f * x) + 1.0f);
+    p = vec_fma(p, square, 2.06390887954e-2f);
+    p = vec_fma(p, square, -5.37397155531e-2f);
+    p = vec_fma(p, square, 1.33314422036e-1f);
+    p = vec_fma(p, square, -3.33332819422e-1f);
+    p = vec_fma(p * square, x, x);
+    const float far = 1.0f - 2.0f / (vec_exp_bounded(2.0f * x) + 1.0f);
     return square < 0.390625f ? p : far;
 }
 
