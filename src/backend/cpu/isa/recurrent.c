@@ -100,15 +100,6 @@ static void store(KilnRecurrentRows to, int64_t at, const float *from, int64_t n
         store_some(to, at, from, n);
 }
 
-/* Fetches the next block's units of a row, which no stream of addresses leads to. */
-static void fetch_next(const Block *block, const float *values)
-{
-    if (block->unit + UNITS >= block->part->last)
-        return;
-    __builtin_prefetch(values + UNITS);
-    __builtin_prefetch(values + UNITS + UNITS / 2);
-}
-
 static void zero_rows(KilnRecurrentRows rows, int64_t at, int64_t n)
 {
     if (rows.bf16)
@@ -123,6 +114,64 @@ static void copy_or_zero(float *to, const float *from, int64_t n)
         memcpy(to, from, (size_t)n * sizeof(float));
     else
         memset(to, 0, (size_t)n * sizeof(float));
+}
+
+/* ---- Fetching -------------------------------------------------------------------------- */
+
+/* Sequences of a step may be far apart, so that nothing but the layout says where the next one is;
+ * and so that the same units of all sequences compete for the same places in the caches. So
+ * a sequence is fetched a few sequences ahead. */
+enum { AHEAD = 3 };
+
+static void fetch(KilnRecurrentRows rows, int64_t at)
+{
+    const char *from = rows.data;
+    const size_t size = rows.bf16 ? sizeof(uint16_t) : sizeof(float);
+
+    for (size_t byte = 0; from != NULL && byte < UNITS * size; byte += 64)
+        __builtin_prefetch(from + (size_t)at * size + byte);
+}
+
+static KilnRecurrentRows floats_of(const float *data)
+{
+    return (KilnRecurrentRows) { (float *)data, false };
+}
+
+/* What the block's step has of sequence b. */
+static void fetch_forward(const Block *block, int64_t b)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t at = place(loop, block->t, b, loop->hidden) + block->unit;
+    const int64_t at_gates = place(loop, block->t, b, loop->gates * loop->hidden) + block->unit;
+
+    for (int64_t g = 0; g < loop->gates; g++) {
+        fetch(loop->p, at_gates + g * loop->hidden);
+        if (loop->p.data != loop->gates_out)
+            fetch(floats_of(loop->gates_out), at_gates + g * loop->hidden);
+    }
+    fetch(floats_of(loop->kept), at);
+    fetch(loop->y, at);
+}
+
+/* What the gradients of step s have of sequence b. */
+static void fetch_gradient(const Block *block, int64_t s, int64_t b)
+{
+    const KilnRecurrentLoop *loop = block->loop;
+    const int64_t t = time_of(loop, s), before = row_before(loop, s, b);
+    const int64_t at = place(loop, t, b, loop->hidden) + block->unit;
+    const int64_t at_gates = place(loop, t, b, loop->gates * loop->hidden) + block->unit;
+
+    for (int64_t g = 0; g < loop->gates; g++) {
+        fetch(floats_of(loop->gates_in), at_gates + g * loop->hidden);
+        if (loop->dp.data != loop->gates_in)
+            fetch(loop->dp, at_gates + g * loop->hidden);
+        fetch(loop->share, at_gates + g * loop->hidden);
+    }
+    fetch(loop->dy, at);
+    fetch(floats_of(loop->kept_in), at);
+    if (before >= 0)
+        fetch(loop->gates == 3 ? loop->y_in : floats_of(loop->kept_in),
+              before * loop->hidden + block->unit);
 }
 
 /* ---- Left factors --------------------------------------------------------------------- */
@@ -437,13 +486,8 @@ static void forward_row(const Block *block, int64_t b)
     float *h = loop->h + b * hidden + block->unit, in[MOST_GATES * UNITS];
 
     if (active(loop, block->t, b)) {
-        for (int64_t g = 0; g < gates; g++) {
+        for (int64_t g = 0; g < gates; g++)
             load(in + g * UNITS, loop->p, at_gates + g * hidden, n);
-            if (!loop->p.bf16)
-                fetch_next(block, (const float *)loop->p.data + at_gates + g * hidden);
-            fetch_next(block, loop->gates_out + at_gates + g * hidden);
-        }
-        fetch_next(block, loop->kept + at);
         const Cells cells = { .in = in,
                               .sums = block->sums + (b - block->row) * gates * UNITS,
                               .gates = loop->gates_out + at_gates,
@@ -465,9 +509,16 @@ static void forward_row(const Block *block, int64_t b)
 
 static void forward_block(const Block *block)
 {
+    const int64_t end = block->row + block->rows;
+
+    for (int64_t b = block->row; b < block->row + AHEAD && b < end; b++)
+        fetch_forward(block, b);
     forward_sums(block);
-    for (int64_t b = block->row; b < block->row + block->rows; b++)
+    for (int64_t b = block->row; b < end; b++) {
+        if (b + AHEAD < end)
+            fetch_forward(block, b + AHEAD);
         forward_row(block, b);
+    }
 }
 
 static void forward(const KilnRecurrentLoop *loop, const KilnRecurrentPart *part, int64_t phase)
@@ -552,17 +603,15 @@ static void gradient_row(const Block *block, int64_t b)
 
     if (loop->dy.data != NULL)
         load(dy, loop->dy, at, block->units);
-    for (int64_t g = 0; g < loop->gates; g++)
-        fetch_next(block, cells.gates + g * hidden);
-    fetch_next(block, cells.kept);
     run_cell_grads(&cells, loop->gates, block->units);
     store_gradients(block, b, dp, loop->gates == 3 ? share : NULL);
 }
 
 static void gradient_block(const Block *block)
 {
-    for (int64_t b = block->row; b < block->row + block->rows; b++)
-        gradient_row(block, b);
+    if (block->row + 1 < block->part->end)
+        fetch_gradient(block, block->s, block->row + 1);
+    gradient_row(block, block->row);
 }
 
 /* The gradient of the state before the step, of sequences that took it. */
@@ -570,6 +619,8 @@ static void state_block(const Block *block)
 {
     const KilnRecurrentLoop *loop = block->loop;
 
+    if (block->s > 0 && block->row == block->part->begin)
+        fetch_gradient(block, block->s - 1, block->row);
     product(block, block->s, block->unit / UNITS, block->sums, UNITS, false);
     for (int64_t r = 0; r < block->rows; r++) {
         const float *sums = block->sums + r * UNITS;
