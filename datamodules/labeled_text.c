@@ -1,8 +1,6 @@
 /* Texts with a label, or with any number of labels, in files: CSV, TSV, JSON lines, lines that
  * begin with their labels, a folder per class. */
 #include "kiln.h"
-#include "kiln/array.h"
-#include "kiln/tools/name_list.h"
 #include "kiln/tools/row_labels.h"
 #include "kiln/tools/text_data.h"
 
@@ -71,9 +69,8 @@ typedef struct Samples {
     State *state;
     KilnSplit split;
     KilnTextTokens ids[ENCODINGS];
-    int32_t *labels;       /* of sample i; with multilabel from label_starts[i] on */
-    int64_t *label_starts; /* [samples + 1]; NULL: one label each */
-    char place[512];       /* of the sample whose name was asked for last */
+    KilnLabelNumbers labels; /* without multilabel one each */
+    char place[512];         /* of the sample whose name was asked for last */
 } Samples;
 
 struct State {
@@ -81,7 +78,7 @@ struct State {
     KilnTextData *data;
     KilnTextEncode encode[ENCODINGS];
     size_t n_encodings;
-    KilnLabelFormat format; /* with multilabel */
+    KilnLabelFormat format; /* of labels; without multilabel one in a column */
     KilnNameList classes;
     bool collects;        /* classes, from the training rows */
     size_t first_label;   /* the column of the labels, or the first of label_columns */
@@ -141,19 +138,21 @@ static KilnStatus check_labels(State *state, KilnSplit split, const KilnRecord *
     return status;
 }
 
-static KilnStatus check_one_label(State *state, KilnSplit split, KilnString list, KilnError *err)
+static KilnStatus check_one_label(State *state, KilnSplit split, const KilnRecord *record,
+                                  KilnError *err)
 {
+    KilnRowLabels labels = labels_of(state, record);
     KilnString label, more;
 
-    if (!kiln_record_next_item(&list, &label) || label.length == 0)
+    if (!kiln_row_labels_next(&labels, &label))
         return kiln_error_set(err, KILN_E_MISSING, "the label (column \"%s\") is empty",
                               state->opts->label);
-    if (kiln_record_next_item(&list, &more))
+    if (kiln_row_labels_next(&labels, &more))
         return kiln_error_set(
             err, KILN_E_TYPE,
             "the row has several labels; expected one (datamodule.multilabel=true "
             "takes any number)");
-    return check_label(state, split, kiln_label_cut(label, state->opts->label_end), err);
+    return check_label(state, split, label, err);
 }
 
 static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err)
@@ -165,67 +164,25 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->text);
     if (opts->pair != NULL && kiln_text_is_blank(record->fields[PAIR_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->pair);
-    return opts->multilabel
-               ? check_labels(state, split, record, err)
-               : check_one_label(state, split, record->fields[state->first_label], err);
-}
-
-/* Append the labels of a row, each once. */
-static bool append_labels(Samples *samples, int64_t i, const KilnRecord *record, size_t *capacity)
-{
-    KilnRowLabels labels = labels_of(samples->state, record);
-    int64_t n = samples->label_starts[i];
-    KilnString name;
-
-    while (kiln_row_labels_next(&labels, &name)) {
-        const int32_t label = (int32_t)kiln_name_list_find(&samples->state->classes, name);
-        bool seen = false;
-
-        for (int64_t k = samples->label_starts[i]; k < n; k++)
-            seen = seen || samples->labels[k] == label;
-        if (seen)
-            continue;
-        if (!KILN_RESERVE(samples->labels, *capacity, (size_t)n + 1))
-            return false;
-        samples->labels[n++] = label;
-    }
-    samples->label_starts[i + 1] = n;
-    return true;
-}
-
-/* The one label of a row. */
-static int32_t read_label(const State *state, const KilnRecord *record)
-{
-    KilnString list = record->fields[state->first_label], label = { 0 };
-
-    (void)kiln_record_next_item(&list, &label);
-    return (int32_t)kiln_name_list_find(&state->classes,
-                                        kiln_label_cut(label, state->opts->label_end));
+    return opts->multilabel ? check_labels(state, split, record, err)
+                            : check_one_label(state, split, record, err);
 }
 
 /* The classes of all samples. */
 static KilnStatus read_labels(State *state, Samples *samples, const KilnPoll *poll, KilnError *err)
 {
     const int64_t n = kiln_text_data_count(state->data, samples->split);
-    const bool multilabel = state->opts->multilabel;
-    size_t capacity = (size_t)n + 1;
     KilnRecord record = { 0 };
     KilnStatus status = KILN_OK;
 
-    samples->labels = malloc(capacity * sizeof(*samples->labels));
-    samples->label_starts = multilabel ? calloc(capacity, sizeof(*samples->label_starts)) : NULL;
-    if (samples->labels == NULL || (multilabel && samples->label_starts == NULL))
-        return kiln_error_nomem(err, capacity * sizeof(*samples->labels));
     for (int64_t i = 0; i < n && status >= 0; i++) {
         status = kiln_poll_check(poll, "reading labels", i, n, err);
         if (status >= 0)
             status = kiln_text_data_read(state->data, samples->split, i, &record, err);
-        if (status < 0)
-            break;
-        if (!multilabel)
-            samples->labels[i] = read_label(state, &record);
-        else if (!append_labels(samples, i, &record, &capacity))
-            status = kiln_error_nomem(err, capacity * sizeof(*samples->labels));
+        if (status >= 0)
+            status = kiln_label_numbers_add(&samples->labels, &state->format,
+                                            record.fields + state->first_label, &state->classes,
+                                            err);
     }
     kiln_record_release(&record);
     return status;
@@ -425,8 +382,7 @@ static void release(KilnInstance *self)
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
         for (size_t e = 0; e < ENCODINGS; e++)
             kiln_text_tokens_release(&state->samples[split].ids[e]);
-        free(state->samples[split].labels);
-        free(state->samples[split].label_starts);
+        kiln_label_numbers_release(&state->samples[split].labels);
     }
     kiln_name_list_release(&state->classes);
     free(state->columns);
@@ -439,14 +395,6 @@ static void release(KilnInstance *self)
 static int64_t length_of(const KilnTextTokens *tokens, int64_t i)
 {
     return tokens->starts[i + 1] - tokens->starts[i];
-}
-
-/* Write 1 for each label of a sample, and 0 for all others. */
-static void put_labels(const Samples *samples, int64_t index, float *ret)
-{
-    memset(ret, 0, samples->state->classes.n * sizeof(*ret));
-    for (int64_t k = samples->label_starts[index]; k < samples->label_starts[index + 1]; k++)
-        ret[samples->labels[k]] = 1.0f;
 }
 
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
@@ -462,16 +410,17 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
             memcpy(sample->data[encoding_features[e]], ids->ids + ids->starts[index],
                    (size_t)length_of(ids, index) * sizeof(*ids->ids));
     }
-    if (sample->data[LABEL] != NULL && samples->label_starts == NULL)
-        *(int32_t *)sample->data[LABEL] = samples->labels[index];
+    if (sample->data[LABEL] != NULL && samples->state->opts->multilabel)
+        kiln_label_numbers_flags(&samples->labels, index, samples->state->classes.n,
+                                 sample->data[LABEL]);
     else if (sample->data[LABEL] != NULL)
-        put_labels(samples, index, sample->data[LABEL]);
+        *(int32_t *)sample->data[LABEL] = samples->labels.numbers[index];
     return KILN_OK;
 }
 
 static int64_t label(void *ctx, int64_t index)
 {
-    return ((const Samples *)ctx)->labels[index];
+    return ((const Samples *)ctx)->labels.numbers[index];
 }
 
 static void lengths(void *ctx, int64_t index, int64_t *ret)

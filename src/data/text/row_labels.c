@@ -1,7 +1,10 @@
-/* The labels of a row of text data. */
+/* The labels of rows of text data. */
 #include "kiln/tools/row_labels.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "kiln/array.h"
 
 KilnString kiln_label_cut(KilnString label, const char *end)
 {
@@ -79,4 +82,54 @@ bool kiln_row_labels_next(KilnRowLabels *labels, KilnString *ret)
                               labels->format->end);
     } while (ret->length == 0);
     return true;
+}
+
+/* ---- Labels of all rows ---------------------------------------------------------------------- */
+
+static bool has(const KilnLabelNumbers *labels, int64_t from, int64_t end, int32_t number)
+{
+    for (int64_t i = from; i < end; i++)
+        if (labels->numbers[i] == number)
+            return true;
+    return false;
+}
+
+KilnStatus kiln_label_numbers_add(KilnLabelNumbers *to, const KilnLabelFormat *format,
+                                  const KilnString *fields, const KilnNameList *names,
+                                  KilnError *err)
+{
+    KilnRowLabels labels = kiln_row_labels(format, fields);
+    KilnString name;
+
+    if (!KILN_RESERVE(to->starts, to->starts_room, (size_t)to->n + 2))
+        return kiln_error_nomem(err, (size_t)to->n * sizeof(*to->starts));
+    if (to->n == 0)
+        to->starts[0] = 0;
+    const int64_t from = to->starts[to->n];
+    int64_t end = from;
+    while (kiln_row_labels_next(&labels, &name)) {
+        const int32_t number = (int32_t)kiln_name_list_find(names, name);
+
+        if (has(to, from, end, number))
+            continue;
+        if (!KILN_RESERVE(to->numbers, to->room, (size_t)end + 1))
+            return kiln_error_nomem(err, (size_t)end * sizeof(*to->numbers));
+        to->numbers[end++] = number;
+    }
+    to->starts[++to->n] = end;
+    return KILN_OK;
+}
+
+void kiln_label_numbers_flags(const KilnLabelNumbers *labels, int64_t i, size_t n_names, float *ret)
+{
+    memset(ret, 0, n_names * sizeof(*ret));
+    for (int64_t k = labels->starts[i]; k < labels->starts[i + 1]; k++)
+        ret[labels->numbers[k]] = 1.0f;
+}
+
+void kiln_label_numbers_release(KilnLabelNumbers *labels)
+{
+    free(labels->numbers);
+    free(labels->starts);
+    *labels = (KilnLabelNumbers) { 0 };
 }

@@ -3,6 +3,7 @@
 #define KILN_ROW_LABELS_H
 
 #include "kiln/files/text_records.h"
+#include "kiln/tools/name_list.h"
 
 /* How a row with any number of labels has them: in one column, as a list (KILN_RECORDS_ITEM_END) of
  * texts with `separator` between labels; or in columns of their own, with a flag in each. */
@@ -29,5 +30,27 @@ KILN_API bool kiln_row_labels_next(KilnRowLabels *labels, KilnString *ret);
 KILN_API bool kiln_label_flag(KilnString value, bool *ret);
 /* The part of a label before the text `end`; all of it if `end` is NULL or not in it. */
 KILN_API KilnString kiln_label_cut(KilnString label, const char *end);
+
+/* ---- Labels of all rows ---------------------------------------------------------------------- */
+
+/* The labels of rows by their numbers in a list of names. A zeroed one is ready. */
+typedef struct KilnLabelNumbers {
+    int64_t n;        /* rows */
+    int32_t *numbers; /* of all rows */
+    int64_t *starts;  /* [n + 1]: row i has numbers[starts[i]] to numbers[starts[i + 1] - 1] */
+    size_t room, starts_room;
+} KilnLabelNumbers;
+
+/* Append a row's labels, each once; all must be among the names. KILN_E_NOMEM. */
+KILN_API KILN_NODISCARD KilnStatus kiln_label_numbers_add(KilnLabelNumbers *to,
+                                                          const KilnLabelFormat *format,
+                                                          const KilnString *fields,
+                                                          const KilnNameList *names,
+                                                          KilnError *err);
+/* Write 1 for each label of row i to ret[n_names], and 0 for all others. */
+KILN_API void kiln_label_numbers_flags(const KilnLabelNumbers *labels, int64_t i, size_t n_names,
+                                       float *ret);
+/* Free the memory; zeroed afterwards. */
+KILN_API void kiln_label_numbers_release(KilnLabelNumbers *labels);
 
 #endif

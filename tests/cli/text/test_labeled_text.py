@@ -88,8 +88,7 @@ class LabeledText(Case):
             self.assertIn(message, err)
         self.write("g.txt", b"__label__pos a caf\xe9\n__label__neg caf\xc3\xa9\n" * 4)
         out, _ = self.train("datamodule.files.train=[g.txt]", "datamodule.encoding=utf-8-or-latin-1", run="g")
-        self.assertIn("\"caf\u00e9\"", json.dumps(read_json(self.path("g/checkpoints/last/preprocessing/tokenizer.json")), ensure_ascii=True)
-                      .replace("\\u", "\\u").encode().decode("unicode_escape"))
+        self.assertIn("café", read_json(self.path("g/checkpoints/last/preprocessing/tokenizer.json"))["model"]["vocab"])
 
     def test_models_of_a_recipe(self):
         """Each model of texts takes a recipe's data: the tokens, the bag of n-grams, or both."""
