@@ -289,25 +289,37 @@ static void forward(const KilnAttentionLoop *loop, float *scratch, const KilnAtt
 
 /* ---- Backward -------------------------------------------------------------------- */
 
+/* Whether all keys that query i may see are in one block. */
+static bool sees_one_block(const Head *head, int64_t i)
+{
+    return !in_reach(head->loop, i, 1, first_block(head, i, 1) + BLOCK);
+}
+
 /* Recomputes the block's probabilities and turns dp, the gradient of the attention weights, into
- * the gradient of the scaled products. */
+ * the gradient of the scaled products. A row of one block sums P·dP itself: what is subtracted from
+ * dp is then rounded as dp is, and vanishes with it where all values are alike. */
 static void backward_row(const Head *head, int64_t i, int64_t r, int64_t j0)
 {
     float *p = head->p + r * BLOCK, *dp = head->dp + r * BLOCK;
-    const float lse = head->top[r], delta = head->sum[r];
-    float factors[BLOCK];
+    const float lse = head->top[r];
+    float factors[BLOCK], sum = 0.0f;
 
     if (head->loop->drops)
         drop_factors(head, factors, i, j0);
     else
         for (int j = 0; j < BLOCK; j++)
             factors[j] = 1.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int j = 0; j < BLOCK; j++) {
+        p[j] = vec_exp(p[j] - lse);
+        dp[j] *= factors[j];
+        sum += p[j] * dp[j];
+    }
+    const float delta = sees_one_block(head, i) ? sum : head->sum[r];
 #pragma omp simd
     for (int j = 0; j < BLOCK; j++) {
-        const float probability = vec_exp(p[j] - lse);
-
-        p[j] = probability * factors[j];
-        dp[j] = probability * (dp[j] * factors[j] - delta);
+        dp[j] = p[j] * (dp[j] - delta);
+        p[j] *= factors[j];
     }
 }
 
