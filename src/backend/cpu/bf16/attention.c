@@ -1,7 +1,7 @@
 /* Products of attention blocks in bf16: 64 queries by 64 keys are two by two blocks of
  * tiles. Sums are f32; weights are rounded while packed. */
 #include "backend/cpu/bf16/tiles.h"
-#include "backend/cpu/isa/attention_head.h"
+#include "backend/cpu/isa/sequence/attention_head.h"
 
 enum { BLOCK = KILN_ATTENTION_BLOCK, TILES = BLOCK / KILN_TILE_ROWS };
 

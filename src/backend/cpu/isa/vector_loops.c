@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "backend/cpu/isa/attention.h"
+#include "backend/cpu/isa/sequence/attention.h"
 #include "backend/cpu/isa/batch_norm.h"
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/isa/libmvec.h"
 #include "backend/cpu/isa/philox.h"
 #include "backend/cpu/isa/images/pooling.h"
-#include "backend/cpu/isa/recurrent.h"
+#include "backend/cpu/isa/sequence/recurrent.h"
 #include "backend/cpu/isa/row_norm.h"
 #include "backend/cpu/isa/images/winograd.h"
 #include "backend/cpu/isa/vector.h"

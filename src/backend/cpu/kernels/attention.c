@@ -1,9 +1,9 @@
 /* Attention: threads split the heads or, if there are few, their queries and keys; sums are the
- * same either way. The loop over a head is in isa/attention.c. */
+ * same either way. The loop over a head is in isa/sequence/attention.c. */
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/isa/attention.h"
+#include "backend/cpu/isa/sequence/attention.h"
 #include "base/min.h"
 
 static KilnAttentionRows rows_of(const KilnArg *arg, int64_t first)

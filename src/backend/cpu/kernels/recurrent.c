@@ -1,11 +1,11 @@
 /* LSTM and GRU: threads split the sequences, so that they never wait for each other; or, if there
  * are few, the units, and wait after each step. The weight's gradient is one product over all
- * steps. The loops are in isa/recurrent.c. */
+ * steps. The loops are in isa/sequence/recurrent.c. */
 #include <string.h>
 
 #include "backend/cpu/bf16/product.h"
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/isa/recurrent.h"
+#include "backend/cpu/isa/sequence/recurrent.h"
 #include "backend/cpu/kernels/gemm.h"
 #include "base/min.h"
 #include "tensor/bf16.h"

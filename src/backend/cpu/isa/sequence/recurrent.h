@@ -1,6 +1,6 @@
 /* LSTM and GRU: some sequences or some units, step by step. Compiled once per level. */
-#ifndef KILN_BACKEND_CPU_ISA_RECURRENT_H
-#define KILN_BACKEND_CPU_ISA_RECURRENT_H
+#ifndef KILN_BACKEND_CPU_ISA_SEQUENCE_RECURRENT_H
+#define KILN_BACKEND_CPU_ISA_SEQUENCE_RECURRENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
-/* Shared by the loop over a head's blocks (isa/attention.c) and the products of blocks: with
- * vectors (isa/attention_vectors.h) or in bf16 (bf16/attention.c). */
-#ifndef KILN_BACKEND_CPU_ISA_ATTENTION_HEAD_H
-#define KILN_BACKEND_CPU_ISA_ATTENTION_HEAD_H
+/* Shared by the loop over a head's blocks (isa/sequence/attention.c) and the products of blocks:
+ * with vectors (isa/sequence/attention_vectors.h) or in bf16 (bf16/attention.c). */
+#ifndef KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_HEAD_H
+#define KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_HEAD_H
 
-#include "backend/cpu/isa/attention.h"
+#include "backend/cpu/isa/sequence/attention.h"
 
 /* Sums are rows of `width` floats. The products pack factors their own way into the scratch that
  * the loop allocates: width times keys or queries values each. */

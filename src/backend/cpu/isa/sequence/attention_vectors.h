@@ -1,9 +1,9 @@
 /* Products of attention blocks in f32, with vectors. Included by attention.c, which is compiled
  * once per level. */
-#ifndef KILN_BACKEND_CPU_ISA_ATTENTION_VECTORS_H
-#define KILN_BACKEND_CPU_ISA_ATTENTION_VECTORS_H
+#ifndef KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_VECTORS_H
+#define KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_VECTORS_H
 
-#include "backend/cpu/isa/attention_head.h"
+#include "backend/cpu/isa/sequence/attention_head.h"
 #include "backend/cpu/isa/small_gemm.h"
 #include "backend/cpu/isa/vector.h"
 

@@ -1,6 +1,6 @@
 /* Attention of one head of keys and values. Compiled once per level. */
-#ifndef KILN_BACKEND_CPU_ISA_ATTENTION_H
-#define KILN_BACKEND_CPU_ISA_ATTENTION_H
+#ifndef KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_H
+#define KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,11 +3,11 @@
  * thread works on a head of keys and values or, if there are few, on a part of one, so threads
  * share nothing. Products use vectors or,
  * in bf16, tiles. */
-#include "backend/cpu/isa/attention.h"
+#include "backend/cpu/isa/sequence/attention.h"
 
 #include <math.h>
 
-#include "backend/cpu/isa/attention_vectors.h"
+#include "backend/cpu/isa/sequence/attention_vectors.h"
 #include "backend/cpu/isa/philox.h"
 #include "backend/cpu/isa/exp_tanh.h"
 #include "backend/cpu/isa/vector.h"
