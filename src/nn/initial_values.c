@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/min.h"
-#include "base/system/machine.h"
 #include "base/system/threads.h"
 
 static void fill_constant(float *data, int64_t n, float value)
@@ -18,13 +17,16 @@ static void fill_constant(float *data, int64_t n, float value)
 
 /* ---- Drawn in several threads ------------------------------------------------------------ */
 
+typedef void Fill(float *data, int64_t n, float scale, KilnRng *rng);
+
 /* Values that take one word of the stream each: a piece of them can be drawn by itself. */
 typedef struct Drawing {
     const KilnRng *rng; /* at its start */
     float *data;
     int64_t n;
     float scale;
-    void (*fill)(float *data, int64_t n, float scale, KilnRng *rng);
+    int threads; /* at most */
+    Fill *fill;
     atomic_llong next; /* piece */
 } Drawing;
 
@@ -47,12 +49,14 @@ static void *draw_pieces(void *arg)
     }
 }
 
-static void draw_all(Drawing *drawing)
+static void draw_all(Drawing *drawing, float scale, Fill *fill)
 {
     const int64_t pieces = (drawing->n + DRAWN_PIECE - 1) / DRAWN_PIECE;
-    const int threads = pieces > 4 ? kiln_processors_here().threads : 1;
 
-    kiln_run_in_threads((size_t)kiln_min_i64(threads, pieces), draw_pieces, drawing, 0);
+    drawing->scale = scale;
+    drawing->fill = fill;
+    kiln_run_in_threads(pieces > 4 ? (size_t)kiln_min_i64(drawing->threads, pieces) : 1,
+                        draw_pieces, drawing, 0);
 }
 
 /* Box-Muller turns two uniform numbers into two normal ones. A network has millions, so both are
@@ -82,18 +86,6 @@ static void uniform_values(float *data, int64_t n, float bound, KilnRng *rng)
         for (int64_t j = 0; j < kiln_min_i64(4, n - i); j++)
             data[i + j] = -bound + 2.0f * bound * ((float)(words[j] >> 8) * 0x1p-24f);
     }
-}
-
-static void fill_normal(float *data, int64_t n, float deviation, const KilnRng *rng)
-{
-    draw_all(
-        &(Drawing) { .rng = rng, .data = data, .n = n, .scale = deviation, .fill = normal_values });
-}
-
-static void fill_uniform(float *data, int64_t n, float bound, const KilnRng *rng)
-{
-    draw_all(
-        &(Drawing) { .rng = rng, .data = data, .n = n, .scale = bound, .fill = uniform_values });
 }
 
 /* ---- Drawn one after the other ------------------------------------------------------------ */
@@ -153,15 +145,16 @@ static double dot(const float *a, const float *b, int64_t n, int64_t step)
 
 /* Gram-Schmidt on normal vectors equals the QR decomposition with a positive diagonal, as in
  * PyTorch. Applied twice, since once leaves rounding errors. */
-static void fill_orthogonal(const KilnParam *param, float *data, KilnRng *rng)
+static void fill_orthogonal(const KilnParam *param, Drawing *drawing)
 {
+    float *data = drawing->data;
     const int64_t rows = param->shape.rank > 0 ? param->shape.dim[0] : 1;
     const int64_t columns = param->count / rows;
     const bool by_rows = rows <= columns;
     const int64_t vectors = by_rows ? rows : columns, length = by_rows ? columns : rows;
     const int64_t apart = by_rows ? columns : 1, step = by_rows ? 1 : columns;
 
-    fill_normal(data, param->count, 1.0f, rng);
+    draw_all(drawing, 1.0f, normal_values);
     for (int64_t v = 0; v < vectors; v++) {
         float *x = data + v * apart;
 
@@ -201,11 +194,12 @@ double kiln_init_gain(const char *nonlinearity, double slope)
     return 0.0;
 }
 
-void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data)
+void kiln_param_draw(const KilnParam *param, uint64_t seed, int threads, float *data)
 {
     const float uniform = 1.73205080756887729353f; /* bound divided by deviation */
     float a = (float)param->init.a;
     KilnRng rng;
+    Drawing drawing = { .rng = &rng, .data = data, .n = param->count, .threads = threads };
 
     kiln_rng_init(&rng, seed, KILN_RNG_INIT, 0, param->hash);
     switch (param->init.kind) {
@@ -213,24 +207,24 @@ void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data)
         fill_constant(data, param->count, a);
         break;
     case KILN_INIT_UNIFORM:
-        fill_uniform(data, param->count, a, &rng);
+        draw_all(&drawing, a, uniform_values);
         break;
     case KILN_INIT_NORMAL:
-        fill_normal(data, param->count, a, &rng);
+        draw_all(&drawing, a, normal_values);
         break;
     case KILN_INIT_TRUNC_NORMAL:
         fill_trunc_normal(data, param->count, param->init.a, param->init.b, &rng);
         break;
     case KILN_INIT_XAVIER_UNIFORM:
     case KILN_INIT_KAIMING_UNIFORM:
-        fill_uniform(data, param->count, uniform * (float)scaled_deviation(param), &rng);
+        draw_all(&drawing, uniform * (float)scaled_deviation(param), uniform_values);
         break;
     case KILN_INIT_XAVIER_NORMAL:
     case KILN_INIT_KAIMING_NORMAL:
-        fill_normal(data, param->count, (float)scaled_deviation(param), &rng);
+        draw_all(&drawing, (float)scaled_deviation(param), normal_values);
         break;
     case KILN_INIT_ORTHOGONAL:
-        fill_orthogonal(param, data, &rng);
+        fill_orthogonal(param, &drawing);
         break;
     }
     for (int64_t i = 0; i < param->zero_count; i++)

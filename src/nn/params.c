@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "graph/backend.h"
 #include "graph/graph.h"
 #include "graph/ops/sequence/embedding.h"
 #include "tensor/bf16.h"
@@ -288,6 +289,7 @@ KilnStatus kiln_params_allocate(KilnParams *params, KilnBackend *backend, KilnEr
                               kiln_dtype_name(params->dtype));
     for (size_t i = 0; i < KILN_COUNT(buffers) && status >= 0; i++)
         status = kiln_buffer_new(backend, buffers[i].bytes, buffers[i].buffer, err);
+    params->threads = backend->threads;
     params->allocated = status >= 0; /* the store frees what exists */
     return status;
 }
@@ -302,13 +304,13 @@ static KilnStatus draw_floats(KilnParam *param, uint64_t seed, KilnError *err)
                       : NULL;
 
     if (view != NULL) {
-        kiln_param_draw(param, seed, view);
+        kiln_param_draw(param, seed, param->store->threads, view);
         return KILN_OK;
     }
     float *values = malloc(bytes);
     if (values == NULL)
         return kiln_error_nomem(err, bytes);
-    kiln_param_draw(param, seed, values);
+    kiln_param_draw(param, seed, param->store->threads, values);
     kiln_param_write(param, KILN_F32, values);
     free(values);
     return KILN_OK;

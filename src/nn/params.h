@@ -61,6 +61,7 @@ struct KilnParams {
     KilnBuffer *counters;             /* i64 buffers */
     KilnBuffer *sparse_rows;          /* i32, as graph/sparse_rows.h says; zero until a step runs */
     KilnDropoutState lora_dropout;    /* of adapters in the step being recorded; key NULL: none */
+    int threads;                      /* that draw initial values: the backend's */
     bool allocated;
     bool scope_too_long; /* a scope's path was too long; the next declaration reports it */
 };
@@ -81,8 +82,9 @@ int64_t kiln_param_sparse_rows_words(const KilnParam *param);
  */
 void kiln_param_gradient_written(KilnParam *param);
 
-/* Fills `data` with the initial value of a parameter or float buffer. */
-void kiln_param_draw(const KilnParam *param, uint64_t seed, float *data);
+/* Fills `data` with the initial value of a parameter or float buffer, in up to `threads` threads:
+ * the same values for any number. */
+void kiln_param_draw(const KilnParam *param, uint64_t seed, int threads, float *data);
 
 /* The two halves of kiln_params_seal: the flat buffers, zero and not yet backed by memory, so that
  * a step can be recorded and planned; then the initial values. */
