@@ -63,7 +63,7 @@ typedef struct KilnRecordsSpec {
     const KilnPoll *poll; /* may be NULL */
     /* With KILN_RECORDS_AUTO. */
     const char *label_end;     /* NULL: no file is label_first */
-    KilnRecordFormat fallback; /* of files that nothing tells of; KILN_RECORDS_AUTO: lines */
+    KilnRecordFormat fallback; /* if nothing shows the format; KILN_RECORDS_AUTO: lines */
 } KilnRecordsSpec;
 
 /* Immutable once open: any number of threads may read it. A file must not be truncated meanwhile.

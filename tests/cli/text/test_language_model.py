@@ -35,7 +35,7 @@ class LanguageModel(Case):
         return self.kiln("generate", "run", "-q", *args, **more)[0]
 
     def test_train_and_generate(self):
-        """A text that repeats is learned; generating goes on with it."""
+        """A text that repeats is learned; generating continues it."""
         self.kiln("train", *TINY, *CHARACTERS, "datamodule.context=48", "trainer.max_epochs=80")
         metrics = {name: m["last"]["value"] for name, m in read_json(self.path("run/summary.json"))["metrics"].items()}
         self.assertLess(metrics["val/loss"], 0.1)

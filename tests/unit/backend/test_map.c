@@ -97,7 +97,7 @@ static void test_extremes(void **unused)
     kiln_backend_free(ref);
 }
 
-/* GELU is as exact where it is next to nothing as elsewhere; its gradient has a zero. */
+/* GELU is as exact near 0 as elsewhere; its gradient has a zero. */
 static void check_gelu(KilnBackend *cpu, KilnBackend *ref, int code)
 {
     enum { VALUES = 28001 };

@@ -32,7 +32,7 @@ typedef enum KilnGemmPacking {
 typedef struct KilnGemmScratch {
     float *floats;  /* KILN_GEMM_SCRATCH, aligned to 64 bytes */
     int64_t packed; /* floats of a that stay in the second-level cache, at most KILN_GEMM_PACKED */
-    int64_t more;   /* columns of b behind the product's own, which the thread is likely to be given
+    int64_t more;   /* columns of b after the product's own, which the thread is likely to be given
                        next: they are prefetched */
 } KilnGemmScratch;
 
