@@ -154,7 +154,6 @@ void kiln_data_summary_lines(const KilnTrainer *trainer,
 {
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
     const KilnDataSpec *spec = &trainer->data.spec;
-    Omissions left_out = read_omissions(trainer);
     KilnText text = { 0 };
 
     put_samples(&text, trainer);
@@ -169,6 +168,17 @@ void kiln_data_summary_lines(const KilnTrainer *trainer,
         ops->files(trainer->datamodule, add_file, &(FileLines) { line, ctx });
         kiln_call_leave();
     }
+    kiln_text_release(&text);
+    kiln_data_summary_left_out(trainer, line, ctx);
+}
+
+void kiln_data_summary_left_out(const KilnTrainer *trainer,
+                                void (*line)(void *ctx, const char *name, const char *text),
+                                void *ctx)
+{
+    Omissions left_out = read_omissions(trainer);
+    KilnText text = { 0 };
+
     for (size_t i = 0; i < left_out.n; i++) {
         put_omission(&text, &left_out.list[i]);
         emit(line, ctx, "left out", &text);

@@ -11,7 +11,11 @@
 void kiln_data_summary_lines(const KilnTrainer *trainer,
                              void (*line)(void *ctx, const char *name, const char *text),
                              void *ctx);
-/* The same for summary.json; owned by the caller. NULL when memory runs out. */
+/* Those lines of it that say what was left out. */
+void kiln_data_summary_left_out(const KilnTrainer *trainer,
+                                void (*line)(void *ctx, const char *name, const char *text),
+                                void *ctx);
+/* The summary for summary.json; owned by the caller. NULL when memory runs out. */
 json_t *kiln_data_summary_json(const KilnTrainer *trainer);
 /* Only warn of what was left out, for commands that print no summary. */
 void kiln_data_summary_warn(KilnTrainer *trainer);

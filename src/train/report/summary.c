@@ -255,12 +255,20 @@ static void print_commands(KilnTrainer *trainer)
     kiln_text_release(&line);
 }
 
+static void print_pair(void *ctx, const char *name, const char *text)
+{
+    KilnTrainer *trainer = ctx;
+
+    kiln_output_words(&trainer->output, name, text);
+}
+
 void kiln_summary_print(KilnTrainer *trainer, const char *status)
 {
     kiln_output_print(&trainer->output, "%s", "");
     print_metrics(trainer);
     kiln_output_print(&trainer->output, "%s", "");
     print_end(trainer, status);
+    kiln_data_summary_left_out(trainer, print_pair, trainer);
     kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
     print_commands(trainer);
 }

@@ -32,6 +32,8 @@ class Report(Case):
         return ["datamodule=image_folder", "datamodule.root=pets", *MODEL]
 
     def lines(self, text, word):
+        """The lines of the summary of the data; what was left out is said again at the end."""
+        text = text.split(" finished after")[0]
         return [line.split(None, word.count(" ") + 1)[-1] for line in text.splitlines()
                 if line.strip().startswith(word + " ")]
 

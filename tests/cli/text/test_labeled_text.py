@@ -249,6 +249,7 @@ class LabeledText(Case):
         self.assertRegex(out, r"4 train rows")
         self.assertRegex(out, r"left out +a.csv:45: the text")
         self.assertRegex(out, r"2 test rows")
+        self.assertRegex(out[out.index("finished after"):], r"left out +4 train rows")  # again at the end
 
     def test_long_line(self):
         """A line of 100 MB is a bad row, and does not keep others from being read."""
