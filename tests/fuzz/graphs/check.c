@@ -111,7 +111,7 @@ typedef struct Spread {
     uint64_t runs;
 } Spread;
 
-static void spread_add(Spread *spread, const Outcome *want, const Outcome *noisy)
+static void spread_add(Spread *spread, const Outcome *want, const Outcome *noisy, double scale)
 {
     if (noisy->failed) {
         fprintf(stderr, "fuzz_graphs: the reference with noise: %s\n", noisy->error.text);
@@ -125,7 +125,7 @@ static void spread_add(Spread *spread, const Outcome *want, const Outcome *noisy
             if (same(a->values[i], b->values[i]))
                 continue;
             *x = isfinite(a->values[i]) && isfinite(b->values[i])
-                     ? fmax(*x, fabs(a->values[i] - b->values[i]))
+                     ? fmax(*x, fabs(a->values[i] - b->values[i]) / scale)
                      : INFINITY;
         }
     }
@@ -146,7 +146,7 @@ static void spread_measure(Spread *spread, const Spec *spec, const Outcome *want
         Outcome noisy;
 
         execute(spec, &way, &noisy, NULL);
-        spread_add(spread, want, &noisy);
+        spread_add(spread, want, &noisy, execute_noise_scale(way.noise));
         outcome_release(&noisy);
     }
 }
@@ -258,6 +258,12 @@ static bool is_extreme(const Outcome *surveyed)
            surveyed->smallest < 1e-18;
 }
 
+/* What kernels may have cancelled: far numbers are also products of two of them. */
+static double largest_cancelled(const Outcome *surveyed)
+{
+    return surveyed->largest * fmin(fmax(surveyed->largest / 10.0, 1.0), 1e3);
+}
+
 /* Asks for more and more runs with noise before it calls something a difference. */
 static bool way_differs(const Spec *spec, const Way *way, const Outcome *want, Spread *spread,
                         Difference *ret)
@@ -286,7 +292,8 @@ static bool way_differs(const Spec *spec, const Way *way, const Outcome *want, S
 
                 check_counts.extreme += extreme;
                 strictness = extreme ? COMPARE_HIDDEN : COMPARE_ALL;
-                tolerance.lost = cancels(spec) ? tolerance.floor * surveyed.largest : 0.0;
+                if (cancels(spec))
+                    tolerance.lost = tolerance.floor * largest_cancelled(&surveyed);
             }
             differs = outcomes_differ(want, &got, spread, tolerance, strictness, ret);
             check_counts.close += r == 0 && !differs;

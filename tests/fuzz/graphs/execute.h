@@ -56,6 +56,10 @@ void outcome_release(Outcome *outcome);
 /* Frees the backends. */
 void execute_finish(void);
 
+/* How many times a rounding error the noise of this seed is: in some runs more, since a kernel
+ * rounds more than once. */
+double execute_noise_scale(uint64_t noise);
+
 /* How often each of kiln_ops was recorded, with its gradients. */
 extern unsigned long executed_ops[];
 
