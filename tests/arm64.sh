@@ -30,7 +30,7 @@ make_root() {
 # that take minutes in emulation.
 units() {
     find tests/unit -name 'test_*.c' | sort | sed 's/\.c$//' |
-        grep -vE '/test_(plugin|usage|threads|save_nomem|models|registry_random|ops|ops_bf16|f64|ops_sizes|bf16_true|precision_nets|curves|backend_ops)$' |
+        grep -vE '/test_(plugin|usage|threads|save_nomem|models|network_gradients|registry_random|ops|ops_bf16|f64|ops_sizes|bf16_true|precision_nets|curves|backend_ops)$' |
         sed 's,\(.*\)/\(.*\),unit \2|timeout 600 qemu-aarch64 build/arm64/release/\1/\2,' | together
 }
 
