@@ -62,15 +62,16 @@ endif
 # first and then build in a second make.
 PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd libutf8proc libpcre2-8 zlib libzstd
 # Features of a missing library are not built; using one is an error that names the library.
-# WITHOUT=cairo,protobuf-c omits them even if installed.
+# WITHOUT=cairo,protobuf-c,sqlite3 omits them even if installed.
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
 CAIRO := $(if $(filter cairo,$(left_out)),,$(shell $(PKG_CONFIG) --exists cairo 2>/dev/null && echo cairo))
 PROTOBUF := $(if $(filter protobuf-c,$(left_out)),,$(shell $(PKG_CONFIG) --exists libprotobuf-c 2>/dev/null && \
 	command -v protoc-c >/dev/null && echo libprotobuf-c))
-OPTIONAL := $(CAIRO) $(PROTOBUF)
+SQLITE := $(if $(filter sqlite3,$(left_out)),,$(shell $(PKG_CONFIG) --exists sqlite3 2>/dev/null && echo sqlite3))
+OPTIONAL := $(CAIRO) $(PROTOBUF) $(SQLITE)
 OPTIONAL_FLAGS = $(if $(CAIRO),-DKILN_WITH_CAIRO) $(if $(PROTOBUF),-DKILN_WITH_PROTOBUF -I$(B)/gen) \
-	$(if $(OPTIONAL),$(shell $(PKG_CONFIG) --cflags $(OPTIONAL)))
+	$(if $(SQLITE),-DKILN_WITH_SQLITE) $(if $(OPTIONAL),$(shell $(PKG_CONFIG) --cflags $(OPTIONAL)))
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
@@ -128,6 +129,9 @@ endif
 ifeq ($(PROTOBUF)$(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),)
 $(info without libprotobuf-c: no logger tensorboard (install libprotobuf-c-dev protobuf-c-compiler))
 endif
+ifeq ($(SQLITE)$(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),)
+$(info without sqlite3: no tables from SQL queries (install libsqlite3-dev))
+endif
 
 # The stamp changes only when the flags change; then all objects are rebuilt.
 $(B)/.flags: FORCE
@@ -184,7 +188,7 @@ $(B)/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/.flags
 # The only files that use the optional libraries; rebuilt when one is installed or removed.
 $(B)/.flags.optional: FORCE
 	@mkdir -p $(@D); echo '$(OPTIONAL_FLAGS)' | cmp -s - $@ || echo '$(OPTIONAL_FLAGS)' >$@
-OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c))
+OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c src/data/table/query.c))
 $(OPTIONAL_OBJ): private CPPFLAGS += $(OPTIONAL_FLAGS)
 $(OPTIONAL_OBJ): $(B)/.flags.optional $(if $(PROTOBUF),$(B)/gen/events.pb-c.c)
 

@@ -72,6 +72,8 @@ FNR == 1 { here = place(FILENAME); count++ }
         violation("only src/backend/cpu knows the compute libraries")
     if (header ~ /(^|\/)(cblas|openblas.*)\.h$/)
         violation("OpenBLAS is loaded when first used; src/backend/cpu/blas.c declares what it calls")
+    if (header ~ /sqlite/ && FILENAME != "src/data/table/query.c")
+        violation("only src/data/table/query.c knows SQLite")
     if (header ~ /cairo/ && FILENAME !~ /^src\/plot\//)
         violation("only src/plot knows cairo")
     if (header == "utf8proc.h" && FILENAME !~ /^src\/text\/unicode\//)

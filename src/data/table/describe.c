@@ -1,0 +1,177 @@
+/* What a table's data report says: its columns, what was skipped, what looks wrong. */
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "base/utf8.h"
+#include "data/table/table_data.h"
+
+enum { NAME_WIDTH = 24, EXAMPLES_WIDTH = 40 };
+
+static bool is_plain(const char *name)
+{
+    size_t n = 0;
+
+    while (kiln_is_word(name[n]))
+        n++;
+    return n > 0 && name[n] == '\0' && kiln_is_letter(name[0]);
+}
+
+/* A key of YAML: quoted unless it is a word. */
+static void put_key(KilnText *text, const char *name)
+{
+    if (is_plain(name))
+        kiln_text_append(text, name);
+    else
+        kiln_text_json_string(text, name);
+}
+
+static void put_number(KilnText *text, double value)
+{
+    kiln_text_printf(text, "%.6g", value);
+}
+
+/* "Female, Male", cut where the line ends. */
+static void put_names(KilnText *text, char *const *names, size_t n)
+{
+    const size_t begin = text->length;
+
+    for (size_t i = 0; i < n; i++) {
+        if (text->length - begin + strlen(names[i]) > EXAMPLES_WIDTH) {
+            kiln_text_append(text, i > 0 ? ", ..." : "...");
+            return;
+        }
+        kiln_text_printf(text, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+}
+
+/* What values a column has. */
+static void put_values(KilnText *text, const KilnTableData *data, size_t c)
+{
+    const KilnTableColumn *column = &data->plan.columns[c];
+    const bool target = (int64_t)c == data->plan.target;
+
+    if (target && data->plan.classes) {
+        kiln_text_printf(text, "%zu classes: ", data->plan.n_classes);
+        put_names(text, data->plan.class_names, data->plan.n_classes);
+    } else if (column->kind == KILN_COLUMN_CATEGORY) {
+        kiln_text_printf(text, "%zu: ", column->n_names);
+        put_names(text, column->names, column->n_names);
+    } else if (column->kind == KILN_COLUMN_NUMBER) {
+        put_number(text, column->facts.low);
+        kiln_text_append(text, " to ");
+        put_number(text, column->facts.high);
+    } else if (column->kind == KILN_COLUMN_DATE) {
+        kiln_text_append(text, column->has_times ? "days and times" : "days");
+    } else if (column->why != NULL) {
+        kiln_text_append(text, column->why);
+    } else if (column->kind == KILN_COLUMN_TEXT) {
+        kiln_text_append(text, "no part of a sample");
+    }
+}
+
+static void put_column(KilnText *text, const KilnTableData *data, size_t c)
+{
+    const KilnTableColumn *column = &data->plan.columns[c];
+    const int width = kiln_utf8_columns(column->name, strlen(column->name));
+    const bool target = (int64_t)c == data->plan.target, group = (int64_t)c == data->plan.group;
+    const char *kind = target ? "target" : group ? "query" : kiln_column_kinds[column->kind].name;
+
+    kiln_text_printf(text, "%s%*s %-8s", column->name, width < NAME_WIDTH ? NAME_WIDTH - width : 0,
+                     "", kind);
+    if (column->facts.missing > 0)
+        kiln_text_printf(text, " %lld missing;", (long long)column->facts.missing);
+    kiln_text_char(text, ' ');
+    put_values(text, data, c);
+}
+
+/* The option that says what was inferred. */
+static void put_option(KilnText *text, const KilnTableData *data)
+{
+    const KilnTablePlan *plan = &data->plan;
+    const char *comma = "";
+
+    kiln_text_append(text, "to keep these kinds: datamodule.columns={");
+    for (size_t c = 0; c < plan->n_columns; c++) {
+        if ((int64_t)c == plan->target || (int64_t)c == plan->group)
+            continue;
+        kiln_text_append(text, comma);
+        put_key(text, plan->columns[c].name);
+        kiln_text_printf(text, ": %s", kiln_column_kinds[plan->columns[c].kind].name);
+        comma = ", ";
+    }
+    kiln_text_append(text, "}");
+}
+
+/* Categories that the training rows lack. */
+static void put_unknown(KilnText *text, const KilnTableData *data, KilnSplit split)
+{
+    const KilnTableRows *rows = &data->splits[split];
+    const size_t n = data->plan.n_categories;
+    const char *comma = "";
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t count = 0;
+
+        for (int64_t row = 0; row < rows->n; row++)
+            count += rows->ids[(size_t)row * n + i] == KILN_ID_UNKNOWN;
+        if (count == 0)
+            continue;
+        if (*comma == '\0')
+            kiln_text_printf(text, "%s: values that the training rows lack are read as unknown: ",
+                             kiln_split_name(split));
+        kiln_text_printf(text, "%s%s %lld", comma,
+                         data->plan.columns[data->plan.categories[i]].name, (long long)count);
+        comma = ", ";
+    }
+}
+
+static void emit(KilnText *text, void (*add)(void *ctx, const char *text), void *ctx)
+{
+    if (text->length > 0 && !text->failed)
+        add(ctx, text->data);
+    kiln_text_clear(text);
+}
+
+void kiln_table_data_describe(const KilnTableData *data, void (*add)(void *ctx, const char *text),
+                              void *ctx)
+{
+    bool inferred = false;
+    KilnText text = { 0 };
+
+    for (size_t c = 0; c < data->plan.n_columns && data->splits[KILN_TRAIN].rows != NULL; c++) {
+        if (data->plan.columns[c].facts.numbers + data->plan.columns[c].facts.texts +
+                data->plan.columns[c].facts.missing ==
+            0)
+            continue;
+        inferred = inferred || !data->plan.columns[c].given;
+        put_column(&text, data, c);
+        emit(&text, add, ctx);
+    }
+    if (inferred)
+        put_option(&text, data);
+    emit(&text, add, ctx);
+    for (int split = KILN_VAL; split < KILN_SPLIT_COUNT; split++) {
+        put_unknown(&text, data, (KilnSplit)split);
+        emit(&text, add, ctx);
+    }
+    for (size_t i = 0; i < data->n_notes; i++)
+        add(ctx, data->notes[i]);
+    kiln_text_release(&text);
+}
+
+void kiln_table_data_left_out(const KilnTableData *data,
+                              void (*add)(void *ctx, const KilnOmission *omission), void *ctx)
+{
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t i = 0; i < KILN_SKIP_REASONS; i++) {
+            const KilnTableSkipped *skipped = &data->skipped[split][i];
+            char what[32];
+
+            snprintf(what, sizeof(what), "%s rows", kiln_split_name((KilnSplit)split));
+            if (skipped->count > 0)
+                add(ctx, &(KilnOmission) { .count = skipped->count,
+                                           .what = what,
+                                           .example = skipped->example,
+                                           .reason = skipped->reason });
+        }
+}

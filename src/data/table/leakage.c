@@ -1,0 +1,80 @@
+/* Looks for columns that give the target away. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "data/table/table_data.h"
+
+/* The correlation of two columns of numbers; 0 if one does not vary. Rows without one are passed
+ * over. */
+static double correlation(const KilnCell *a, const KilnCell *b, KilnRowList rows)
+{
+    double n = 0.0, mean_a = 0.0, mean_b = 0.0, aa = 0.0, bb = 0.0, ab = 0.0;
+
+    for (int64_t i = 0; i < rows.n; i++) {
+        const KilnCell x = a[rows.rows[i]], y = b[rows.rows[i]];
+
+        if (!kiln_cell_is_number(x) || !kiln_cell_is_number(y))
+            continue;
+        n += 1.0;
+        const double da = kiln_cell_number(x) - mean_a, db = kiln_cell_number(y) - mean_b;
+        mean_a += da / n;
+        mean_b += db / n;
+        aa += da * (kiln_cell_number(x) - mean_a);
+        bb += db * (kiln_cell_number(y) - mean_b);
+        ab += da * (kiln_cell_number(y) - mean_b);
+    }
+    return n > 2.0 && aa > 0.0 && bb > 0.0 ? ab / sqrt(aa * bb) : 0.0;
+}
+
+/* Whether each text of a column always comes with the same class, and each several times. */
+static KilnStatus decides_class(const KilnTableData *data, const KilnCells *cells, size_t column,
+                                const KilnCellColumn *columns, KilnRowList rows, bool *ret,
+                                KilnError *err)
+{
+    const KilnTablePlan *plan = &data->plan;
+    const KilnDictionary *dictionary = &columns[column].dictionary;
+    int32_t *classes = malloc((dictionary->n + 1) * sizeof(*classes));
+
+    if (classes == NULL)
+        return kiln_error_nomem(err, dictionary->n * sizeof(*classes));
+    memset(classes, -1, (dictionary->n + 1) * sizeof(*classes));
+    *ret = plan->columns[column].n_names > 1 &&
+           (int64_t)plan->columns[column].n_names * 10 <= rows.n;
+    for (int64_t i = 0; i < rows.n && *ret; i++) {
+        const KilnCell cell = cells->cells[column][rows.rows[i]];
+        int32_t *seen =
+            &classes[kiln_cell_is_text(cell) ? (size_t)kiln_cell_code(cell) : dictionary->n];
+        const int32_t class = kiln_table_class(data, &columns[plan->target].dictionary,
+                                               cells->cells[plan->target][rows.rows[i]]);
+
+        *ret = *seen < 0 || *seen == class;
+        *seen = class;
+    }
+    free(classes);
+    return KILN_OK;
+}
+
+KilnStatus kiln_table_find_leaks(KilnTableData *data, const KilnCells *cells,
+                                 const KilnCellColumn *columns, KilnRowList rows, KilnError *err)
+{
+    const KilnTablePlan *plan = &data->plan;
+    KilnStatus status = KILN_OK;
+
+    for (size_t c = 0; c < plan->n_columns && plan->target >= 0 && status >= 0; c++) {
+        const KilnTableColumn *column = &plan->columns[c];
+        bool leaks = false;
+
+        if ((int64_t)c == plan->target)
+            continue;
+        if (column->kind == KILN_COLUMN_NUMBER)
+            leaks = fabs(correlation(cells->cells[c], cells->cells[plan->target], rows)) > 0.9999;
+        else if (column->kind == KILN_COLUMN_CATEGORY && plan->classes && plan->n_classes > 1)
+            status = decides_class(data, cells, c, columns, rows, &leaks, err);
+        if (leaks)
+            kiln_table_note(data,
+                            "warning: column \"%s\" alone tells the target \"%s\" in the training "
+                            "rows; if it is not known beforehand: columns.%s=ignored",
+                            column->name, plan->columns[plan->target].name, column->name);
+    }
+    return status;
+}

@@ -1,0 +1,625 @@
+/* Reads the rows of all splits, infers the kinds of their columns and fits them. */
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "data/table/table_data.h"
+
+typedef struct Load {
+    KilnTableData *data;
+    const KilnDataContext *context;
+    KilnCellColumn *columns; /* of the plan */
+    bool *wanted;            /* which are read */
+    KilnCells cells[KILN_SPLIT_COUNT];
+    KilnSplit reading; /* whose files are read now */
+    bool again;        /* a second time: bad rows are counted */
+    int64_t split_column;
+    KilnSplitList lists[KILN_SPLIT_COUNT];
+} Load;
+
+static char *const *paths_of(const KilnTableData *data, KilnSplit split, size_t *ret_n)
+{
+    const KilnTextFiles *files = data->source.files;
+
+    *ret_n = split == KILN_TRAIN ? files->train_count
+             : split == KILN_VAL ? files->val_count
+                                 : files->test_count;
+    return split == KILN_TRAIN ? files->train : split == KILN_VAL ? files->val : files->test;
+}
+
+/* ---- Rows that can't be samples -------------------------------------------------------------- */
+
+/* What makes a row bad; any other failure is one of the run. */
+static const KilnStatus bad[KILN_SKIP_REASONS] = { KILN_E_FORMAT, KILN_E_TYPE, KILN_E_MISSING,
+                                                   KILN_E_KEY, KILN_E_RANGE };
+
+KilnStatus kiln_table_skip(KilnTableData *data, KilnSplit source, const KilnError *why,
+                           KilnError *err)
+{
+    for (size_t i = 0; i < KILN_SKIP_REASONS; i++) {
+        KilnTableSkipped *skipped = &data->skipped[source][i];
+        const char *colon = strstr(why->text, ": ");
+
+        if (bad[i] != why->status)
+            continue;
+        if (data->source.on_error == KILN_ON_ERROR_STOP)
+            return kiln_error_set(err, why->status, "%s (on_error=skip leaves such rows out)",
+                                  why->text);
+        if (skipped->count++ > 0)
+            return KILN_OK;
+        snprintf(skipped->example, sizeof(skipped->example), "%.*s",
+                 colon != NULL ? (int)(colon - why->text) : 0, why->text);
+        snprintf(skipped->reason, sizeof(skipped->reason), "%.*s", (int)sizeof(skipped->reason) - 1,
+                 colon != NULL ? colon + 2 : why->text);
+        return KILN_OK;
+    }
+    return kiln_error_set(err, why->status, "%s", why->text);
+}
+
+static KilnStatus bad_row(void *ctx, const KilnError *why, KilnError *err)
+{
+    Load *load = ctx;
+
+    return load->again ? KILN_OK : kiln_table_skip(load->data, load->reading, why, err);
+}
+
+/* Why a cell can't be what its column is; KILN_OK: it can. The message lacks the place. */
+static KilnStatus check_cell(const Load *load, size_t c, KilnCell cell, KilnError *err)
+{
+    const KilnTablePlan *plan = &load->data->plan;
+    const KilnTableColumn *column = &plan->columns[c];
+    const KilnDictionary *dictionary = &load->columns[c].dictionary;
+    const bool target = (int64_t)c == plan->target, text = kiln_cell_is_text(cell);
+    const KilnString value = text ? dictionary->texts[kiln_cell_code(cell)] : (KilnString) { 0 };
+    const int shown = (int)(value.length < 64 ? value.length : 64);
+    double parts[KILN_DATE_PARTS];
+
+    if (target && plan->classes) {
+        if (kiln_table_class(load->data, dictionary, cell) >= 0)
+            return KILN_OK;
+        return kiln_error_set(err, KILN_E_KEY,
+                              "the class \"%.*s\" (column \"%s\") is none of the %zu of the "
+                              "training rows",
+                              shown, text ? value.data : "a number", column->name, plan->n_classes);
+    }
+    if (text && (target || column->kind == KILN_COLUMN_NUMBER))
+        return kiln_error_set(err, KILN_E_TYPE, "column \"%s\" has \"%.*s\"; expected a number%s",
+                              column->name, shown, value.data,
+                              memchr(value.data, ',', value.length) != NULL
+                                  ? " (decimal=\",\" reads 1,5 as one and a half)"
+                                  : "");
+    if (column->kind == KILN_COLUMN_DATE &&
+        (!text ? kiln_cell_is_number(cell) : !kiln_date_read(value, parts)))
+        return kiln_error_set(err, KILN_E_TYPE,
+                              "column \"%s\" has %s%.*s%s; expected a date such as 2026-05-31",
+                              column->name, text ? "\"" : "", text ? shown : 8,
+                              text ? value.data : "a number", text ? "\"" : "");
+    return KILN_OK;
+}
+
+/* Keep the rows of a list whose cells are what their columns are. */
+static KilnStatus check_list(Load *load, KilnSplitList *list, bool no_target, KilnError *err)
+{
+    const KilnCells *cells = &load->cells[list->source];
+    const KilnTablePlan *plan = &load->data->plan;
+    uint8_t *marks = calloc((size_t)list->n + 1, 1);
+    KilnError *why = malloc(sizeof(*why));
+    KilnStatus status = marks != NULL && why != NULL ? KILN_OK
+                                                     : kiln_error_nomem(err, (size_t)list->n);
+    char place[512];
+    int64_t n = 0;
+
+    for (size_t c = 0; c < plan->n_columns && status >= 0; c++) {
+        const bool target = (int64_t)c == plan->target;
+        const bool checked = plan->columns[c].kind == KILN_COLUMN_NUMBER ||
+                             plan->columns[c].kind == KILN_COLUMN_DATE;
+
+        if (cells->cells[c] == NULL || (target ? no_target : !checked))
+            continue;
+        for (int64_t i = 0; i < list->n && status >= 0; i++) {
+            const KilnCell cell = cells->cells[c][list->rows[i]];
+
+            if (marks[i] || (!target && kiln_cell_is_number(cell) &&
+                             plan->columns[c].kind == KILN_COLUMN_NUMBER))
+                continue;
+            if (check_cell(load, c, cell, why) >= 0)
+                continue;
+            (void)kiln_error_prefix(why, "%s: ",
+                                    kiln_source_place(&load->data->sources[list->source],
+                                                      cells->rows[list->rows[i]], place,
+                                                      sizeof(place)));
+            status = kiln_table_skip(load->data, list->source, why, err);
+            marks[i] = 1;
+        }
+    }
+    for (int64_t i = 0; i < list->n && status >= 0; i++)
+        if (!marks[i])
+            list->rows[n++] = list->rows[i];
+    list->n = n;
+    free(marks);
+    free(why);
+    return status;
+}
+
+/* Drop rows without a target, unless all lack it. */
+static KilnStatus check_targets(Load *load, KilnSplit source, KilnError *err)
+{
+    const KilnTablePlan *plan = &load->data->plan;
+    KilnCells *cells = &load->cells[source];
+    const KilnCell *target = plan->target >= 0 && cells->cells != NULL ? cells->cells[plan->target]
+                                                                       : NULL;
+    uint8_t *marks = target != NULL ? calloc((size_t)cells->n_rows + 1, 1) : NULL;
+    KilnError why;
+    char place[512];
+    int64_t n = 0;
+    KilnStatus status = KILN_OK;
+
+    if (target == NULL)
+        return KILN_OK;
+    if (marks == NULL)
+        return kiln_error_nomem(err, (size_t)cells->n_rows);
+    for (int64_t i = 0; i < cells->n_rows; i++) {
+        marks[i] = !kiln_cell_is_number(target[i]) && !kiln_cell_is_text(target[i]);
+        n += marks[i];
+    }
+    if (n == cells->n_rows && source == KILN_TEST) {
+        free(marks);
+        return KILN_OK;
+    }
+    for (int64_t i = 0; i < cells->n_rows && status >= 0 && n > 0; i++)
+        if (marks[i]) {
+            (void)kiln_error_set(&why, KILN_E_MISSING, "%s: the target (column \"%s\") is missing",
+                                 kiln_source_place(&load->data->sources[source], cells->rows[i],
+                                                   place, sizeof(place)),
+                                 plan->columns[plan->target].name);
+            status = kiln_table_skip(load->data, source, &why, err);
+        }
+    if (status >= 0 && n > 0)
+        kiln_cells_drop(cells, marks);
+    free(marks);
+    return status;
+}
+
+/* ---- Columns --------------------------------------------------------------------------------- */
+
+static KilnStatus unknown_column(const Load *load, const char *option, const char *name,
+                                 KilnError *err)
+{
+    const KilnTablePlan *plan = &load->data->plan;
+    const char **names = calloc(plan->n_columns + 1, sizeof(*names));
+    KilnText text = { 0 };
+
+    for (size_t c = 0; c < plan->n_columns && names != NULL; c++)
+        names[c] = plan->columns[c].name;
+    kiln_text_printf(&text, "%s: no column \"%s\"", option, name);
+    const char *nearest = names != NULL ? kiln_nearest(name, names, plan->n_columns) : NULL;
+    if (nearest != NULL)
+        kiln_text_printf(&text, " (did you mean \"%s\"?)", nearest);
+    kiln_text_append(&text, "; columns:");
+    for (size_t c = 0; c < plan->n_columns; c++)
+        kiln_text_printf(&text, "%s %s", c > 0 ? "," : "", plan->columns[c].name);
+    if (load->data->source.n_names == 0)
+        kiln_text_append(&text, "; if the first row is no header, give names=[...]");
+    free(names);
+    return kiln_text_to_error(&text, KILN_E_KEY, err);
+}
+
+static KilnStatus find_option(const Load *load, const char *option, const char *name, int64_t *ret,
+                              KilnError *err)
+{
+    *ret = name != NULL ? kiln_table_plan_find(&load->data->plan, name) : -1;
+    return name != NULL && *ret < 0 ? unknown_column(load, option, name, err) : KILN_OK;
+}
+
+/* The columns of the training files, with the kinds that the user gives. */
+static KilnStatus list_columns(Load *load, KilnError *err)
+{
+    const KilnTableSource *source = &load->data->source;
+    const KilnNames *names = &load->data->sources[KILN_TRAIN].names;
+    KilnTablePlan *plan = &load->data->plan;
+    KilnStatus status = KILN_OK;
+
+    plan->columns = calloc(names->n + 1, sizeof(*plan->columns));
+    if (plan->columns == NULL)
+        return kiln_error_nomem(err, names->n * sizeof(*plan->columns));
+    for (; plan->n_columns < names->n; plan->n_columns++) {
+        KilnTableColumn *column = &plan->columns[plan->n_columns];
+
+        if ((column->name = kiln_strdup(names->list[plan->n_columns])) == NULL)
+            return kiln_error_nomem(err, strlen(names->list[plan->n_columns]));
+    }
+    for (size_t i = 0; i < source->n_kinds && status >= 0; i++) {
+        int64_t at = -1;
+
+        status = find_option(load, "columns", source->kinds[i].key, &at, err);
+        if (status >= 0) {
+            plan->columns[at].kind = (KilnColumnKind)source->kinds[i].value;
+            plan->columns[at].given = true;
+        }
+    }
+    if (status >= 0)
+        status = find_option(load, "target", source->target, &plan->target, err);
+    if (status >= 0)
+        status = find_option(load, "group", source->group, &plan->group, err);
+    plan->classes = source->target_type == KILN_TARGET_CLASSES;
+    plan->scaling = source->scaling;
+    plan->missing = source->missing;
+    return status;
+}
+
+static bool is_read(const Load *load, size_t c)
+{
+    const KilnTableColumn *column = &load->data->plan.columns[c];
+    const int64_t at = (int64_t)c;
+    const bool known = column->given || load->context->fitted != NULL;
+
+    return at == load->data->plan.target || at == load->data->plan.group ||
+           at == load->split_column || !known ||
+           (column->kind != KILN_COLUMN_IGNORED && column->kind != KILN_COLUMN_TEXT);
+}
+
+/* Which columns are read, and which as texts. */
+static KilnStatus choose_columns(Load *load, KilnError *err)
+{
+    const KilnTablePlan *plan = &load->data->plan;
+    const bool fitted = load->context->fitted != NULL;
+
+    load->columns = calloc(plan->n_columns + 1, sizeof(*load->columns));
+    load->wanted = calloc(plan->n_columns + 1, sizeof(*load->wanted));
+    if (load->columns == NULL || load->wanted == NULL)
+        return kiln_error_nomem(err, plan->n_columns * sizeof(*load->columns));
+    for (size_t c = 0; c < plan->n_columns; c++) {
+        const KilnTableColumn *column = &plan->columns[c];
+        const int64_t at = (int64_t)c;
+
+        load->columns[c].name = column->name;
+        load->wanted[c] = is_read(load, c);
+        load->columns[c].as_text = at == load->split_column || at == plan->group ||
+                                   (at == plan->target && plan->classes) ||
+                                   (at != plan->target && (column->given || fitted) &&
+                                    column->kind == KILN_COLUMN_CATEGORY);
+    }
+    return KILN_OK;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* The files that a stage needs; those of training also for a part that is held out. */
+static bool needs(const Load *load, KilnSplit split)
+{
+    const KilnTableSource *source = &load->data->source;
+    const KilnStage stage = load->context->stage;
+    const bool tests = source->files->test_count > 0 ||
+                       (source->test_fraction == 0.0 && source->split_column == NULL);
+    size_t n;
+
+    (void)paths_of(load->data, split, &n);
+    if (n == 0 || stage == KILN_STAGE_PREDICT)
+        return false;
+    if (stage == KILN_STAGE_TEST)
+        return split == (tests ? KILN_TEST : KILN_TRAIN);
+    return stage == KILN_STAGE_FIT || split != KILN_TEST;
+}
+
+static KilnStatus open_sources(Load *load, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    if (load->context->stage == KILN_STAGE_FIT && load->data->source.files->train_count == 0)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "files.train: no files; set datamodule.files.train=[FILE.csv]");
+    for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++) {
+        size_t n;
+        char *const *paths = paths_of(load->data, (KilnSplit)split, &n);
+
+        if (!needs(load, (KilnSplit)split))
+            continue;
+        status = kiln_source_open(&load->data->source, paths, n, load->context->poll,
+                                  &load->data->sources[split], err);
+        if (status < 0)
+            (void)kiln_error_prefix(err, "files.%s: ", kiln_split_name((KilnSplit)split));
+    }
+    return status;
+}
+
+static bool is_open(const Load *load, int split)
+{
+    return load->data->sources[split].names.n > 0;
+}
+
+static KilnStatus read_source(Load *load, int split, const bool *wanted, KilnCells *ret,
+                              KilnError *err)
+{
+    const KilnSourceColumns columns = { .list = load->columns,
+                                        .wanted = wanted,
+                                        .n = load->data->plan.n_columns };
+    const KilnRowSink sink = { .ctx = load, .bad_row = bad_row };
+
+    load->reading = (KilnSplit)split;
+    return kiln_source_read(&load->data->source, &load->data->sources[split], &columns,
+                            &load->data->rules, load->context->poll, &sink, ret, err);
+}
+
+/* Replace column c by what was read again; rows that were dropped since then are passed over. */
+static void take_column(KilnCells *cells, const KilnCells *more, size_t c)
+{
+    int64_t at = 0;
+
+    for (int64_t i = 0; i < cells->n_rows; i++) {
+        while (at < more->n_rows && more->rows[at] < cells->rows[i])
+            at++;
+        if (at < more->n_rows)
+            cells->cells[c][i] = more->cells[c][at];
+    }
+}
+
+/* Read columns again whose numbers are texts after all. */
+static KilnStatus read_again(Load *load, const bool *columns, KilnError *err)
+{
+    const size_t n = load->data->plan.n_columns;
+    KilnStatus status = KILN_OK;
+    bool any = false;
+
+    for (size_t c = 0; c < n; c++)
+        if (columns[c]) {
+            any = load->columns[c].as_text = true;
+            kiln_dictionary_release(&load->columns[c].dictionary);
+        }
+    load->again = true;
+    for (int split = 0; split < KILN_SPLIT_COUNT && any && status >= 0; split++) {
+        KilnCells more = { 0 };
+
+        if (!is_open(load, split))
+            continue;
+        status = read_source(load, split, columns, &more, err);
+        for (size_t c = 0; c < n && status >= 0; c++)
+            if (columns[c] && more.cells[c] != NULL)
+                take_column(&load->cells[split], &more, c);
+        kiln_cells_release(&more);
+    }
+    return status;
+}
+
+/* ---- Kinds ----------------------------------------------------------------------------------- */
+
+/* Whether the target is a class, by all rows of the training files. */
+static KilnStatus infer_target(Load *load, KilnError *err)
+{
+    enum { MOST_CLASSES = 20 };
+    KilnTablePlan *plan = &load->data->plan;
+    const KilnCells *cells = &load->cells[KILN_TRAIN];
+    int64_t *all;
+    KilnColumnFacts facts;
+
+    if (plan->target < 0 || load->data->source.target_type != KILN_TARGET_AUTO)
+        return KILN_OK;
+    all = malloc(((size_t)cells->n_rows + 1) * sizeof(*all));
+    if (all == NULL)
+        return kiln_error_nomem(err, (size_t)cells->n_rows * sizeof(*all));
+    for (int64_t i = 0; i < cells->n_rows; i++)
+        all[i] = i;
+    KilnStatus status = kiln_column_facts(cells, (size_t)plan->target,
+                                          &load->columns[plan->target].dictionary,
+                                          (KilnRowList) { all, cells->n_rows }, &facts, err);
+    if (status >= 0)
+        plan->classes = facts.texts * 10 > facts.numbers ||
+                        (facts.whole && facts.distinct <= MOST_CLASSES);
+    free(all);
+    return status;
+}
+
+static KilnStatus infer_kinds(Load *load, KilnRowList rows, bool *ret_again, KilnError *err)
+{
+    KilnTablePlan *plan = &load->data->plan;
+    const KilnCells *cells = &load->cells[KILN_TRAIN];
+    KilnStatus status = KILN_OK;
+
+    for (size_t c = 0; c < plan->n_columns && status >= 0; c++) {
+        KilnTableColumn *column = &plan->columns[c];
+        const int64_t at = (int64_t)c;
+
+        if (cells->cells[c] == NULL)
+            continue;
+        status = kiln_column_facts(cells, c, &load->columns[c].dictionary, rows, &column->facts,
+                                   err);
+        column->has_missing = column->facts.missing > 0;
+        if (at == plan->target)
+            column->kind = plan->classes ? KILN_COLUMN_CATEGORY : KILN_COLUMN_NUMBER;
+        else if (at == plan->group || at == load->split_column)
+            column->kind = KILN_COLUMN_IGNORED;
+        else if (!column->given)
+            column->kind = kiln_column_infer(&column->facts, rows.n, &column->why);
+        ret_again[c] = column->kind == KILN_COLUMN_CATEGORY && !load->columns[c].as_text &&
+                       column->facts.texts > 0;
+    }
+    return status;
+}
+
+/* Columns of the training files that another split lacks. */
+static KilnStatus check_columns(const Load *load, KilnError *err)
+{
+    const KilnTablePlan *plan = &load->data->plan;
+    char place[512];
+
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t c = 0; c < plan->n_columns && is_open(load, split); c++) {
+            const KilnTableColumn *column = &plan->columns[c];
+            const bool target = (int64_t)c == plan->target, group = (int64_t)c == plan->group;
+            const bool used = column->kind == KILN_COLUMN_NUMBER ||
+                              column->kind == KILN_COLUMN_CATEGORY ||
+                              column->kind == KILN_COLUMN_DATE || group;
+
+            if (load->cells[split].cells[c] != NULL || !used || (target && split == KILN_TEST))
+                continue;
+            snprintf(place, sizeof(place), "%s", load->data->sources[split].paths[0]);
+            return kiln_error_set(err, KILN_E_KEY,
+                                  "files.%s: %s lacks the column \"%s\", which the training files "
+                                  "have%s",
+                                  kiln_split_name((KilnSplit)split), place, column->name,
+                                  target || group
+                                      ? ""
+                                      : "; a model can't learn from what it does not "
+                                        "get later: columns.NAME=ignored leaves it out");
+        }
+    return KILN_OK;
+}
+
+static KilnStatus check_plan(const Load *load, KilnError *err)
+{
+    const KilnTablePlan *plan = &load->data->plan;
+
+    if (plan->n_numbers + plan->n_categories > 0)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "files.train: no column is left to learn from: %zu columns are text or "
+                          "ignored; set their kinds with columns",
+                          plan->n_columns - (plan->target >= 0));
+}
+
+/* Infer and fit by the training rows. */
+static KilnStatus fit(Load *load, KilnError *err)
+{
+    KilnTableData *data = load->data;
+    KilnTablePlan *plan = &data->plan;
+    KilnSplitList *train = &load->lists[KILN_TRAIN];
+    const KilnCells *cells = &load->cells[KILN_TRAIN];
+    bool *again = calloc(plan->n_columns + 1, sizeof(*again));
+    KilnStatus status = again != NULL ? KILN_OK : kiln_error_nomem(err, plan->n_columns);
+
+    if (status >= 0)
+        status = infer_kinds(load, (KilnRowList) { train->rows, train->n }, again, err);
+    if (status >= 0)
+        status = check_columns(load, err);
+    if (status >= 0)
+        status = read_again(load, again, err);
+    free(again);
+    if (status >= 0 && plan->classes)
+        status = kiln_fit_names(cells, (size_t)plan->target,
+                                &load->columns[plan->target].dictionary, data->source.target_end,
+                                (KilnRowList) { train->rows, train->n }, &plan->class_names,
+                                &plan->n_classes, err);
+    if (status >= 0)
+        status = check_list(load, train, false, err);
+    const KilnRowList rows = { train->rows, train->n };
+    if (status >= 0)
+        status = kiln_table_plan_fit(plan, cells, load->columns, rows,
+                                     data->source.missing_indicators, load->context->seed, err);
+    if (status >= 0)
+        status = check_plan(load, err);
+    return status >= 0 ? kiln_table_find_leaks(data, cells, load->columns, rows, err) : status;
+}
+
+/* ---- Splits ---------------------------------------------------------------------------------- */
+
+static KilnStatus all_rows(Load *load, int split, KilnError *err)
+{
+    KilnSplitList *list = &load->lists[split];
+    const int64_t n = load->cells[split].n_rows;
+
+    *list = (KilnSplitList) { .source = (KilnSplit)split,
+                              .rows = malloc(((size_t)n + 1) * sizeof(*list->rows)),
+                              .n = n };
+    for (int64_t i = 0; i < n && list->rows != NULL; i++)
+        list->rows[i] = i;
+    return list->rows != NULL ? KILN_OK : kiln_error_nomem(err, (size_t)n * sizeof(*list->rows));
+}
+
+static KilnStatus make_lists(Load *load, KilnError *err)
+{
+    const KilnTableSource *source = &load->data->source;
+    const uint64_t seed = source->split_seed != NULL ? (uint64_t)*source->split_seed
+                                                     : load->context->seed;
+    KilnStatus status = KILN_OK;
+
+    if (is_open(load, KILN_TRAIN))
+        status = kiln_table_split(load->data, &load->cells[KILN_TRAIN], load->columns,
+                                  load->split_column, seed, load->lists, err);
+    for (int split = KILN_VAL; split < KILN_SPLIT_COUNT && status >= 0; split++)
+        if (is_open(load, split))
+            status = all_rows(load, split, err);
+    return status;
+}
+
+/* The samples of the splits that the stage has. */
+static KilnStatus fill(Load *load, KilnError *err)
+{
+    KilnTableData *data = load->data;
+    const int64_t target = data->plan.target;
+    KilnStatus status = KILN_OK;
+
+    for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++) {
+        KilnSplitList *list = &load->lists[split];
+        KilnTableRows *rows = &data->splits[split];
+
+        if (list->rows == NULL)
+            continue;
+        const KilnCells *cells = &load->cells[list->source];
+        const KilnCell *targets = target >= 0 ? cells->cells[target] : NULL;
+        rows->no_target = targets == NULL ||
+                          (cells->n_rows > 0 && list->source == KILN_TEST &&
+                           !kiln_cell_is_number(targets[0]) && !kiln_cell_is_text(targets[0]));
+        rows->source = list->source;
+        if (split != KILN_TRAIN || load->context->fitted != NULL)
+            status = check_list(load, list, rows->no_target, err);
+        if (status >= 0)
+            status = kiln_table_fill(rows, cells, load->columns,
+                                     (KilnRowList) { list->rows, list->n }, err);
+    }
+    return status;
+}
+
+static void release(Load *load)
+{
+    for (size_t c = 0; c < load->data->plan.n_columns && load->columns != NULL; c++)
+        kiln_dictionary_release(&load->columns[c].dictionary);
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        kiln_cells_release(&load->cells[split]);
+        free(load->lists[split].rows);
+    }
+    free(load->columns);
+    free(load->wanted);
+}
+
+static KilnStatus read_all(Load *load, KilnError *err)
+{
+    KilnStatus status = choose_columns(load, err);
+
+    for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++) {
+        if (!is_open(load, split))
+            continue;
+        status = read_source(load, split, load->wanted, &load->cells[split], err);
+        if (status >= 0)
+            status = check_targets(load, (KilnSplit)split, err);
+        if (status >= 0 && load->cells[split].n_rows == 0)
+            status = kiln_error_set(err, KILN_E_MISSING, "files.%s: %s: no row can be used",
+                                    kiln_split_name((KilnSplit)split),
+                                    load->data->sources[split].paths[0]);
+    }
+    return status;
+}
+
+KilnStatus kiln_table_load(KilnTableData *data, const KilnDataContext *context, KilnError *err)
+{
+    Load load = { .data = data, .context = context, .split_column = -1 };
+    KilnStatus status = open_sources(&load, err);
+
+    if (status >= 0)
+        status = context->fitted != NULL ? kiln_table_plan_read(&data->plan, context->fitted, err)
+                                         : list_columns(&load, err);
+    if (status >= 0 && is_open(&load, KILN_TRAIN))
+        status = find_option(&load, "split_column", data->source.split_column, &load.split_column,
+                             err);
+    if (status >= 0)
+        status = read_all(&load, err);
+    if (status >= 0 && context->fitted == NULL)
+        status = infer_target(&load, err);
+    if (status >= 0)
+        status = make_lists(&load, err);
+    if (status >= 0)
+        status = context->fitted == NULL ? fit(&load, err) : check_columns(&load, err);
+    if (status >= 0)
+        status = kiln_table_features(data, err);
+    if (status >= 0)
+        status = fill(&load, err);
+    release(&load);
+    return status;
+}
