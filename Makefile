@@ -60,18 +60,20 @@ endif
 
 # On a fresh machine pkg-config finds nothing yet; `make demo` and `make check` install the packages
 # first and then build in a second make.
-PACKAGES := yaml-0.1 libcyaml libpng jansson libxxhash libdeflate libmd libutf8proc libpcre2-8 zlib libzstd
+PACKAGES := yaml-0.1 libcyaml libpng libjpeg jansson libxxhash libdeflate libmd libutf8proc libpcre2-8 zlib libzstd
 # Features of a missing library are not built; using one is an error that names the library.
-# WITHOUT=cairo,protobuf-c,sqlite3 omits them even if installed.
+# WITHOUT=cairo,protobuf-c,sqlite3,webp omits them even if installed.
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
-CAIRO := $(if $(filter cairo,$(left_out)),,$(shell $(PKG_CONFIG) --exists cairo 2>/dev/null && echo cairo))
-PROTOBUF := $(if $(filter protobuf-c,$(left_out)),,$(shell $(PKG_CONFIG) --exists libprotobuf-c 2>/dev/null && \
-	command -v protoc-c >/dev/null && echo libprotobuf-c))
-SQLITE := $(if $(filter sqlite3,$(left_out)),,$(shell $(PKG_CONFIG) --exists sqlite3 2>/dev/null && echo sqlite3))
-OPTIONAL := $(CAIRO) $(PROTOBUF) $(SQLITE)
+optional = $(if $(filter $(1),$(left_out)),,$(shell $(PKG_CONFIG) --exists $(2) 2>/dev/null && echo $(2)))
+CAIRO := $(call optional,cairo,cairo)
+PROTOBUF := $(if $(shell command -v protoc-c),$(call optional,protobuf-c,libprotobuf-c))
+SQLITE := $(call optional,sqlite3,sqlite3)
+WEBP := $(call optional,webp,libwebp)
+OPTIONAL := $(CAIRO) $(PROTOBUF) $(SQLITE) $(WEBP)
 OPTIONAL_FLAGS = $(if $(CAIRO),-DKILN_WITH_CAIRO) $(if $(PROTOBUF),-DKILN_WITH_PROTOBUF -I$(B)/gen) \
-	$(if $(SQLITE),-DKILN_WITH_SQLITE) $(if $(OPTIONAL),$(shell $(PKG_CONFIG) --cflags $(OPTIONAL)))
+	$(if $(SQLITE),-DKILN_WITH_SQLITE) $(if $(WEBP),-DKILN_WITH_WEBP) \
+	$(if $(OPTIONAL),$(shell $(PKG_CONFIG) --cflags $(OPTIONAL)))
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 
@@ -123,15 +125,12 @@ all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
 
 # ---- Building -----------------------------------------------------------------
 
-ifeq ($(CAIRO)$(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),)
-$(info without cairo: no plots (install libcairo2-dev))
-endif
-ifeq ($(PROTOBUF)$(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),)
-$(info without libprotobuf-c: no logger tensorboard (install libprotobuf-c-dev protobuf-c-compiler))
-endif
-ifeq ($(SQLITE)$(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),)
-$(info without sqlite3: no tables from SQL queries (install libsqlite3-dev))
-endif
+building := $(if $(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),,yes)
+without = $(if $(building),$(if $(1),,$(info without $(2) (install $(3)))))
+$(call without,$(CAIRO),cairo: no plots,libcairo2-dev)
+$(call without,$(PROTOBUF),libprotobuf-c: no logger tensorboard,libprotobuf-c-dev protobuf-c-compiler)
+$(call without,$(SQLITE),sqlite3: no tables from SQL queries,libsqlite3-dev)
+$(call without,$(WEBP),libwebp: no WebP images,libwebp-dev)
 
 # The stamp changes only when the flags change; then all objects are rebuilt.
 $(B)/.flags: FORCE
@@ -188,7 +187,8 @@ $(B)/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/.flags
 # The only files that use the optional libraries; rebuilt when one is installed or removed.
 $(B)/.flags.optional: FORCE
 	@mkdir -p $(@D); echo '$(OPTIONAL_FLAGS)' | cmp -s - $@ || echo '$(OPTIONAL_FLAGS)' >$@
-OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c src/data/table/query.c))
+OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c) src/data/table/query.c \
+	src/image/decode/webp.c)
 $(OPTIONAL_OBJ): private CPPFLAGS += $(OPTIONAL_FLAGS)
 $(OPTIONAL_OBJ): $(B)/.flags.optional $(if $(PROTOBUF),$(B)/gen/events.pb-c.c)
 

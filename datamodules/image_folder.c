@@ -1,4 +1,4 @@
-/* Images in folders: train/<class>/<name>.png, and optionally the same in val/ and test/. Files are
+/* Images in folders: train/<class>/<name>.jpg, and optionally the same in val/ and test/. Files are
  * decoded when a sample is read. */
 #include "kiln.h"
 #include "kiln/files/cache.h"
@@ -32,8 +32,10 @@ static const KilnChoice on_errors[] = { { "stop", STOP }, { "skip", SKIP }, { NU
 static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_PATH(Opts, root, NULL,
-                    "folder with train/<class>/*.png, and optionally val/ and test/"),
-    KILN_FIELD_I64(Opts, channels, "3", 1, 3, "1: grey, 3: colour; other files are converted"),
+                    "folder with train/<class>/* (PNG, JPEG, WebP), and optionally val/ and test/"),
+    KILN_FIELD_I64(
+        Opts, channels, "3", 1, 3,
+        "1: grey, 3: colour; other files are converted, transparency is laid over black"),
     KILN_FIELD_IMAGE_SIZE_OPT(Opts, size, "null", 1, 16384,
                               "scale to [height, width], or one number for both, before the "
                               "transforms; null: do not scale"),
@@ -42,7 +44,7 @@ static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
                    "fraction of train/ held out for validation if there is no val/"),
     KILN_FIELD_PATH_MAP(Opts, val_folders, "{}",
-                        "further folders with <class>/*.png for validation, by name; their metrics "
+                        "further folders with <class>/* for validation, by name; their metrics "
                         "are val/loss/NAME"),
     KILN_FIELD_PATH_MAP(Opts, test_folders, "{}",
                         "further folders for the test, by name; their metrics are test/loss/NAME"),
@@ -214,14 +216,13 @@ static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
 
     if (stat(root, &st) != 0 || !S_ISDIR(st.st_mode))
         return kiln_error_set(err, KILN_E_IO,
-                              "root: %s: no such folder; expected one with train/<class>/*.png",
-                              root);
+                              "root: %s: no such folder; expected one with train/<class>/*", root);
     for (int i = 0; i < KILN_SPLIT_COUNT && status >= 0; i++) {
         status = scan_split(state, (KilnSplit)i, err);
         if (status >= 0 && i == KILN_TRAIN && train->count == 0)
             status = kiln_error_set(err, KILN_E_IO,
                                     "datamodule image_folder: %s has no folder train/; expected "
-                                    "train/<class>/*.png in it",
+                                    "train/<class>/* in it",
                                     root);
         if (status >= 0 && i == KILN_TRAIN && train->n_classes < 2)
             status = kiln_error_set(err, KILN_E_FORMAT,
@@ -581,7 +582,7 @@ static const KilnDataModuleOps ops = {
 const KilnComponent kiln_datamodule_image_folder = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "image_folder",
-    .summary = "PNG images in one folder per class",
+    .summary = "Images (PNG, JPEG, WebP) in one folder per class",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

@@ -1,10 +1,11 @@
 /* Image files as samples: which size they have, and decoding, scaling and transforming one. */
 #include "base/call.h"
-#include "kiln/image.h"
+#include "image/read.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Images that one call of read works with. */
 typedef struct Scratch {
@@ -77,7 +78,7 @@ static KilnStatus same_size(const KilnImageForm *form, const KilnImageSet *files
 
         if (kiln_poll_check(poll, "reading the sizes of images", k, files->count, err) < 0)
             return KILN_E_INTERRUPTED;
-        KilnStatus status = kiln_image_png_size(path, form->max_pixels, found, err);
+        KilnStatus status = kiln_image_size(path, form->max_pixels, found, err);
 
         if (status < 0 && form->skips)
             continue;
@@ -112,7 +113,7 @@ static KilnStatus common_size(const KilnImageForm *form, const KilnImageSet *con
     }
     return first != NULL
                ? KILN_OK
-               : kiln_error_set(err, KILN_E_FORMAT, "%s and all other PNG files can't be read",
+               : kiln_error_set(err, KILN_E_FORMAT, "%s and all other images can't be read",
                                 sets[0]->paths[0]);
 }
 
@@ -121,7 +122,7 @@ static KilnStatus common_size(const KilnImageForm *form, const KilnImageSet *con
 static KilnStatus check_first(const KilnImageForm *form, const char *path, KilnError *err)
 {
     int64_t size[3];
-    KilnStatus status = kiln_image_png_size(path, form->max_pixels, size, err);
+    KilnStatus status = kiln_image_size(path, form->max_pixels, size, err);
 
     if (status < 0)
         return form->skips ? KILN_OK : status;
@@ -161,14 +162,15 @@ KilnStatus kiln_image_reader_shape(const KilnImageReader *reader, const KilnImag
 
 /* ---- Memory ----------------------------------------------------------------------------- */
 
-/* While a file of that size is read: its image, a second one for transforms, rows. */
-static int64_t bytes_of(const KilnImageForm *form, const int64_t size[3])
+/* While a file of `bytes` and that size is read: its bytes, its image, a second one for transforms,
+ * rows. */
+static int64_t bytes_of(const KilnImageForm *form, int64_t bytes, const int64_t size[3])
 {
     enum { LIBRARY = 1 << 18, SAMPLES = 4 /* of a pixel */ };
     const int64_t pixels = form->height > 0 ? form->height * form->width : size[0] * size[1];
     const int64_t images = form->n_transforms > 0 ? 2 : 1;
 
-    return images * pixels * form->channels * (int64_t)sizeof(float) + LIBRARY +
+    return bytes + images * pixels * form->channels * (int64_t)sizeof(float) + LIBRARY +
            3 * size[1] * SAMPLES * (int64_t)sizeof(float);
 }
 
@@ -182,11 +184,14 @@ int64_t kiln_image_reader_memory(const KilnImageReader *reader, const KilnImageS
         files += sets[i]->count;
     for (size_t i = 0; i < n; i++)
         for (int64_t k = 0; k < sets[i]->count; k += files / LOOKED_AT + 1) {
+            const char *path = sets[i]->paths[k];
+            struct stat st;
             int64_t size[3];
 
-            if (kiln_image_png_size(sets[i]->paths[k], reader->form.max_pixels, size, NULL) < 0)
+            if (stat(path, &st) != 0 ||
+                kiln_image_size(path, reader->form.max_pixels, size, NULL) < 0)
                 continue;
-            const int64_t bytes = bytes_of(&reader->form, size);
+            const int64_t bytes = bytes_of(&reader->form, (int64_t)st.st_size, size);
             most = bytes > most ? bytes : most;
         }
     return most;
@@ -212,55 +217,129 @@ static void give_scratch(KilnImageReader *self, Scratch *scratch)
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Read and scale the image of `raw`. */
-static KilnStatus decode(const KilnImageForm *form, const KilnRawValue *raw, Scratch *scratch,
-                         KilnError *err)
+/* A transform that takes a part of the image. */
+typedef struct Cut {
+    KilnInstance *transform;
+    KilnRng *rng;
+    bool training;
+    KilnStatus status; /* of the transform */
+} Cut;
+
+static KilnStatus cut_window(void *ctx, const int64_t size[3], KilnImageWindow *ret, KilnError *err)
+{
+    Cut *cut = ctx;
+    const KilnTransformOps *ops = kiln_instance_component(cut->transform)->ops.transform;
+
+    *ret = (KilnImageWindow) { 0 };
+    cut->status = KILN_CALLED(cut->transform, "window",
+                              ops->window(cut->transform, size, cut->rng, cut->training, ret, err),
+                              err);
+    const bool inside = ret->top >= 0 && ret->left >= 0 && ret->height >= 1 && ret->width >= 1 &&
+                        ret->height <= size[0] - ret->top && ret->width <= size[1] - ret->left;
+    if (cut->status >= 0 && (!inside || ret->to_height < 1 || ret->to_width < 1))
+        cut->status = kiln_error_set(
+            err, KILN_E_INTERNAL, "%s: the window is not in the image of %lld x %lld",
+            kiln_instance_path(cut->transform), (long long)size[0], (long long)size[1]);
+    return cut->status;
+}
+
+/* Read and scale the image of `raw`. With `cut`, only what the first transform takes. */
+static KilnStatus decode(const KilnImageForm *form, const KilnRawValue *raw, Cut *cut,
+                         Scratch *scratch, KilnError *err)
 {
     const KilnPngForm as = { .channels = form->channels,
                              .height = form->height,
                              .width = form->width,
                              .max_pixels = form->max_pixels };
-    KilnStatus status = kiln_image_read_raw(raw, &as, &scratch->image, err);
+    const KilnImageSelect select = { .window = cut_window, .ctx = cut };
+    KilnStatus status = cut != NULL ? kiln_image_read_part(raw, &as, &select, &scratch->image, err)
+                                    : kiln_image_read_raw(raw, &as, &scratch->image, err);
 
+    if (cut != NULL && cut->status < 0) {
+        kiln_error_prefix(err, "%s: ", raw->text != NULL ? raw->text : raw->name);
+        return cut->status;
+    }
     return status >= 0 || status == KILN_E_NOMEM || !form->skips ? status : KILN_E_SKIP;
 }
 
 /* The same through the cache. */
 static KilnStatus decode_cached(const KilnImageForm *form, const KilnImageFile *file,
-                                Scratch *scratch, KilnError *err)
+                                const KilnRawValue *raw, uint64_t source, Scratch *scratch,
+                                KilnError *err)
 {
-    const KilnRawValue raw = { .name = file->path, .type = KILN_RAW_PATH, .text = file->path };
     const int64_t *size = file->decoded;
     KilnImage *image = &scratch->image;
-    uint64_t source;
-
-    if (file->raw != NULL)
-        return decode(form, file->raw, scratch, err);
-    if (file->cache == NULL || !kiln_file_identity(file->path, &source))
-        return decode(form, &raw, scratch, err);
     KilnStatus status = kiln_image_resize_buffer(image, size[0], size[1], size[2], err);
+
     if (status < 0 || kiln_cache_get(file->cache, file->entry, source, image->data))
         return status;
-    status = decode(form, &raw, scratch, err);
+    status = decode(form, raw, NULL, scratch, err);
     if (status >= 0 && image->height == size[0] && image->width == size[1] &&
         image->channels == size[2])
         kiln_cache_put(file->cache, file->entry, source, image->data);
     return status;
 }
 
-/* Transform scratch->image. */
-static KilnStatus transform(const KilnImageForm *form, const KilnImageFile *file, Scratch *scratch,
-                            KilnRng *rng, KilnError *err)
+/* Whether the first transform says what to decode. */
+static bool cuts_first(const KilnImageForm *form, const KilnRawValue *raw)
+{
+    return form->n_transforms > 0 && form->height <= 0 && raw->type != KILN_RAW_ARRAY &&
+           kiln_instance_component(form->transforms[0])->ops.transform->window != NULL;
+}
+
+/* The image of `file`, and how many transforms have been applied to it: none or the first. */
+static KilnStatus decode_file(const KilnImageForm *form, const KilnImageFile *file,
+                              Scratch *scratch, KilnRng *rng, size_t *ret_applied, KilnError *err)
+{
+    const KilnRawValue path = { .name = file->path, .type = KILN_RAW_PATH, .text = file->path };
+    const KilnRawValue *raw = file->raw != NULL ? file->raw : &path;
+    uint64_t source;
+
+    *ret_applied = 0;
+    if (file->raw == NULL && file->cache != NULL && kiln_file_identity(file->path, &source))
+        return decode_cached(form, file, raw, source, scratch, err);
+    if (!cuts_first(form, raw))
+        return decode(form, raw, NULL, scratch, err);
+    Cut cut = { .transform = form->transforms[0], .rng = rng, .training = file->training };
+    *ret_applied = 1;
+    return decode(form, raw, &cut, scratch, err);
+}
+
+/* Take a part of scratch->image. */
+static KilnStatus cut_image(KilnInstance *transform, Scratch *scratch, KilnRng *rng, bool training,
+                            KilnError *err)
+{
+    const KilnImage image = scratch->image;
+    const int64_t size[3] = { image.height, image.width, image.channels };
+    Cut cut = { .transform = transform, .rng = rng, .training = training };
+    KilnImageWindow window;
+    KilnStatus status = cut_window(&cut, size, &window, err);
+
+    if (status >= 0)
+        status = kiln_image_scale_part(&image, &window, &scratch->spare, err);
+    if (status < 0)
+        return status;
+    scratch->image = scratch->spare;
+    scratch->spare = image;
+    return KILN_OK;
+}
+
+/* Transform scratch->image, from transform `first` on. */
+static KilnStatus transform(const KilnImageForm *form, const KilnImageFile *file, size_t first,
+                            Scratch *scratch, KilnRng *rng, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < form->n_transforms && status >= 0; i++) {
+    for (size_t i = first; i < form->n_transforms && status >= 0; i++) {
         KilnInstance *one = form->transforms[i];
         const KilnTransformOps *ops = kiln_instance_component(one)->ops.transform;
 
-        status = KILN_CALLED(
-            one, "apply",
-            ops->apply(one, &scratch->image, &scratch->spare, rng, file->training, err), err);
+        if (ops->window != NULL)
+            status = cut_image(one, scratch, rng, file->training, err);
+        else
+            status = KILN_CALLED(
+                one, "apply",
+                ops->apply(one, &scratch->image, &scratch->spare, rng, file->training, err), err);
     }
     if (status < 0)
         kiln_error_prefix(err, "%s: ", file->path);
@@ -272,10 +351,11 @@ static KilnStatus load(const KilnImageForm *form, const KilnImageFile *file, Scr
 {
     const KilnImage *image = &scratch->image;
     const int64_t *shape = file->shape;
-    KilnStatus status = decode_cached(form, file, scratch, err);
+    size_t applied;
+    KilnStatus status = decode_file(form, file, scratch, rng, &applied, err);
 
     if (status >= 0)
-        status = transform(form, file, scratch, rng, err);
+        status = transform(form, file, applied, scratch, rng, err);
     if (status < 0)
         return status;
     if (image->height != shape[0] || image->width != shape[1] || image->channels != shape[2])

@@ -1,8 +1,23 @@
-/* Scaling an image row by row, so that the source need not be in memory as a whole. */
+/* Scaling a part of an image row by row, so that the source need not be in memory as a whole. */
 #ifndef KILN_IMAGE_SCALE_H
 #define KILN_IMAGE_SCALE_H
 
 #include "kiln/image.h"
+
+/* What is scaled, in pixels of the source; between pixels where the source is itself a smaller
+ * image of something. */
+typedef struct KilnScaling {
+    KilnImageFilter filter;
+    double top, left, height, width;
+} KilnScaling;
+
+/* Whole pixels. */
+typedef struct KilnRect {
+    int64_t top, left, height, width;
+} KilnRect;
+
+/* The pixels of a source of height × width that count. */
+KilnRect kiln_scaling_rect(const KilnScaling *scaling, int64_t height, int64_t width);
 
 /* The weights of one axis: output i is the sum of weight[i * taps + k] times source first[i] + k,
  * for k < count[i]. */
@@ -20,11 +35,12 @@ typedef struct KilnScaler {
     int64_t open;  /* the first row of the result that still grows */
 } KilnScaler;
 
-/* From images of height × width to the size of `to`, whose pixels become 0. Release it also after
- * a failure. */
-KILN_NODISCARD KilnStatus kiln_scaler_init(KilnScaler *scaler, int64_t height, int64_t width,
-                                           KilnImage *to, KilnError *err);
-/* The next row of the source, with the channels of `to`; with the last one `to` is whole. */
+/* From the pixels of `rect` (kiln_scaling_rect) to the size of `to`, whose pixels become 0. Release
+ * it also after a failure. */
+KILN_NODISCARD KilnStatus kiln_scaler_init(KilnScaler *scaler, const KilnScaling *scaling,
+                                           const KilnRect *rect, KilnImage *to, KilnError *err);
+/* The next row of the rectangle, with the channels of `to`; with the last one `to` is whole. `row`
+ * has room for one float more, which is read. */
 void kiln_scaler_add(KilnScaler *scaler, const float *row);
 /* Accepts a zeroed scaler. */
 void kiln_scaler_release(KilnScaler *scaler);

@@ -1,4 +1,4 @@
-/* Finding PNG files in a folder with one folder per class. Decodes nothing. */
+/* Finding image files in a folder with one folder per class. Decodes nothing. */
 #include "kiln/image.h"
 
 #include <errno.h>
@@ -27,11 +27,16 @@ typedef struct Builder {
     KilnLeftOut left_out;
 } Builder;
 
-static bool is_png_name(const char *name)
+static bool is_image_name(const char *name)
 {
-    size_t length = strlen(name);
+    const char *dot = strrchr(name, '.');
 
-    return length > 4 && strcasecmp(name + length - 4, ".png") == 0;
+    if (dot == NULL || dot == name)
+        return false;
+    for (const char *const *ending = kiln_raw_image.endings; *ending != NULL; ending++)
+        if (strcasecmp(dot, *ending) == 0)
+            return true;
+    return false;
 }
 
 static bool add_file(Builder *b, const char *folder, const char *name, int32_t label)
@@ -54,10 +59,11 @@ static bool add_file(Builder *b, const char *folder, const char *name, int32_t l
     return b->paths[b->count++] != NULL;
 }
 
-/* A file that is no PNG by name. */
+/* A file that is no image by name. */
 static bool leave_out_file(Builder *b, const char *folder, const char *name)
 {
-    return kiln_left_out_add_file(&b->left_out, "only .png files are read", folder, name);
+    return kiln_left_out_add_file(&b->left_out, "only .png, .jpg, .jpeg and .webp files are read",
+                                  folder, name);
 }
 
 void kiln_image_set_left_out(const KilnImageSet *set,
@@ -116,7 +122,7 @@ void kiln_image_set_release(KilnImageSet *set)
 
 /* ---- Folders of classes ----------------------------------------------------------- */
 
-/* The PNG files directly in the folder of one class. */
+/* The images directly in the folder of one class. */
 static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, KilnError *err)
 {
     const char *other = NULL;
@@ -132,7 +138,7 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
         status = kiln_poll_check(b->poll, progress_text, (int64_t)b->count, 0, err);
         if (status < 0)
             break;
-        if (is_png_name(names[i])) {
+        if (is_image_name(names[i])) {
             if (!add_file(b, folder, names[i], label))
                 status = kiln_error_nomem(err, sizeof(char *) * b->count);
             continue;
@@ -142,8 +148,8 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
             status = kiln_error_nomem(err, strlen(folder));
         else if (kiln_is_dir(path))
             status = kiln_error_set(err, KILN_E_FORMAT,
-                                    "%s: a folder inside a class; expected the PNG files of the "
-                                    "class directly in %s",
+                                    "%s: a folder inside a class; expected the images of the class "
+                                    "directly in %s",
                                     path, folder);
         else if (!leave_out_file(b, folder, names[i]))
             status = kiln_error_nomem(err, strlen(path));
@@ -152,11 +158,11 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
     }
     if (status >= 0 && b->count == before && other != NULL)
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: no PNG file in this class, only others like \"%s\"", folder,
+                                "%s: no image in this class, only others like \"%s\"", folder,
                                 other);
     else if (status >= 0 && b->count == before)
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: no PNG file in this class; the folder is "
+                                "%s: no image in this class; the folder is "
                                 "empty",
                                 folder);
     kiln_names_free(names, count);
@@ -193,7 +199,7 @@ static KilnStatus list_classes(Builder *b, const char *folder, KilnError *err)
     }
     if (status >= 0 && b->n_classes == 0)
         status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: no classes: expected one folder per class with its PNG files "
+                                "%s: no classes: expected one folder per class with its images "
                                 "in it, found no folder and %zu files",
                                 folder, files);
     kiln_names_free(names, count);

@@ -24,25 +24,28 @@ KILN_API void kiln_image_release(KilnImage *image);
  * small file can hold very many of one colour. */
 #define KILN_IMAGE_MAX_PIXELS 89478485
 
-/* What a PNG is read as. */
+/* What an image file is read as; it has the name of the first format. */
 typedef struct KilnPngForm {
     int64_t channels;      /* 1: grey, 3: colour */
     int64_t height, width; /* scaled to; 0 or less: as the file is */
     int64_t max_pixels;    /* the option datamodule.max_pixels; 0: KILN_IMAGE_MAX_PIXELS */
 } KilnPngForm;
 
-/* Read a PNG of any kind (grey, colour, palette, alpha, 1 to 16 bits); alpha is laid over black.
- * It is scaled as by kiln_image_scale, row by row: memory is needed for the result and a few rows
- * (of interlaced files for all their bytes). A file that is not a PNG, is damaged or has too many
- * pixels is KILN_E_FORMAT; the message names the file. */
-KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png(const char *path, const KilnPngForm *form,
-                                                       KilnImage *image, KilnError *err);
-/* The same of the `size` bytes of a PNG file; `name` stands for it in messages. */
-KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png_bytes(const void *data, size_t size,
-                                                             const char *name,
-                                                             const KilnPngForm *form,
-                                                             KilnImage *image, KilnError *err);
-/* The same of a value for preprocessing: the path or bytes of a PNG file, or an array
+/* Read an image file of any kind: PNG (grey, colour, palette, alpha, 1 to 16 bits), JPEG (grey,
+ * colour, CMYK; also progressive, and with arithmetic coding), and WebP if kiln was built with
+ * libwebp. Its content decides, not its name. Alpha is laid over black, 16 bits keep their
+ * precision, and the image is turned upright as its EXIF orientation says. It is scaled as by
+ * kiln_image_scale, row by row: memory is needed for the file, the result and a few rows (of
+ * interlaced and progressive files and of WebP for the whole image). A JPEG that is scaled to a
+ * quarter of its size or less is decoded at half of it, or less. Any other file, and one that is
+ * damaged, cut off, or has too many pixels is KILN_E_FORMAT; the message names the file. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read(const char *path, const KilnPngForm *form,
+                                                   KilnImage *image, KilnError *err);
+/* The same of the `size` bytes of a file; `name` stands for it in messages. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read_bytes(const void *data, size_t size,
+                                                         const char *name, const KilnPngForm *form,
+                                                         KilnImage *image, KilnError *err);
+/* The same of a value for preprocessing: the path or bytes of an image file, or an array
  * [height, width, channels] or [height, width], u8 of 0 to 255 or f32 of 0 to 1, with 1 to 4
  * channels as a PNG has (grey, grey and alpha, RGB, RGBA). KILN_E_SHAPE for any other array,
  * KILN_E_NUMERIC for one with NaN or infinity. */
@@ -51,8 +54,22 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_read_raw(const KilnRawValue *value
                                                        KilnError *err);
 /* The field "image" that kiln_image_read_raw reads, for KilnDataModuleOps.raw_fields. */
 KILN_API extern const KilnRawField kiln_raw_image;
-/* Height, width, channels (1 or 3, what the file itself has) without decoding the pixels;
- * `max_pixels` as in KilnPngForm. */
+/* Height, width, channels (1 or 3, what the file itself has) of the upright image without decoding
+ * the pixels; `max_pixels` as in KilnPngForm. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_size(const char *path, int64_t max_pixels,
+                                                   int64_t ret[3], KilnError *err);
+/* The same of the `size` bytes of a file. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_size_bytes(const void *data, size_t size,
+                                                         const char *name, int64_t max_pixels,
+                                                         int64_t ret[3], KilnError *err);
+/* kiln_image_read, kiln_image_read_bytes and kiln_image_size, as plugins call them that were
+ * compiled when only PNG was read. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png(const char *path, const KilnPngForm *form,
+                                                       KilnImage *image, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_image_read_png_bytes(const void *data, size_t size,
+                                                             const char *name,
+                                                             const KilnPngForm *form,
+                                                             KilnImage *image, KilnError *err);
 KILN_API KILN_NODISCARD KilnStatus kiln_image_png_size(const char *path, int64_t max_pixels,
                                                        int64_t ret[3], KilnError *err);
 /* Write 8-bit PNG from `image` (1 or 3 channels, values clamped to 0..1). */
@@ -68,9 +85,30 @@ KILN_API KILN_NODISCARD KilnStatus kiln_png_encode(const uint8_t *pixels, int64_
 KILN_API KILN_NODISCARD KilnStatus kiln_image_scale(const KilnImage *from, int64_t height,
                                                     int64_t width, KilnImage *to, KilnError *err);
 
-/* ---- Sets of PNG files ---------------------------------------------------- */
+typedef enum KilnImageFilter {
+    KILN_FILTER_BILINEAR, /* a triangle */
+    KILN_FILTER_BICUBIC,  /* Keys' cubic with a = -0.5; it can leave 0..1 a little */
+    KILN_FILTER_NEAREST   /* one pixel, never a mean of several */
+} KilnImageFilter;
+/* The choices of an option for it: bilinear, bicubic, nearest. */
+KILN_API extern const KilnChoice kiln_image_filters[4];
 
-/* PNG files with their classes. Everything belongs to the set. */
+/* A part of an image, in its pixels, and the size that it is scaled to. */
+typedef struct KilnImageWindow {
+    int64_t top, left, height, width; /* within the image */
+    int64_t to_height, to_width;
+    KilnImageFilter filter; /* wider when shrinking (antialias), except KILN_FILTER_NEAREST */
+} KilnImageWindow;
+
+/* Scale a part of `from`, as torchvision's resized_crop with antialias does. `from` and `to` are
+ * different images. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_scale_part(const KilnImage *from,
+                                                         const KilnImageWindow *window,
+                                                         KilnImage *to, KilnError *err);
+
+/* ---- Sets of image files -------------------------------------------------- */
+
+/* Image files with their classes. Everything belongs to the set. */
 typedef struct KilnImageSet {
     int64_t count;
     const char *const *paths; /* in byte order of class, then name */
@@ -82,10 +120,10 @@ typedef struct KilnImageSet {
     void *memory;
 } KilnImageSet;
 
-/* The files FOLDER/<class>/<name>.png. Names that start with a dot and files that
- * are no PNG by name are passed over (the latter are in left_out, by their endings, as are files
- * beside the classes); a folder inside a class, a class without PNG files and a folder without
- * classes are KILN_E_FORMAT. With `known` the
+/* The files FOLDER/<class>/<name> that end with .png, .jpg, .jpeg or .webp, in small or
+ * capital letters. Names that start with a dot and other files are passed over (the latter are in
+ * left_out, by their endings, as are files beside the classes); a folder inside a class, a class
+ * without images and a folder without classes are KILN_E_FORMAT. With `known` the
  * classes are that set's (copied), some may be missing here, and one that it
  * lacks is KILN_E_FORMAT. `poll` may be NULL. Release with kiln_image_set_release. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan(const char *folder,
@@ -102,12 +140,18 @@ KILN_API void kiln_image_set_left_out(const KilnImageSet *set,
 /* A transform changes one image. `training` is false for val, test and predict:
  * random transforms then do their deterministic counterpart or nothing. */
 struct KilnTransformOps {
-    /* In place or by swapping with `scratch` (a spare image that the caller keeps). */
+    /* In place or by swapping with `scratch` (a spare image that the caller keeps). NULL: `window`
+     * says everything. */
     KilnStatus (*apply)(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
                         bool training, KilnError *err);
     /* Height, width, channels after apply, from those before; -1: not known
      * before decoding (differs per file). NULL: unchanged. */
     KilnStatus (*shape)(KilnInstance *self, int64_t size[3], KilnError *err);
+    /* In place of apply, of a transform that takes a part of an image and scales it: which part of
+     * an image of that height, width and channels. Where it is the first transform only that part
+     * of a file is decoded. */
+    KilnStatus (*window)(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
+                         KilnImageWindow *ret, KilnError *err);
 };
 
 /* ---- Image files as samples ----------------------------------------------- */

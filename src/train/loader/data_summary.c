@@ -57,7 +57,7 @@ static Omissions read_omissions(const KilnTrainer *trainer)
     return all;
 }
 
-/* "3 .jpg files such as data/train/cat/a.jpg: only .png files are read". */
+/* "3 .gif files such as data/train/cat/a.gif: only .png files are read". */
 static void put_omission(KilnText *text, const KilnOmission *omission)
 {
     char count[KILN_UNIT_TEXT];

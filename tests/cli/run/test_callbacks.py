@@ -292,7 +292,7 @@ class Predicting(Case):
     def test_what_cannot_be_read(self):
         self.write("images/bad.png", "nope")
         lines = [json.loads(line) for line in self.predict(status=1).splitlines()]
-        self.assertIn("not a PNG", lines[2 if lines[2]["file"].endswith("bad.png") else 1]["error"])
+        self.assertIn("not an image", lines[2 if lines[2]["file"].endswith("bad.png") else 1]["error"])
         self.assertEqual(len(lines), 4)
         self.predict("output=all.csv", status=1)
         with open(self.path("all.csv"), newline="") as file:

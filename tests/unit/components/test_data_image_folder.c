@@ -251,11 +251,11 @@ static void test_errors(void **unused)
         const char *options;
         const char *words;
     } cases[] = {
-        { { NULL }, "", "data: no such folder; expected one with train/<class>/*.png" },
-        { { "val/a/1.png", NULL }, "", "has no folder train/; expected train/<class>/*.png" },
+        { { NULL }, "", "data: no such folder; expected one with train/<class>/*" },
+        { { "val/a/1.png", NULL }, "", "has no folder train/; expected train/<class>/*" },
         { { "train/a/1.png", NULL }, "", "train: needs at least two classes, has only \"a\"" },
         { { "train/1.png", NULL }, "", "train: no classes: expected one folder per class" },
-        { { "train/a/1.png", "train/b/note.txt", NULL }, "", "b: no PNG file in this class" },
+        { { "train/a/1.png", "train/b/note.txt", NULL }, "", "b: no image in this class" },
         { { "train/a/1.png", "train/b/c/1.png", NULL }, "", "train/b/c: a folder inside a class" },
         { { "train/ape/1.png", "train/bee/1.png", "val/bees/1.png", NULL },
           "",
@@ -324,19 +324,19 @@ static void test_on_error(void **unused)
     put_class("val/cat", 1, 0);
     /* The headers are read at setup unless the size is given: found at once, */
     assert_int_equal(open_folder("", &fit, &built, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "train/cat/004.png: not a PNG image"));
+    assert_non_null(strstr(err.text, "train/cat/004.png: not an image"));
     /* or when the sample is read; */
     folder_or_fail("size: [6, 8]", &built);
     KilnDataset train = open_split(&built, KILN_TRAIN);
     assert_int_equal(get_sample(&train, 4, 0, image, &label, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "train/cat/004.png: not a PNG image"));
+    assert_non_null(strstr(err.text, "train/cat/004.png: not an image"));
     built_free(&built);
     /* or passed over. */
     folder_or_fail("on_error: skip", &built);
     train = open_split(&built, KILN_TRAIN);
     assert_int_equal(get_sample(&train, 4, 0, image, &label, &err), KILN_E_SKIP);
     assert_int_equal(err.status, KILN_E_SKIP);
-    assert_non_null(strstr(err.text, "train/cat/004.png: not a PNG image"));
+    assert_non_null(strstr(err.text, "train/cat/004.png: not an image"));
     assert_int_equal(get_sample(&train, 5, 0, image, &label, &err), KILN_OK);
     built_free(&built);
 }

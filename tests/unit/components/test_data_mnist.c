@@ -466,7 +466,7 @@ static void test_predict(void **unused)
     assert_int_equal(get_sample(&input, 0, 0, got, &label, &err), KILN_OK);
     assert_int_equal(label, -1); /* left as it was */
     kiln_input_close(&opened);
-    assert_int_equal(kiln_image_read_png("tests/data/images/grey8.png",
+    assert_int_equal(kiln_image_read("tests/data/images/grey8.png",
                                          &(KilnPngForm) { .channels = 1 }, &image, &err),
                      KILN_OK);
     for (int i = 0; i < 35; i++)

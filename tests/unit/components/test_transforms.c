@@ -26,10 +26,24 @@ static void transform_open(Transform *t, const char *name, const char *options, 
         t->image.data[i] = (float)i;
 }
 
+/* As the image reader does. */
 static KilnStatus transform_apply(Transform *t, bool training, KilnError *err)
 {
-    return kiln_instance_component(t->built.instance)
-        ->ops.transform->apply(t->built.instance, &t->image, &t->scratch, &t->rng, training, err);
+    const KilnTransformOps *ops = kiln_instance_component(t->built.instance)->ops.transform;
+    const int64_t size[3] = { t->image.height, t->image.width, t->image.channels };
+    const KilnImage before = t->image;
+    KilnImageWindow window = { 0 };
+
+    if (ops->window == NULL)
+        return ops->apply(t->built.instance, &t->image, &t->scratch, &t->rng, training, err);
+    KilnStatus status = ops->window(t->built.instance, size, &t->rng, training, &window, err);
+    if (status >= 0)
+        status = kiln_image_scale_part(&t->image, &window, &t->scratch, err);
+    if (status < 0)
+        return status;
+    t->image = t->scratch;
+    t->scratch = before;
+    return KILN_OK;
 }
 
 static void transform_close(Transform *t)

@@ -114,7 +114,7 @@ static void test_errors(void **unused)
           "at most 89478485" },
         { { .name = "image", .type = KILN_RAW_BYTES, .data = bytes, .bytes = 20 },
           KILN_E_FORMAT,
-          "image: not a PNG image: it begins with \"not a PNG" },
+          "image: not an image: it begins with \"not a PNG" },
         { { .name = "image", .type = KILN_RAW_BYTES, .data = bytes },
           KILN_E_FORMAT,
           "image: the file is empty" },

@@ -52,7 +52,7 @@ static KilnImage draw(const KilnChart *chart)
     KilnError err = { 0 };
 
     if (kiln_plot_chart(path, chart, &err) < 0 ||
-        kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err) < 0)
+        kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err) < 0)
         fail_msg("%s", err.text);
     return image;
 }
@@ -166,7 +166,7 @@ static void test_confusion(void **unused)
 
     (void)unused;
     assert_int_equal(kiln_plot_confusion(path, &confusion, &err), KILN_OK);
-    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+    assert_int_equal(kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
                      KILN_OK);
     const int64_t whole[] = { 0, 0, image.width, image.height };
     /* Two cells of 44 by 44 pixels, less their lines and numbers. */
@@ -195,7 +195,7 @@ static void test_gallery(void **unused)
     for (int i = 0; i < 48 * 48; i++)
         black_white[i] = i < 24 * 48 ? -3.0f : 7.0f;
     assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
-    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+    assert_int_equal(kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
                      KILN_OK);
     assert_int_equal(image.width, 2 * 16 + 2 * 96 + 12);
     const int64_t first[] = { 16, 16 + 26, 16 + 96, 16 + 26 + 96 };
@@ -205,7 +205,7 @@ static void test_gallery(void **unused)
     kiln_image_release(&image);
     images[0].caption = "a\nb";
     assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
-    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+    assert_int_equal(kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
                      KILN_OK);
     assert_true(image.height > height && image.height <= height + 20);
     const int64_t second[] = { 16, 16 + 26 + 96 + 18, 16 + 96, 16 + 26 + 96 + 18 + 14 };
@@ -216,7 +216,7 @@ static void test_gallery(void **unused)
     gallery.channels = 3;
     images[1].data = images[2].data = colours;
     assert_int_equal(kiln_plot_gallery(path, &gallery, &err), KILN_OK);
-    assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+    assert_int_equal(kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
                      KILN_OK);
     assert_int_equal(count(&image, 0.0, 1.0, 0.0, first), 96 * 96);
     kiln_image_release(&image);
@@ -249,7 +249,7 @@ static void test_mark(void **unused)
 
         line.marks = i == 1;
         assert_int_equal(kiln_plot_chart(path, &chart, &err), KILN_OK);
-        assert_int_equal(kiln_image_read_png(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
+        assert_int_equal(kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err),
                          KILN_OK);
         const int64_t all[] = { 0, 0, image.width, image.height };
         white[i] = count(&image, 1.0, 1.0, 1.0, all);
