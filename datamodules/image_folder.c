@@ -1,14 +1,13 @@
-/* Images in folders: train/<class>/<name>.jpg, and optionally the same in val/ and test/. Files are
- * decoded when a sample is read. */
+/* Images in folders: train/<class>/<name>.jpg, and optionally the same in val/ and test/; on disk
+ * or in a tar. Files are decoded when a sample is read. */
 #include "kiln.h"
-#include "kiln/files/cache.h"
+#include "kiln/files/tar.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 typedef enum OnError { STOP, SKIP } OnError;
 
@@ -32,7 +31,8 @@ static const KilnChoice on_errors[] = { { "stop", STOP }, { "skip", SKIP }, { NU
 static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_PATH(Opts, root, NULL,
-                    "folder with train/<class>/* (PNG, JPEG, WebP), and optionally val/ and test/"),
+                    "folder, or a .tar, .tar.gz or .tar.zst file, with train/<class>/* (PNG, JPEG, "
+                    "WebP), and optionally val/ and test/"),
     KILN_FIELD_I64(
         Opts, channels, "3", 1, 3,
         "1: grey, 3: colour; other files are converted, transparency is laid over black"),
@@ -52,9 +52,10 @@ static const KilnField fields[] = {
                    "largest image to read, in pixels; a small file can hold very many"),
     KILN_FIELD_ENUM(Opts, on_error, "stop", on_errors,
                     "at an unreadable file: stop the run, or skip the file with a warning"),
-    KILN_FIELD_OUTPUT_OPT(
-        Opts, cache, "null",
-        "folder for decoded images, for later epochs and runs; null: decode them each time"),
+    KILN_FIELD_OUTPUT_OPT(Opts, cache, "null",
+                          "folder for decoded images, for later epochs and runs, or for a tar that "
+                          "is unpacked; null: "
+                          "decode them each time"),
     KILN_FIELD_END,
 };
 
@@ -73,7 +74,8 @@ typedef struct State {
     uint64_t seed;
     const KilnPoll *poll;
     Folder folders[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* the first is below root */
-    const KilnImageSet *sets[SETS];                  /* of all folders */
+    KilnTar *tar;                                    /* root; NULL: it is a folder */
+    KilnImageSource all[SETS];                       /* the images of all folders */
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     int32_t *order; /* of train/: for training first, then for validation */
     int64_t n_train, n_val;
@@ -87,10 +89,11 @@ typedef struct State {
     struct Samples {
         struct State *state;
         const KilnImageSet *set;
+        bool in_tar;
         KilnCache *cache;     /* of the set; NULL: none */
         const int32_t *order; /* NULL: as in the set */
         bool training;
-    } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS];
+    } samples[KILN_SPLIT_COUNT][KILN_MAX_SETS], held_out; /* from train/, if there is no val/ */
     KilnImageReader *reader;
 } State;
 
@@ -114,8 +117,12 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     const Opts *opts = kiln_opts(self);
 
     state->opts = opts;
-    for (int i = 0; i < SETS; i++)
-        state->sets[i] = &state->folders[i / KILN_MAX_SETS][i % KILN_MAX_SETS].files;
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t set = 0; set < KILN_MAX_SETS; set++)
+            state->samples[split][set] = (Samples) {
+                .state = state,
+                .set = &state->folders[split][set].files,
+            };
     return kiln_image_reader_new(
         &(KilnImageForm) {
             .channels = opts->channels,
@@ -138,6 +145,8 @@ static void forget(State *state)
             kiln_cache_close(state->folders[split][set].cache);
             state->folders[split][set] = (Folder) { 0 };
         }
+    kiln_tar_close(state->tar);
+    state->tar = NULL;
     free(state->order);
     state->order = NULL;
 }
@@ -195,9 +204,16 @@ static KilnStatus scan_more(State *state, KilnSplit split, KilnError *err)
 static KilnStatus scan_split(State *state, KilnSplit split, KilnError *err)
 {
     const KilnImageSet *known = split == KILN_TRAIN ? NULL : files_of(state, KILN_TRAIN);
+    const char *name = kiln_split_name(split);
     char path[4096];
     struct stat st;
-    int length = snprintf(path, sizeof(path), "%s/%s", state->opts->root, kiln_split_name(split));
+
+    if (state->tar != NULL)
+        return kiln_tar_has_folder(state->tar, name)
+                   ? kiln_image_set_scan_tar(state->tar, state->opts->root, name, known,
+                                             state->poll, files_of(state, split), err)
+                   : KILN_OK;
+    int length = snprintf(path, sizeof(path), "%s/%s", state->opts->root, name);
 
     if (length < 0 || (size_t)length >= sizeof(path))
         return kiln_error_set(err, KILN_E_RANGE, "root: the path is longer than %zu bytes",
@@ -207,16 +223,26 @@ static KilnStatus scan_split(State *state, KilnSplit split, KilnError *err)
     return kiln_image_set_scan(path, known, state->poll, files_of(state, split), err);
 }
 
+static KilnStatus open_root(State *state, KilnError *err)
+{
+    const char *root = state->opts->root;
+    struct stat st;
+
+    if (stat(root, &st) == 0 && S_ISDIR(st.st_mode))
+        return KILN_OK;
+    return kiln_is_tar(root)
+               ? kiln_tar_open(root, state->opts->cache, state->poll, &state->tar, err)
+               : kiln_error_set(err, KILN_E_IO,
+                                "root: %s: no such folder; expected one with train/<class>/*",
+                                root);
+}
+
 static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
 {
     const char *root = state->opts->root;
     KilnImageSet *train = files_of(state, KILN_TRAIN);
-    KilnStatus status = KILN_OK;
-    struct stat st;
+    KilnStatus status = open_root(state, err);
 
-    if (stat(root, &st) != 0 || !S_ISDIR(st.st_mode))
-        return kiln_error_set(err, KILN_E_IO,
-                              "root: %s: no such folder; expected one with train/<class>/*", root);
     for (int i = 0; i < KILN_SPLIT_COUNT && status >= 0; i++) {
         status = scan_split(state, (KilnSplit)i, err);
         if (status >= 0 && i == KILN_TRAIN && train->count == 0)
@@ -260,19 +286,49 @@ static KilnStatus split_train(State *state, KilnError *err)
     return kiln_hold_out(n, n_val, state->seed, state->order, err);
 }
 
+/* Image i of the samples' set, in its order. */
+static void get_image(void *ctx, int64_t i, KilnRawValue *ret)
+{
+    const Samples *samples = ctx;
+    const char *path = samples->set->paths[i];
+
+    if (!samples->in_tar) {
+        *ret = (KilnRawValue) { .type = KILN_RAW_PATH, .text = path };
+        return;
+    }
+    const KilnTar *tar = samples->state->tar;
+    const int64_t at = kiln_tar_find(tar, path + strlen(samples->state->opts->root) + 1);
+    const KilnTarMember member = kiln_tar_member(tar, at);
+    *ret = (KilnRawValue) {
+        .type = KILN_RAW_BYTES, .name = path, .data = member.data, .bytes = member.size
+    };
+}
+
+static void list_images(State *state)
+{
+    for (int i = 0; i < SETS; i++) {
+        Samples *samples = &state->samples[i / KILN_MAX_SETS][i % KILN_MAX_SETS];
+
+        samples->in_tar = state->tar != NULL && i % KILN_MAX_SETS == 0;
+        state->all[i] =
+            (KilnImageSource) { .count = samples->set->count, .ctx = samples, .get = get_image };
+    }
+}
+
 static int64_t memory(KilnInstance *self)
 {
     const State *state = kiln_state(self);
 
-    return kiln_image_reader_memory(state->reader, state->sets, SETS);
+    return kiln_image_reader_memory_of(state->reader, state->all, SETS);
 }
 
 static KilnStatus find_shape(State *state, KilnError *err)
 {
-    KilnStatus status = kiln_image_reader_shape(state->reader, state->sets, SETS, state->poll,
-                                                state->decoded, state->shape, err);
+    list_images(state);
+    KilnStatus status = kiln_image_reader_shape_of(state->reader, state->all, SETS, state->poll,
+                                                   state->decoded, state->shape, err);
 
-    if (status >= 0 && state->opts->cache != NULL && state->decoded[0] <= 0)
+    if (status >= 0 && state->opts->cache != NULL && state->tar == NULL && state->decoded[0] <= 0)
         status = kiln_error_set(
             err, KILN_E_SHAPE,
             "datamodule.cache needs images of one size before the transforms; set datamodule.size");
@@ -281,33 +337,22 @@ static KilnStatus find_shape(State *state, KilnError *err)
 
 /* ---- The cache ------------------------------------------------------------------------------ */
 
-/* Decoded and scaled images of a set. What they are depends on the file, which entries are
- * marked with, and on these. */
+/* Decoded and scaled images of a set. Those of a tar are not kept: it is read as fast. */
 static KilnStatus open_cache(State *state, KilnSplit split, size_t set, KilnError *err)
 {
     Folder *folder = &state->folders[split][set];
-    struct {
-        int64_t version, size[3];
-    } made = { .version = 1 };
-    const char *root = state->opts->root, *name = state->names[split][set];
-    char here[4096] = "", file[512];
 
-    if (state->opts->cache == NULL || folder->cache != NULL || folder->files.count == 0)
+    if (state->opts->cache == NULL || folder->cache != NULL || folder->files.count == 0 ||
+        (state->tar != NULL && set == 0))
         return KILN_OK;
-    if (root[0] != '/' && getcwd(here, sizeof(here)) == NULL)
-        return kiln_error_errno(err, root);
-    memcpy(made.size, state->decoded, sizeof(made.size));
-    uint64_t key = kiln_hash(&made, sizeof(made), (uint64_t)split);
-    snprintf(file, sizeof(file), "%s%s%s", kiln_split_name(split), set > 0 ? "-" : "", name);
-    key = kiln_hash(name, strlen(name), key);
-    key = kiln_hash(root, strlen(root), kiln_hash(here, strlen(here), key));
-    return kiln_cache_open(
-        &(KilnCacheSpec) {
+    return kiln_image_cache_open(
+        &(KilnImageCacheSpec) {
             .folder = state->opts->cache,
-            .name = file,
-            .key = key,
+            .root = state->opts->root,
+            .split = split,
+            .set = state->names[split][set],
             .count = folder->files.count,
-            .bytes = (size_t)(made.size[0] * made.size[1] * made.size[2]) * sizeof(float),
+            .size = { state->decoded[0], state->decoded[1], state->decoded[2] },
         },
         &folder->cache, err);
 }
@@ -435,23 +480,25 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {
-    const Samples *samples = ctx;
+    Samples *samples = ctx;
     const State *state = samples->state;
-    const KilnImageSet *set = samples->set;
-    int64_t at = samples->order != NULL ? samples->order[index] : index;
-    KilnStatus status = kiln_image_reader_read(state->reader,
-                                               &(KilnImageFile) {
-                                                   .path = set->paths[at],
-                                                   .shape = state->shape,
-                                                   .cache = samples->cache,
-                                                   .decoded = state->decoded,
-                                                   .entry = at,
-                                                   .training = samples->training,
-                                               },
-                                               rng, sample->data[0], err);
+    const int64_t at = samples->order != NULL ? samples->order[index] : index;
+    KilnRawValue raw;
+
+    get_image(samples, at, &raw);
+    const KilnImageFile file = {
+        .path = samples->set->paths[at],
+        .raw = samples->in_tar ? &raw : NULL,
+        .shape = state->shape,
+        .cache = samples->cache,
+        .decoded = state->decoded,
+        .entry = at,
+        .training = samples->training,
+    };
+    KilnStatus status = kiln_image_reader_read(state->reader, &file, rng, sample->data[0], err);
 
     if (status >= 0)
-        *(int32_t *)sample->data[1] = set->labels[at];
+        *(int32_t *)sample->data[1] = samples->set->labels[at];
     return status;
 }
 
@@ -483,19 +530,17 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
                           KilnError *err)
 {
     State *state = kiln_state(self);
-    Samples *samples = &state->samples[split][set];
     const bool held_out = split == KILN_VAL && set == 0 && state->n_val > 0;
     const KilnSplit from = held_out ? KILN_TRAIN : split;
     KilnStatus status = open_cache(state, from, set, err);
 
     if (status < 0)
         return status;
-    *samples = (Samples) {
-        .state = state,
-        .set = &state->folders[from][set].files,
-        .cache = state->folders[from][set].cache,
-        .training = split == KILN_TRAIN && state->augments,
-    };
+    Samples *samples = held_out ? &state->held_out : &state->samples[split][set];
+    *samples = state->samples[from][set];
+    samples->cache = state->folders[from][set].cache;
+    samples->training = split == KILN_TRAIN && state->augments;
+    samples->order = NULL;
     *ret = (KilnDataset) {
         .count = samples->set->count, .ctx = samples, .get = get, .name = name, .label = label
     };
@@ -547,7 +592,7 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
                 more_folders[n_more++] = more[set - 1].value;
         }
     }
-    if (files_of(state, KILN_TRAIN)->count > 0) /* scanned, not prediction alone */
+    if (files_of(state, KILN_TRAIN)->count > 0 && state->tar == NULL) /* not prediction alone */
         kiln_split_folders_left_out(state->opts->root, more_folders, n_more, add, ctx);
 }
 

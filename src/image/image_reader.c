@@ -1,23 +1,17 @@
-/* Image files as samples: which size they have, and decoding, scaling and transforming one. */
+/* Image files as samples: decoding, scaling and transforming one. */
 #include "base/call.h"
+#include "image/image_reader.h"
 #include "image/read.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* Images that one call of read works with. */
 typedef struct Scratch {
     KilnImage image, spare;
     struct Scratch *next;
 } Scratch;
-
-struct KilnImageReader {
-    KilnImageForm form;
-    pthread_mutex_t lock; /* of what follows */
-    Scratch *unused;
-};
 
 KilnStatus kiln_image_reader_new(const KilnImageForm *form, KilnImageReader **ret, KilnError *err)
 {
@@ -46,155 +40,6 @@ void kiln_image_reader_free(KilnImageReader *self)
     }
     pthread_mutex_destroy(&self->lock);
     free(self);
-}
-
-/* ---- The shape of a sample -------------------------------------------------------------- */
-
-/* What the transforms make of an image of that size; -1: any. */
-static KilnStatus transformed_shape(const KilnImageForm *form, int64_t size[3], KilnError *err)
-{
-    for (size_t i = 0; i < form->n_transforms; i++) {
-        KilnInstance *transform = form->transforms[i];
-        const KilnTransformOps *ops = kiln_instance_component(transform)->ops.transform;
-        KilnStatus status = ops->shape != NULL ? KILN_CALLED(transform, "shape",
-                                                             ops->shape(transform, size, err), err)
-                                               : KILN_OK;
-
-        if (status < 0)
-            return status;
-    }
-    return KILN_OK;
-}
-
-/* All files have the size of *first, which goes to `size` (NULL: there was none yet). Files that
- * can't be read are left for read when they are to be skipped. */
-static KilnStatus same_size(const KilnImageForm *form, const KilnImageSet *files,
-                            const KilnPoll *poll, const char **first, int64_t size[3],
-                            KilnError *err)
-{
-    for (int64_t k = 0; k < files->count; k++) {
-        const char *path = files->paths[k];
-        int64_t found[3];
-
-        if (kiln_poll_check(poll, "reading the sizes of images", k, files->count, err) < 0)
-            return KILN_E_INTERRUPTED;
-        KilnStatus status = kiln_image_size(path, form->max_pixels, found, err);
-
-        if (status < 0 && form->skips)
-            continue;
-        if (status < 0)
-            return status;
-        if (*first == NULL) {
-            *first = path;
-            size[0] = found[0];
-            size[1] = found[1];
-        }
-        if (found[0] != size[0] || found[1] != size[1])
-            return kiln_error_set(
-                err, KILN_E_SHAPE,
-                "%s is %lld x %lld but %s is %lld x %lld: without datamodule.size all images "
-                "must have one size; try datamodule.size=[%lld,%lld]",
-                path, (long long)found[0], (long long)found[1], *first, (long long)size[0],
-                (long long)size[1], (long long)size[0], (long long)size[1]);
-    }
-    return KILN_OK;
-}
-
-static KilnStatus common_size(const KilnImageForm *form, const KilnImageSet *const sets[], size_t n,
-                              const KilnPoll *poll, int64_t size[3], KilnError *err)
-{
-    const char *first = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        KilnStatus status = same_size(form, sets[i], poll, &first, size, err);
-
-        if (status < 0)
-            return status;
-    }
-    return first != NULL
-               ? KILN_OK
-               : kiln_error_set(err, KILN_E_FORMAT, "%s and all other images can't be read",
-                                sets[0]->paths[0]);
-}
-
-/* Where the transforms lead to one size from any, the first file still shows
- * whether they suit the data at all. */
-static KilnStatus check_first(const KilnImageForm *form, const char *path, KilnError *err)
-{
-    int64_t size[3];
-    KilnStatus status = kiln_image_size(path, form->max_pixels, size, err);
-
-    if (status < 0)
-        return form->skips ? KILN_OK : status;
-    size[2] = form->channels;
-    status = transformed_shape(form, size, err);
-    if (status < 0)
-        kiln_error_prefix(err, "%s: ", path);
-    return status;
-}
-
-KilnStatus kiln_image_reader_shape(const KilnImageReader *reader, const KilnImageSet *const sets[],
-                                   size_t n, const KilnPoll *poll, int64_t ret_decoded[3],
-                                   int64_t ret_shape[3], KilnError *err)
-{
-    const KilnImageForm *form = &reader->form;
-    const bool scaled = form->height > 0;
-    int64_t decoded[3] = { form->height, form->width, form->channels }, shape[3];
-
-    memcpy(shape, decoded, sizeof(shape));
-    KilnStatus status = transformed_shape(form, shape, err);
-    const bool known = shape[0] > 0 && shape[1] > 0;
-
-    if (status >= 0 && known && !scaled)
-        status = check_first(form, sets[0]->paths[0], err);
-    if (status >= 0 && !known) {
-        status = common_size(form, sets, n, poll, decoded, err);
-        memcpy(shape, decoded, sizeof(shape));
-        if (status >= 0)
-            status = transformed_shape(form, shape, err);
-    }
-    if (status < 0)
-        return status;
-    memcpy(ret_decoded, decoded, sizeof(decoded));
-    memcpy(ret_shape, shape, sizeof(shape));
-    return KILN_OK;
-}
-
-/* ---- Memory ----------------------------------------------------------------------------- */
-
-/* While a file of `bytes` and that size is read: its bytes, its image, a second one for transforms,
- * rows. */
-static int64_t bytes_of(const KilnImageForm *form, int64_t bytes, const int64_t size[3])
-{
-    enum { LIBRARY = 1 << 18, SAMPLES = 4 /* of a pixel */ };
-    const int64_t pixels = form->height > 0 ? form->height * form->width : size[0] * size[1];
-    const int64_t images = form->n_transforms > 0 ? 2 : 1;
-
-    return bytes + images * pixels * form->channels * (int64_t)sizeof(float) + LIBRARY +
-           3 * size[1] * SAMPLES * (int64_t)sizeof(float);
-}
-
-int64_t kiln_image_reader_memory(const KilnImageReader *reader, const KilnImageSet *const sets[],
-                                 size_t n)
-{
-    enum { LOOKED_AT = 1024 };
-    int64_t files = 0, most = 0;
-
-    for (size_t i = 0; i < n; i++)
-        files += sets[i]->count;
-    for (size_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < sets[i]->count; k += files / LOOKED_AT + 1) {
-            const char *path = sets[i]->paths[k];
-            struct stat st;
-            int64_t size[3];
-
-            if (stat(path, &st) != 0 ||
-                kiln_image_size(path, reader->form.max_pixels, size, NULL) < 0)
-                continue;
-            const int64_t bytes = bytes_of(&reader->form, (int64_t)st.st_size, size);
-            most = bytes > most ? bytes : most;
-        }
-    return most;
 }
 
 /* ---- A sample --------------------------------------------------------------------------- */

@@ -18,6 +18,8 @@ static const char *const progress_text = "finding images";
 /* A set while it grows. */
 typedef struct Builder {
     KilnArena *arena;
+    const KilnTar *tar; /* NULL: folders of the disk */
+    size_t inside;      /* of a path: where that in the archive begins */
     const KilnPoll *poll;
     const char **paths;
     int32_t *labels;
@@ -120,6 +122,62 @@ void kiln_image_set_release(KilnImageSet *set)
     *set = (KilnImageSet) { 0 };
 }
 
+/* ---- Folders, on disk or in an archive --------------------------------------------- */
+
+static const char *inside(const Builder *b, const char *path)
+{
+    return strlen(path) > b->inside ? path + b->inside : "";
+}
+
+static bool is_folder(const Builder *b, const char *path)
+{
+    return b->tar != NULL ? kiln_tar_has_folder(b->tar, inside(b, path)) : kiln_is_dir(path);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* kiln_dir_list of a folder in an archive. */
+static KilnStatus list_tar(const Builder *b, const char *folder, char ***ret, size_t *ret_count,
+                           KilnError *err)
+{
+    KilnTarChild child = { 0 };
+    size_t count = 0, capacity = 0;
+    char **names = NULL;
+
+    while (kiln_tar_child(b->tar, inside(b, folder), &child)) {
+        if (count == capacity) {
+            capacity = capacity == 0 ? 256 : 2 * capacity;
+            char **grown = realloc(names, capacity * sizeof(*names));
+
+            if (grown == NULL)
+                goto nomem;
+            names = grown;
+        }
+        names[count] = strndup(child.name, child.length);
+        if (names[count] == NULL)
+            goto nomem;
+        count++;
+    }
+    if (count > 0)
+        qsort(names, count, sizeof(*names), compare_names);
+    *ret = names;
+    *ret_count = count;
+    return KILN_OK;
+nomem:
+    kiln_names_free(names, count);
+    return kiln_error_nomem(err, capacity * sizeof(*names));
+}
+
+static KilnStatus list_folder(const Builder *b, const char *folder, char ***ret, size_t *ret_count,
+                              KilnError *err)
+{
+    return b->tar != NULL ? list_tar(b, folder, ret, ret_count, err)
+                          : kiln_dir_list(folder, ret, ret_count, err);
+}
+
 /* ---- Folders of classes ----------------------------------------------------------- */
 
 /* The images directly in the folder of one class. */
@@ -128,7 +186,7 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
     const char *other = NULL;
     size_t before = b->count, count;
     char **names;
-    KilnStatus status = kiln_dir_list(folder, &names, &count, err);
+    KilnStatus status = list_folder(b, folder, &names, &count, err);
 
     if (status < 0)
         return status;
@@ -146,7 +204,7 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
         char *path = kiln_path_join(folder, names[i]);
         if (path == NULL)
             status = kiln_error_nomem(err, strlen(folder));
-        else if (kiln_is_dir(path))
+        else if (is_folder(b, path))
             status = kiln_error_set(err, KILN_E_FORMAT,
                                     "%s: a folder inside a class; expected the images of the class "
                                     "directly in %s",
@@ -174,7 +232,7 @@ static KilnStatus list_classes(Builder *b, const char *folder, KilnError *err)
 {
     size_t count, files = 0;
     char **names;
-    KilnStatus status = kiln_dir_list(folder, &names, &count, err);
+    KilnStatus status = list_folder(b, folder, &names, &count, err);
 
     if (status < 0)
         return status;
@@ -188,7 +246,7 @@ static KilnStatus list_classes(Builder *b, const char *folder, KilnError *err)
         char *name = kiln_arena_strdup(b->arena, names[i]);
         if (path == NULL || name == NULL)
             status = kiln_error_nomem(err, strlen(folder));
-        else if (kiln_is_dir(path))
+        else if (is_folder(b, path))
             b->classes[b->n_classes++] = name;
         else if (!kiln_left_out_add(&b->left_out, "files", "not in the folder of a class", folder,
                                     names[i]))
@@ -244,32 +302,56 @@ static KilnStatus use_known_classes(Builder *b, const KilnImageSet *known, KilnE
     return KILN_OK;
 }
 
+static KilnStatus scan(Builder *b, const char *folder, const KilnImageSet *known, KilnImageSet *ret,
+                       KilnError *err)
+{
+    KilnStatus status = list_classes(b, folder, err);
+
+    for (size_t i = 0; i < b->n_classes && status >= 0; i++) {
+        char *path = kiln_path_join(folder, b->classes[i]);
+        int32_t label = (int32_t)i;
+
+        if (path == NULL)
+            status = kiln_error_nomem(err, strlen(folder));
+        if (status >= 0 && known != NULL)
+            status = known_label(folder, b->classes[i], known, &label, err);
+        if (status >= 0)
+            status = scan_class(b, path, label, err);
+        free(path);
+    }
+    if (status >= 0 && known != NULL)
+        status = use_known_classes(b, known, err);
+    if (status < 0) {
+        builder_release(b);
+        return status;
+    }
+    finish(b, ret);
+    return KILN_OK;
+}
+
 KilnStatus kiln_image_set_scan(const char *folder, const KilnImageSet *known, const KilnPoll *poll,
                                KilnImageSet *ret, KilnError *err)
 {
     Builder b;
     KilnStatus status = builder_init(&b, poll, err);
 
-    if (status >= 0)
-        status = list_classes(&b, folder, err);
-    for (size_t i = 0; i < b.n_classes && status >= 0; i++) {
-        char *path = kiln_path_join(folder, b.classes[i]);
-        int32_t label = (int32_t)i;
+    return status >= 0 ? scan(&b, folder, known, ret, err) : status;
+}
 
-        if (path == NULL)
-            status = kiln_error_nomem(err, strlen(folder));
-        if (status >= 0 && known != NULL)
-            status = known_label(folder, b.classes[i], known, &label, err);
-        if (status >= 0)
-            status = scan_class(&b, path, label, err);
-        free(path);
+KilnStatus kiln_image_set_scan_tar(const KilnTar *tar, const char *path, const char *folder,
+                                   const KilnImageSet *known, const KilnPoll *poll,
+                                   KilnImageSet *ret, KilnError *err)
+{
+    char *inner = kiln_path_join(path, folder);
+    Builder b;
+    KilnStatus status = inner != NULL ? builder_init(&b, poll, err)
+                                      : kiln_error_nomem(err, strlen(path));
+
+    if (status >= 0) {
+        b.tar = tar;
+        b.inside = strlen(path) + 1;
+        status = scan(&b, inner, known, ret, err);
     }
-    if (status >= 0 && known != NULL)
-        status = use_known_classes(&b, known, err);
-    if (status < 0) {
-        builder_release(&b);
-        return status;
-    }
-    finish(&b, ret);
-    return KILN_OK;
+    free(inner);
+    return status;
 }

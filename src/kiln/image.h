@@ -3,6 +3,7 @@
 #define KILN_IMAGE_H
 
 #include "kiln/files/cache.h"
+#include "kiln/files/tar.h"
 #include "kiln/component.h"
 #include "kiln/data.h"
 #include "kiln/rng.h"
@@ -130,6 +131,13 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan(const char *folder,
                                                        const KilnImageSet *known,
                                                        const KilnPoll *poll, KilnImageSet *ret,
                                                        KilnError *err);
+/* The same of a folder in the archive `path`. The set's paths begin with that of the archive:
+ * kiln_tar_find(tar, paths[i] + strlen(path) + 1) is the file. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_set_scan_tar(const KilnTar *tar, const char *path,
+                                                           const char *folder,
+                                                           const KilnImageSet *known,
+                                                           const KilnPoll *poll, KilnImageSet *ret,
+                                                           KilnError *err);
 /* Accepts a zeroed set. */
 KILN_API void kiln_image_set_release(KilnImageSet *set);
 /* For KilnDataModuleOps.left_out. Accepts a zeroed set. */
@@ -181,10 +189,41 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_shape(const KilnImageReader
                                                            int64_t ret_decoded[3],
                                                            int64_t ret_shape[3], KilnError *err);
 
+/* Images wherever they are: in files, in archives, in memory. */
+typedef struct KilnImageSource {
+    int64_t count;
+    void *ctx;
+    /* Image i as a path or bytes, borrowed until the next call. */
+    void (*get)(void *ctx, int64_t i, KilnRawValue *ret);
+} KilnImageSource;
+
+/* kiln_image_reader_shape of images in any place. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_shape_of(const KilnImageReader *reader,
+                                                              const KilnImageSource *sources,
+                                                              size_t n, const KilnPoll *poll,
+                                                              int64_t ret_decoded[3],
+                                                              int64_t ret_shape[3], KilnError *err);
+
 /* Bytes that a thread holds while it reads a sample of these files: of the largest of those looked
  * at, at most 1,024 spread over all. For KilnDataModuleOps.memory. */
 KILN_API int64_t kiln_image_reader_memory(const KilnImageReader *reader,
                                           const KilnImageSet *const sets[], size_t n);
+/* The same of images in any place. */
+KILN_API int64_t kiln_image_reader_memory_of(const KilnImageReader *reader,
+                                             const KilnImageSource *sources, size_t n);
+
+/* The cache of a set of images, decoded and scaled but not transformed. */
+typedef struct KilnImageCacheSpec {
+    const char *folder; /* of the cache */
+    const char *root;   /* of the data */
+    KilnSplit split;
+    const char *set; /* its name; "" of the first */
+    int64_t count;
+    int64_t size[3]; /* height, width, channels of each */
+} KilnImageCacheSpec;
+/* Open it, or make an empty one. Owned by the caller (kiln_cache_close). */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_cache_open(const KilnImageCacheSpec *spec,
+                                                         KilnCache **ret, KilnError *err);
 
 /* A file, and what is known of it. */
 typedef struct KilnImageFile {

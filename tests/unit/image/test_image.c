@@ -181,16 +181,16 @@ static void test_mutations(void **unused)
             KilnError err = { 0 };
 
             put("cut.png", data, n);
-            if (kiln_image_read(below("cut.png"), &(KilnPngForm) { .channels = 3 }, &image,
-                                    &err) != KILN_E_FORMAT)
+            if (kiln_image_read(below("cut.png"), &(KilnPngForm) { .channels = 3 }, &image, &err) !=
+                KILN_E_FORMAT)
                 fail_msg("%s cut to %zu bytes was read: %s", path, n, err.text);
         }
         for (size_t bit = 0; bit < 8 * size; bit += 3) {
             data[bit / 8] = (char)(data[bit / 8] ^ 1 << bit % 8);
             put("flip.png", data, size);
             data[bit / 8] = (char)(data[bit / 8] ^ 1 << bit % 8);
-            KilnStatus got = kiln_image_read(below("flip.png"),
-                                                 &(KilnPngForm) { .channels = 1 }, &image, NULL);
+            KilnStatus got = kiln_image_read(below("flip.png"), &(KilnPngForm) { .channels = 1 },
+                                             &image, NULL);
             assert_true(got == KILN_OK || got == KILN_E_FORMAT);
         }
         free(data);
@@ -375,10 +375,11 @@ static void test_scan(void **unused)
         assert_string_equal(set.paths[i] + strlen(below("tree")) + 1, names[i]);
         assert_int_equal(set.labels[i], labels[i]);
     }
-    assert_left_out(&set, "1 files readme.md: not in the folder of a class\n"
-                          "3 .gif files a/1.gif: only .png, .jpg, .jpeg and .webp files are read\n"
-                          "1 files without an ending a/odd: only .png, .jpg, .jpeg and .webp files are read\n"
-                          "1 .txt files b/notes.txt: only .png, .jpg, .jpeg and .webp files are read\n");
+    assert_left_out(
+        &set, "1 files readme.md: not in the folder of a class\n"
+              "3 .gif files a/1.gif: only .png, .jpg, .jpeg and .webp files are read\n"
+              "1 files without an ending a/odd: only .png, .jpg, .jpeg and .webp files are read\n"
+              "1 .txt files b/notes.txt: only .png, .jpg, .jpeg and .webp files are read\n");
     /* Another folder with the classes of the first, one of them missing. */
     make_tree(val);
     assert_int_equal(kiln_image_set_scan(below("tree"), &set, NULL, &more, &err), KILN_OK);
