@@ -92,69 +92,6 @@ struct State {
 /* ---- Rows -------------------------------------------------------------------------------------
  */
 
-static KilnStatus check_class(State *state, KilnSplit split, KilnString name, KilnError *err)
-{
-    if (kiln_name_list_find(&state->classes, name) >= 0)
-        return KILN_OK;
-    if (state->collects && split == KILN_TRAIN)
-        return kiln_name_list_add(&state->classes, name, err);
-    return kiln_error_set(err, KILN_E_KEY, "the label \"%.*s\" is not one of the %zu classes%s",
-                          (int)(name.length < 64 ? name.length : 64), name.data, state->classes.n,
-                          state->opts->classes_count > 0 ? " of datamodule.classes"
-                                                         : " of the training files");
-}
-
-static KilnRowLabels labels_of(const State *state, const KilnRecord *record)
-{
-    return kiln_row_labels(&state->format, record->fields + state->first_label);
-}
-
-static KilnStatus check_label(State *state, KilnSplit split, KilnString label, KilnError *err)
-{
-    if (memchr(label.data, '\n', label.length) != NULL)
-        return kiln_error_set(err, KILN_E_TYPE, "the label has several lines");
-    return check_class(state, split, label, err);
-}
-
-static KilnStatus check_labels(State *state, KilnSplit split, const KilnRecord *record,
-                               KilnError *err)
-{
-    const Opts *opts = state->opts;
-    KilnRowLabels labels = labels_of(state, record);
-    KilnString label;
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < opts->label_columns_count; i++) {
-        const KilnString value = record->fields[state->first_label + i];
-        bool on;
-
-        if (!kiln_label_flag(value, &on))
-            return kiln_error_set(err, KILN_E_TYPE, "column \"%s\" has \"%.*s\"; expected 0 or 1",
-                                  opts->label_columns[i],
-                                  (int)(value.length < 64 ? value.length : 64), value.data);
-    }
-    while (status >= 0 && kiln_row_labels_next(&labels, &label))
-        status = check_label(state, split, label, err);
-    return status;
-}
-
-static KilnStatus check_one_label(State *state, KilnSplit split, const KilnRecord *record,
-                                  KilnError *err)
-{
-    KilnRowLabels labels = labels_of(state, record);
-    KilnString label, more;
-
-    if (!kiln_row_labels_next(&labels, &label))
-        return kiln_error_set(err, KILN_E_MISSING, "the label (column \"%s\") is empty",
-                              state->opts->label);
-    if (kiln_row_labels_next(&labels, &more))
-        return kiln_error_set(
-            err, KILN_E_TYPE,
-            "the row has several labels; expected one (datamodule.multilabel=true "
-            "takes any number)");
-    return check_label(state, split, label, err);
-}
-
 static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err)
 {
     State *state = ctx;
@@ -164,8 +101,12 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->text);
     if (opts->pair != NULL && kiln_text_is_blank(record->fields[PAIR_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->pair);
-    return opts->multilabel ? check_labels(state, split, record, err)
-                            : check_one_label(state, split, record, err);
+    return kiln_row_labels_check(&(KilnLabelRule) { .format = &state->format,
+                                                    .several = opts->multilabel,
+                                                    .column = opts->label,
+                                                    .given = opts->classes_count > 0 },
+                                 record->fields + state->first_label, &state->classes,
+                                 state->collects && split == KILN_TRAIN, err);
 }
 
 /* The classes of all samples. */

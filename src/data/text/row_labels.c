@@ -84,6 +84,61 @@ bool kiln_row_labels_next(KilnRowLabels *labels, KilnString *ret)
     return true;
 }
 
+/* ---- Checking ---------------------------------------------------------------------------------
+ */
+
+static int shown(KilnString text)
+{
+    return (int)(text.length < 64 ? text.length : 64);
+}
+
+static KilnStatus check_label(const KilnLabelRule *rule, KilnString label, KilnNameList *classes,
+                              bool adds, KilnError *err)
+{
+    if (memchr(label.data, '\n', label.length) != NULL)
+        return kiln_error_set(err, KILN_E_TYPE, "the label has several lines");
+    if (kiln_name_list_find(classes, label) >= 0)
+        return KILN_OK;
+    if (adds)
+        return kiln_name_list_add(classes, label, err);
+    return kiln_error_set(err, KILN_E_KEY, "the label \"%.*s\" is not one of the %zu classes%s",
+                          shown(label), label.data, classes->n,
+                          rule->given ? " of datamodule.classes" : " of the training files");
+}
+
+static KilnStatus check_flags(const KilnLabelFormat *format, const KilnString *fields,
+                              KilnError *err)
+{
+    for (size_t i = 0; i < format->n_columns; i++) {
+        bool on;
+
+        if (!kiln_label_flag(fields[i], &on))
+            return kiln_error_set(err, KILN_E_TYPE, "column \"%s\" has \"%.*s\"; expected 0 or 1",
+                                  format->columns[i], shown(fields[i]), fields[i].data);
+    }
+    return KILN_OK;
+}
+
+KilnStatus kiln_row_labels_check(const KilnLabelRule *rule, const KilnString *fields,
+                                 KilnNameList *classes, bool adds, KilnError *err)
+{
+    KilnRowLabels labels = kiln_row_labels(rule->format, fields), count = labels;
+    KilnString label;
+    KilnStatus status = check_flags(rule->format, fields, err);
+
+    if (status >= 0 && !rule->several && !kiln_row_labels_next(&count, &label))
+        return kiln_error_set(err, KILN_E_MISSING, "the label (column \"%s\") is empty",
+                              rule->column);
+    if (status >= 0 && !rule->several && kiln_row_labels_next(&count, &label))
+        return kiln_error_set(
+            err, KILN_E_TYPE,
+            "the row has several labels; expected one (datamodule.multilabel=true "
+            "takes any number)");
+    while (status >= 0 && kiln_row_labels_next(&labels, &label))
+        status = check_label(rule, label, classes, adds, err);
+    return status;
+}
+
 /* ---- Labels of all rows ---------------------------------------------------------------------- */
 
 static bool has(const KilnLabelNumbers *labels, int64_t from, int64_t end, int32_t number)

@@ -31,6 +31,22 @@ KILN_API bool kiln_label_flag(KilnString value, bool *ret);
 /* The part of a label before the text `end`; all of it if `end` is NULL or not in it. */
 KILN_API KilnString kiln_label_cut(KilnString label, const char *end);
 
+/* What the labels of a row must be. */
+typedef struct KilnLabelRule {
+    const KilnLabelFormat *format;
+    bool several;       /* any number; else one */
+    const char *column; /* of the labels, for messages */
+    bool given;         /* the classes are those of the option datamodule.classes */
+} KilnLabelRule;
+
+/* Check a row's labels: KILN_E_MISSING if there is none but should be, KILN_E_TYPE for several
+ * where there should be one, a label of several lines and a flag that is none, KILN_E_KEY for a
+ * label that is not among `classes`; with `adds` it is added. */
+KILN_API KILN_NODISCARD KilnStatus kiln_row_labels_check(const KilnLabelRule *rule,
+                                                         const KilnString *fields,
+                                                         KilnNameList *classes, bool adds,
+                                                         KilnError *err);
+
 /* ---- Labels of all rows ---------------------------------------------------------------------- */
 
 /* The labels of rows by their numbers in a list of names. A zeroed one is ready. */

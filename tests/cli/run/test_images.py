@@ -1,0 +1,154 @@
+"""Images as users have them: folders of all formats, tar files, lists with labels, broken files."""
+import gzip
+import io
+import json
+import pathlib
+import shutil
+import sys
+import tarfile
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
+
+from kilntest import ROOT, Case, main, png, read, read_json
+
+MODEL = ["model=mlp", "model.hidden=[4]", "trainer.max_epochs=1", "trainer.threads=1"]
+FORMATS = pathlib.Path(ROOT, "tests/data/formats")
+
+
+def tar(files):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+def pets():
+    """Files of two classes in two splits, some with a name of another format."""
+    files = {}
+    for split, n in (("train", 6), ("val", 2)):
+        for k, name in enumerate(("cat", "dog")):
+            for i in range(n):
+                files[f"{split}/{name}/{i}.png"] = png(8, 6, (200 * k, 40 * i, 9))
+    return files
+
+
+class Folders(Case):
+    def write_all(self, folder, files):
+        for name, data in files.items():
+            self.write(f"{folder}/{name}", data)
+
+    def test_formats(self):
+        files = pets()
+        for i, name in enumerate(("rgb_420.jpg", "cmyk.jpg", "rgb_progressive.jpg", "oriented_6.png")):
+            files[f"train/cat/x{i}.jpg"] = (FORMATS / name).read_bytes()
+        self.write_all("pets", files)
+        out, _ = self.run_kiln("datamodule=image_folder", "datamodule.root=pets", "datamodule.size=16", *MODEL, "kiln.run.dir=run")
+        self.assertIn("train 16, val 4", out)
+        self.run_kiln("predict", "ckpt_path=run", f"input={FORMATS}/rgb_422.jpg", program="kiln")
+
+    def test_broken_images(self):
+        files = pets()
+        files["train/cat/cut.jpg"] = (FORMATS / "bad/cut.jpg").read_bytes()
+        self.write_all("pets", files)
+        args = ["datamodule=image_folder", "datamodule.root=pets", "datamodule.size=16", *MODEL]
+        _, err = self.run_kiln(*args, status=1)
+        self.assertIn("pets/train/cat/cut.jpg: damaged JPEG: the file ends before the image does", err)
+        out, err = self.run_kiln(*args, "datamodule.on_error=skip")
+        self.assertIn("pets/train/cat/cut.jpg: damaged JPEG", out + err)
+
+    def test_tar(self):
+        """The numbers of a folder, also from a packed archive; and what its members' names say is checked."""
+        files = pets()
+        self.write_all("pets", files)
+        self.write("pets.tar", tar({f"./{name}": data for name, data in files.items()}))
+        self.write("pets.tar.gz", gzip.compress(tar(files)))
+        tables = []
+        for root in ("pets", "pets.tar", "pets.tar.gz"):
+            self.run_kiln("datamodule=image_folder", f"datamodule.root={root}", *MODEL, f"kiln.run.dir=run-{root}", "seed=1")
+            tables.append([row.split(",")[:3] for row in read(self.path(f"run-{root}/metrics.csv"), "r").splitlines()])
+            self.assertEqual(read_json(self.path(f"run-{root}/summary.json"))["data"]["samples"]["train"], 12)
+        weights = [read(self.path(f"run-{root}/checkpoints/last/model.safetensors")) for root in ("pets", "pets.tar", "pets.tar.gz")]
+        self.assertEqual(weights[0], weights[1])
+        self.assertEqual(weights[0], weights[2])
+        for change, says in (({"train/bird/deep/1.png": png(8, 6)}, "pets.tar/train/bird/deep: a folder inside a class"),
+                             ({"val/fish/1.png": png(8, 6)}, 'the class "fish" is not among the 2 classes'),
+                             ({"train/cat/9.png": b"text"}, "pets.tar/train/cat/9.png: not an image")):
+            self.write("pets.tar", tar({**files, **change}))
+            _, err = self.run_kiln("datamodule=image_folder", "datamodule.root=pets.tar", *MODEL, status=1)
+            self.assertIn(says, err)
+        self.write("pets.tar", tar(files)[:3000])
+        _, err = self.run_kiln("datamodule=image_folder", "datamodule.root=pets.tar", *MODEL, status=1)
+        self.assertIn("pets.tar: damaged tar, at byte", err)
+        self.write("pets.tar", tar({"x/1.png": b""}))
+        _, err = self.run_kiln("datamodule=image_folder", "datamodule.root=pets.tar", *MODEL, status=1)
+        self.assertIn("has no folder train/", err)
+
+
+class Lists(Case):
+    def setUp(self):
+        super().setUp()
+        self.files = {name: data for name, data in pets().items() if name.startswith("train")}
+        for name, data in self.files.items():
+            self.write(f"images/{name}", data)
+        self.write("images.tar", tar(self.files))
+        self.rows = [(name, name.split("/")[1]) for name in self.files]
+        self.write("list.csv", "image,label\n" + "".join(f"{a},{b}\n" for a, b in self.rows))
+
+    def train(self, *args, **options):
+        """Into the folder `run`, which may be there."""
+        shutil.rmtree(self.path("run"), ignore_errors=True)
+        return self.run_kiln("datamodule=image_list", *MODEL, "kiln.run.dir=run", *args, **options)
+
+    def test_formats_of_lists(self):
+        self.write("list.tsv", "file\tkind\n" + "".join(f"{a}\t{b}\n" for a, b in self.rows))
+        self.write("list.jsonl", "".join(json.dumps({"image": a, "label": b}) + "\n" for a, b in self.rows))
+        out, _ = self.train("datamodule.files.train=[list.csv]", "datamodule.root=images")
+        self.assertIn("train 11, val 1", out)
+        self.assertIn("2: cat, dog", out)
+        self.train("datamodule.files.train=[list.tsv]", "datamodule.root=images", "datamodule.image=file", "datamodule.label=kind")
+        self.train("datamodule.files.train=[list.jsonl]", "datamodule.root=images.tar")
+        self.run_kiln("predict", "ckpt_path=run", "input=images/train/cat", program="kiln")
+        self.train("datamodule.files={train: [list.csv], val: [list.csv], test: [list.csv]}", "datamodule.root=images.tar",
+                   "datamodule.on_error=skip")
+        weights = read(self.path("run/checkpoints/last/model.safetensors"))
+        self.train("datamodule.files={train: [list.csv], val: [list.csv], test: [list.csv]}", "datamodule.root=images")
+        self.assertEqual(weights, read(self.path("run/checkpoints/last/model.safetensors")))
+
+    def test_several_labels(self):
+        flags = "".join(f"{a},{int(b == 'cat')},{i % 2},0\n" for i, (a, b) in enumerate(self.rows))
+        self.write("flags.csv", "image,furry,old,loud\n" + flags)
+        self.write("some.jsonl", "".join(json.dumps({"image": a, "label": [b, "odd"][: i % 3]}) + "\n"
+                                         for i, (a, b) in enumerate(self.rows)))
+        for args in (["datamodule.files.train=[flags.csv]", "datamodule.label_columns=[furry,old,loud]"],
+                     ["datamodule.files.train=[some.jsonl]"]):
+            out, _ = self.train("task=multilabel_classification", "datamodule.multilabel=true", "datamodule.root=images", *args)
+            self.assertIn("labels f32 [", out)
+            self.assertIn("val/micro_f1", out)
+
+    def test_mistakes(self):
+        for text, args, says in (
+                ("image,label\nnone.png,cat\n", ["datamodule.root=images.tar"], 'list.csv:2: "none.png" is not in images.tar'),
+                ("image,label\n,cat\n", [], 'list.csv:2: the path (column "image") is empty'),
+                ("image,label\nx.png,\n", [], 'the label (column "label") is empty'),
+                ("image,label\nnone.png,cat\nnone.png,dog\nnone.png,dog\n", ["datamodule.root=images"],
+                 "images/none.png: No such file"),
+                ("path,label\nx.png,cat\n", [], '"image"'),
+                ("image,label\nx.png,cat\n", ["datamodule.classes=[dog]"], 'the label "cat" is not one of the 1 classes'),
+                ("image,label\nx.png,cat\n", ["datamodule.label_separator=;"], "needs multilabel=true")):
+            self.write("list.csv", text)
+            _, err = self.train("datamodule.files.train=[list.csv]", *args, status=1)
+            self.assertIn(says, err)
+
+    def test_bad_rows_are_counted(self):
+        self.write("list.csv", read(self.path("list.csv"), "r") + ",cat\n,dog\n")
+        out, _ = self.train("datamodule.files.train=[list.csv]", "datamodule.root=images", "datamodule.on_error=skip")
+        self.assertIn("2 train rows such as list.csv:14", out)
+        left = read_json(self.path("run/summary.json"))["data"]["left_out"]
+        self.assertEqual([each["count"] for each in left], [2])
+
+
+if __name__ == "__main__":
+    main()
