@@ -212,9 +212,14 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
     kiln_table_data_left_out(data_of(self), add, ctx);
 }
 
+static void columns(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx)
+{
+    kiln_table_data_columns(data_of(self), add, ctx);
+}
+
 static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx)
 {
-    kiln_table_data_describe(data_of(self), add, ctx);
+    kiln_table_data_notes(data_of(self), add, ctx);
 }
 
 static const KilnTensorSpec declared[] = {
@@ -243,6 +248,7 @@ static const KilnDataModuleOps ops = {
     .left_out = left_out,
     .table = table,
     .files = files,
+    .columns = columns,
 };
 
 const KilnComponent kiln_datamodule_table = {

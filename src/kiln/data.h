@@ -303,6 +303,9 @@ struct KilnDataModuleOps {
      * option says it, such as their format. The data report of a run and `train --plan` show
      * them. */
     void (*files)(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx);
+    /* Optional, after setup: a line for each column of a table, with what setup found it to be. The
+     * same report shows them as they are, so that they may be aligned with blanks. */
+    void (*columns)(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx);
 };
 
 #endif

@@ -9,9 +9,10 @@ struct KilnLossOps {
      * of classes. */
     KilnStatus (*setup)(KilnInstance *self, const KilnDataSpec *data, KilnError *err);
     /* Record the loss of `output` f32 [batch, ..., classes] for `target`: classes i32 [batch, ...],
-     * or shares of classes f32 [batch, ..., classes] if a batch transform mixed them. Returns a
-     * scalar, the mean. What only regularizes (label smoothing) is left out if the step does not
-     * train, so that runs can be compared. */
+     * or shares of classes f32 [batch, ..., classes] if a batch transform mixed them; of numbers
+     * f32 [batch, width] for numbers of that shape (task regression). Returns a scalar, the mean.
+     * What only regularizes (label smoothing) is left out if the step does not train, so that runs
+     * can be compared. */
     KilnTensor *(*loss)(KilnInstance *self, KilnStep *step, KilnTensor *output, KilnTensor *target);
 };
 

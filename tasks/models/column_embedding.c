@@ -3,15 +3,37 @@
  * Gorishniy et al., "Revisiting deep learning models for tabular data", 2021, with its names and
  * initial distribution). */
 #include "kiln.h"
+#include "kiln/tools/row_layers.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
+
+typedef enum Numbers { LINEAR_NUMBERS, PERIODIC_NUMBERS } Numbers;
+
+typedef struct Opts {
+    int64_t numbers, frequencies;
+    double sigma;
+} Opts;
+
+static const KilnChoice number_embeddings[] = {
+    { "linear", LINEAR_NUMBERS },
+    { "periodic", PERIODIC_NUMBERS },
+    { NULL, 0 },
+};
+
+static const KilnField fields[] = {
+    KILN_FIELD_ENUM(Opts, numbers, "linear", number_embeddings,
+                    "linear: a number times a vector of its column; periodic: sines and cosines of "
+                    "the number, a linear layer of the column and ReLU (PLR)"),
+    KILN_FIELD_I64(Opts, frequencies, "48", 1, 4096, "periodic: frequencies of each number"),
+    KILN_FIELD_F64(Opts, sigma, "0.1", 1e-6, 1e3,
+                   "periodic: the deviation of the initial frequencies"),
+    KILN_FIELD_END,
+};
 
 typedef struct State {
-    KilnParam *weight;         /* [numbers, features]; NULL: there are no numbers */
-    KilnEmbedding *categories; /* of each column of categories */
-    size_t n_categories;
+    KilnParam *weight;              /* [numbers, features]; NULL: no numbers, or periodic ones */
+    KilnPeriodicEmbedding periodic; /* weight NULL: none */
+    KilnCategoryTables categories;
     KilnParam *bias; /* [numbers + categories, features] */
 } State;
 
@@ -42,63 +64,35 @@ static int64_t columns_of(const KilnFeature *input)
     return input->name != NULL ? input->shape.dim[0] : 0;
 }
 
-/* A table of vectors for each column of categories. */
-static KilnStatus set_up_categories(State *state, const KilnScope *scope, const KilnFeature *row,
-                                    int64_t features, KilnInit init, KilnError *err)
-{
-    const KilnScope own = kiln_scope(scope, "category_embeddings");
-    KilnStatus status = KILN_OK;
-
-    state->n_categories = (size_t)columns_of(row);
-    state->categories = calloc(state->n_categories + 1, sizeof(*state->categories));
-    if (state->categories == NULL)
-        return kiln_error_nomem(err, state->n_categories * sizeof(*state->categories));
-    for (size_t i = 0; i < state->n_categories && status >= 0; i++) {
-        const int64_t of_column = row->columns != NULL ? row->columns[i].n_ids : 0;
-        const int64_t n = of_column > 0 ? of_column : row->n_ids;
-        char name[24];
-
-        if (n < 1)
-            return kiln_error_set(err, KILN_E_SHAPE,
-                                  "needs the number of categories in column %zu of row \"%s\"; the "
-                                  "datamodule must set n_ids of the feature or of its columns",
-                                  i, row->name);
-        snprintf(name, sizeof(name), "%zu", i);
-        status = kiln_nn_embedding_init(&state->categories[i], &own, name, n, features, -1, err);
-        if (status >= 0)
-            kiln_param_set_init(state->categories[i].weight, init);
-    }
-    return status;
-}
-
 static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
                         KilnError *err)
 {
+    const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     const int64_t numbers = columns_of(&io->inputs[NUMBERS]);
+    const int64_t categories = columns_of(&io->inputs[CATEGORIES]);
     KilnShape *sequence = &io->outputs[0].shape;
     const int64_t features = sequence->dim[1];
     const KilnScope own = kiln_scope(scope, "tokenizer");
     const KilnInit init = { .kind = KILN_INIT_UNIFORM, .a = 1.0 / sqrt((double)features) };
     KilnStatus status = KILN_OK;
 
-    if (numbers > 0)
+    if (numbers > 0 && opts->numbers == PERIODIC_NUMBERS)
+        status = kiln_nn_periodic_init(&state->periodic, &own, "periodic",
+                                       (KilnPeriodicSpec) { .numbers = numbers,
+                                                            .frequencies = opts->frequencies,
+                                                            .width = features,
+                                                            .sigma = opts->sigma },
+                                       err);
+    else if (numbers > 0)
         status = kiln_param_new(&own, "weight", KILN_SHAPE(numbers, features), init, &state->weight,
                                 err);
+    const KilnScope tables = kiln_scope(&own, "category_embeddings");
     if (status >= 0)
-        status = set_up_categories(state, &own, &io->inputs[CATEGORIES], features, init, err);
-    sequence->dim[0] = numbers + (int64_t)state->n_categories;
+        status = kiln_nn_category_tables_init(&state->categories, &tables, &io->inputs[CATEGORIES],
+                                              features, init, err);
+    sequence->dim[0] = numbers + categories;
     return status < 0 ? status : kiln_param_new(&own, "bias", *sequence, init, &state->bias, err);
-}
-
-/* The vectors of n columns of ids [batch, columns]: [batch, n, features]. */
-static KilnTensor *embed_categories(const State *state, KilnTensor *ids, size_t first, size_t n)
-{
-    if (n == 1)
-        return kiln_nn_embedding(&state->categories[first], kiln_narrow(ids, 1, (int64_t)first, 1));
-    KilnTensor *halves[] = { embed_categories(state, ids, first, n / 2),
-                             embed_categories(state, ids, first + n / 2, n - n / 2) };
-    return kiln_concat(halves, 2, 1);
 }
 
 static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
@@ -112,15 +106,17 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
     if (state->weight != NULL)
         parts[n++] = kiln_mul(kiln_unsqueeze(inputs[NUMBERS].tensor, 2),
                               kiln_param_tensor(state->weight, graph));
-    if (state->n_categories > 0)
-        parts[n++] = embed_categories(state, inputs[CATEGORIES].tensor, 0, state->n_categories);
+    if (state->periodic.weight != NULL)
+        parts[n++] = kiln_nn_periodic(&state->periodic, inputs[NUMBERS].tensor);
+    if (state->categories.n > 0)
+        parts[n++] = kiln_nn_category_tables(&state->categories, inputs[CATEGORIES].tensor);
     outputs[0].tensor = kiln_add(n > 1 ? kiln_concat(parts, n, 1) : parts[0],
                                  kiln_param_tensor(state->bias, graph));
 }
 
 static void release(KilnInstance *self)
 {
-    free(((State *)kiln_state(self))->categories);
+    kiln_nn_category_tables_release(&((State *)kiln_state(self))->categories);
 }
 
 static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };
@@ -129,6 +125,8 @@ const KilnComponent kiln_model_column_embedding = {
     .kind = KILN_KIND_MODEL,
     .name = "column_embedding",
     .summary = "Numbers and categories of a table's row as a sequence, for transformers",
+    KILN_FIELDS(fields),
+    .opts_size = sizeof(Opts),
     .state_size = sizeof(State),
     .release = release,
     .ops.model = &ops,

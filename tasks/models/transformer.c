@@ -13,14 +13,18 @@
 
 typedef enum Pool { POOL_CLASS_TOKEN, POOL_MEAN, POOL_FIRST, POOL_POOLER } Pool;
 typedef enum Positions { POSITIONS_LEARNED, POSITIONS_NONE } Positions;
+typedef enum FeedForward { FEED_GELU, FEED_REGLU } FeedForward;
 
 typedef struct Opts {
     KilnInstance *embed;
     int64_t width, layers, heads, mlp_dim;
     double dropout, attention_dropout;
     int64_t pool, positions, max_length;
-    bool norm_first, embed_norm;
+    bool norm_first, embed_norm, first_norm;
     double norm_eps;
+    int64_t feed_forward;
+    double *residual_dropout;
+    bool head_relu;
 } Opts;
 
 static const KilnChoice pools[] = {
@@ -30,6 +34,12 @@ static const KilnChoice pools[] = {
 static const KilnChoice positions[] = {
     { "learned", POSITIONS_LEARNED },
     { "none", POSITIONS_NONE },
+    { NULL, 0 },
+};
+
+static const KilnChoice feed_forwards[] = {
+    { "gelu", FEED_GELU },
+    { "reglu", FEED_REGLU },
     { NULL, 0 },
 };
 
@@ -58,6 +68,17 @@ static const KilnField fields[] = {
     KILN_FIELD_BOOL(Opts, embed_norm, "false", "a norm after the positions (BERT)"),
     KILN_FIELD_F64(Opts, norm_eps, "1.0e-06", 1e-12, 1.0,
                    "added to the variance in norms (BERT: 1e-12)"),
+    KILN_FIELD_BOOL(Opts, first_norm, "true",
+                    "with norms first, the first layer has one before its attention; false: it has "
+                    "none, and the class token begins as the columns do (FT-Transformer)"),
+    KILN_FIELD_ENUM(
+        Opts, feed_forward, "gelu", feed_forwards,
+        "between the layers of each MLP: gelu, or reglu, half of them times ReLU of the "
+        "other half"),
+    KILN_FIELD_F64_OPT(Opts, residual_dropout, "null", 0.0, 0.99,
+                       "dropout after the positions, after attention and after each MLP, so that "
+                       "`dropout` is only that within the MLPs; null: as dropout"),
+    KILN_FIELD_BOOL(Opts, head_relu, "false", "ReLU before the linear layer of the classes"),
     KILN_FIELD_END,
 };
 
@@ -138,10 +159,13 @@ static KilnStatus mlp_init(KilnLinear *linear, const KilnScope *scope, const cha
     return KILN_OK;
 }
 
-static KilnStatus block_init(Block *block, const KilnScope *scope, const Opts *opts, KilnError *err)
+/* `has_norm`: before the attention. */
+static KilnStatus block_init(Block *block, const KilnScope *scope, const Opts *opts, bool has_norm,
+                             KilnError *err)
 {
     const KilnScope mlp = kiln_scope(scope, "mlp");
-    KilnStatus status = norm_init(&block->ln_1, scope, "ln_1", opts, err);
+    const int64_t gates = opts->feed_forward == FEED_REGLU ? 2 : 1;
+    KilnStatus status = has_norm ? norm_init(&block->ln_1, scope, "ln_1", opts, err) : KILN_OK;
 
     if (status >= 0)
         status = kiln_nn_multi_head_attention_init(&block->attention, scope, "self_attention",
@@ -150,7 +174,7 @@ static KilnStatus block_init(Block *block, const KilnScope *scope, const Opts *o
     if (status >= 0)
         status = norm_init(&block->ln_2, scope, "ln_2", opts, err);
     if (status >= 0)
-        status = mlp_init(&block->mlp_0, &mlp, "0", opts->width, opts->mlp_dim, err);
+        status = mlp_init(&block->mlp_0, &mlp, "0", opts->width, gates * opts->mlp_dim, err);
     return status < 0 ? status
                       : mlp_init(&block->mlp_3, &mlp, "3", opts->mlp_dim, opts->width, err);
 }
@@ -161,12 +185,13 @@ static KilnStatus embed_init(KilnInstance *self, const KilnScope *scope, const K
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
+    const KilnInit zero = { .kind = KILN_INIT_CONSTANT };
+    const KilnInit as_columns = { .kind = KILN_INIT_UNIFORM, .a = 1.0 / sqrt((double)opts->width) };
     KilnStatus status = KILN_OK;
 
     if (opts->pool == POOL_CLASS_TOKEN && io->outputs[LOGITS].wanted)
         status = kiln_param_new(scope, "class_token", KILN_SHAPE(1, 1, opts->width),
-                                (KilnInit) { .kind = KILN_INIT_CONSTANT }, &state->class_token,
-                                err);
+                                opts->first_norm ? zero : as_columns, &state->class_token, err);
     return status < 0 ? status
                       : kiln_model_setup(opts->embed, scope, models, io->inputs, io->n_inputs,
                                          &opts->width, err);
@@ -207,7 +232,8 @@ static KilnStatus encoder_init(KilnInstance *self, const KilnScope *scope, int64
     for (int64_t i = 0; i < opts->layers && status >= 0; i++) {
         const KilnScope own = kiln_scope(&encoder, "layers.encoder_layer_%lld", (long long)i);
 
-        status = block_init(&state->blocks[i], &own, opts, err);
+        status = block_init(&state->blocks[i], &own, opts,
+                            !opts->norm_first || opts->first_norm || i > 0, err);
     }
     return status < 0 || !opts->norm_first ? status
                                            : norm_init(&state->ln, &encoder, "ln", opts, err);
@@ -388,26 +414,42 @@ static KilnAttentionMasks padding_mask(KilnTensor *x, KilnTensor *present_places
     return (KilnAttentionMasks) { .mask = kiln_masked_fill(zeros, absent, (double)-INFINITY) };
 }
 
-/* BERT's: the norms come after the sums. */
-static KilnTensor *run_post_block(const Block *block, KilnTensor *x, KilnAttentionMasks masks,
-                                  double p, KilnDropoutState *drop)
+static double residual_dropout(const Opts *opts)
 {
+    return opts->residual_dropout != NULL ? *opts->residual_dropout : opts->dropout;
+}
+
+/* What is between the layers of the MLP. */
+static KilnTensor *activate(const Opts *opts, KilnTensor *x)
+{
+    if (opts->feed_forward == FEED_GELU)
+        return kiln_gelu(x, KILN_GELU_ERF);
+    KilnTensor *half = kiln_narrow(x, -1, 0, opts->mlp_dim);
+    return kiln_mul(half, kiln_relu(kiln_narrow(x, -1, opts->mlp_dim, opts->mlp_dim)));
+}
+
+/* BERT's: the norms come after the sums. */
+static KilnTensor *run_post_block(const Opts *opts, const Block *block, KilnTensor *x,
+                                  KilnAttentionMasks masks, KilnDropoutState *drop)
+{
+    const double p = residual_dropout(opts);
     KilnTensor *y = kiln_nn_multi_head_attention(&block->attention, x, NULL, masks, drop);
 
     x = kiln_nn_layer_norm(&block->ln_1, kiln_add(x, kiln_nn_dropout(y, p, drop)));
-    y = kiln_nn_linear(&block->mlp_3, kiln_gelu(kiln_nn_linear(&block->mlp_0, x), KILN_GELU_ERF));
+    y = kiln_nn_linear(&block->mlp_3, activate(opts, kiln_nn_linear(&block->mlp_0, x)));
     return kiln_nn_layer_norm(&block->ln_2, kiln_add(x, kiln_nn_dropout(y, p, drop)));
 }
 
-static KilnTensor *run_block(const Block *block, KilnTensor *x, KilnAttentionMasks masks, double p,
-                             KilnDropoutState *drop)
+static KilnTensor *run_block(const Opts *opts, const Block *block, KilnTensor *x,
+                             KilnAttentionMasks masks, KilnDropoutState *drop)
 {
-    KilnTensor *y = kiln_nn_layer_norm(&block->ln_1, x);
+    const double p = residual_dropout(opts);
+    KilnTensor *y = block->ln_1.weight != NULL ? kiln_nn_layer_norm(&block->ln_1, x) : x;
 
     y = kiln_nn_multi_head_attention(&block->attention, y, NULL, masks, drop);
     x = kiln_add(x, kiln_nn_dropout(y, p, drop));
     y = kiln_nn_linear(&block->mlp_0, kiln_nn_layer_norm(&block->ln_2, x));
-    y = kiln_nn_dropout(kiln_gelu(y, KILN_GELU_ERF), p, drop);
+    y = kiln_nn_dropout(activate(opts, y), opts->dropout, drop);
     return kiln_add(x, kiln_nn_dropout(kiln_nn_linear(&block->mlp_3, y), p, drop));
 }
 
@@ -460,7 +502,8 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
 {
     const Opts *opts = kiln_opts(self);
     const State *state = kiln_state(self);
-    const bool drops = (opts->dropout > 0.0 || opts->attention_dropout > 0.0) &&
+    const bool drops = (opts->dropout > 0.0 || opts->attention_dropout > 0.0 ||
+                        residual_dropout(opts) > 0.0) &&
                        kiln_step_training(step);
     const int first = state->class_token != NULL;
     KilnDropoutState drop_state = { 0 }, *drop = drops ? &drop_state : NULL;
@@ -477,16 +520,20 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
     const KilnAttentionMasks masks = padding_mask(x, here);
     if (state->embed_norm.weight != NULL)
         x = kiln_nn_layer_norm(&state->embed_norm, x);
-    x = kiln_nn_dropout(x, opts->dropout, drop);
+    x = kiln_nn_dropout(x, residual_dropout(opts), drop);
     for (int64_t i = 0; i < opts->layers; i++)
-        x = opts->norm_first ? run_block(&state->blocks[i], x, masks, opts->dropout, drop)
-                             : run_post_block(&state->blocks[i], x, masks, opts->dropout, drop);
+        x = opts->norm_first ? run_block(opts, &state->blocks[i], x, masks, drop)
+                             : run_post_block(opts, &state->blocks[i], x, masks, drop);
     if (state->ln.weight != NULL)
         x = kiln_nn_layer_norm(&state->ln, x);
     KilnTensor *hidden = kiln_narrow(x, 1, first, kiln_tensor_dim(sequence.tensor, 1));
     outputs[HIDDEN] = (KilnModelValue) { hidden, sequence.lengths };
-    if (state->head.weight != NULL)
-        outputs[LOGITS].tensor = kiln_nn_linear(&state->head, pool(opts, state, x, here, drop));
+    if (state->head.weight != NULL) {
+        KilnTensor *sample = pool(opts, state, x, here, drop);
+
+        outputs[LOGITS].tensor = kiln_nn_linear(&state->head,
+                                                opts->head_relu ? kiln_relu(sample) : sample);
+    }
     if (state->token_head.weight != NULL)
         outputs[TOKEN_LOGITS] = (KilnModelValue) { kiln_nn_linear(&state->token_head, hidden),
                                                    sequence.lengths };

@@ -132,21 +132,34 @@ static void emit(KilnText *text, void (*add)(void *ctx, const char *text), void 
     kiln_text_clear(text);
 }
 
-void kiln_table_data_describe(const KilnTableData *data, void (*add)(void *ctx, const char *text),
-                              void *ctx)
+/* Whether the training rows were looked at for the column. */
+static bool is_known(const KilnTableColumn *column)
+{
+    return column->facts.numbers + column->facts.texts + column->facts.missing > 0;
+}
+
+void kiln_table_data_columns(const KilnTableData *data, void (*add)(void *ctx, const char *text),
+                             void *ctx)
+{
+    KilnText text = { 0 };
+
+    for (size_t c = 0; c < data->plan.n_columns; c++)
+        if (is_known(&data->plan.columns[c])) {
+            put_column(&text, data, c);
+            emit(&text, add, ctx);
+        }
+    kiln_text_release(&text);
+}
+
+void kiln_table_data_notes(const KilnTableData *data, void (*add)(void *ctx, const char *text),
+                           void *ctx)
 {
     bool inferred = false;
     KilnText text = { 0 };
 
-    for (size_t c = 0; c < data->plan.n_columns && data->splits[KILN_TRAIN].rows != NULL; c++) {
-        if (data->plan.columns[c].facts.numbers + data->plan.columns[c].facts.texts +
-                data->plan.columns[c].facts.missing ==
-            0)
-            continue;
-        inferred = inferred || !data->plan.columns[c].given;
-        put_column(&text, data, c);
-        emit(&text, add, ctx);
-    }
+    for (size_t c = 0; c < data->plan.n_columns; c++)
+        inferred = inferred || (is_known(&data->plan.columns[c]) && !data->plan.columns[c].given &&
+                                (int64_t)c != data->plan.target && (int64_t)c != data->plan.group);
     if (inferred)
         put_option(&text, data);
     emit(&text, add, ctx);

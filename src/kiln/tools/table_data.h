@@ -103,10 +103,13 @@ KILN_API KILN_NODISCARD KilnStatus kiln_table_data_open_input(KilnTableData *dat
 /* KilnDataModuleOps.save_preprocessing: writes table.json into `dir`. */
 KILN_API KILN_NODISCARD KilnStatus kiln_table_data_save(const KilnTableData *data, const char *dir,
                                                         KilnError *err);
-/* KilnDataModuleOps.files: the columns as a table, the option `columns` that says the same, and
- * what looks like a mistake in the data. */
-KILN_API void kiln_table_data_describe(const KilnTableData *data,
-                                       void (*add)(void *ctx, const char *text), void *ctx);
+/* KilnDataModuleOps.columns: what each column is and has. */
+KILN_API void kiln_table_data_columns(const KilnTableData *data,
+                                      void (*add)(void *ctx, const char *text), void *ctx);
+/* KilnDataModuleOps.files: the option `columns` that says what was inferred, and what looks like a
+ * mistake in the data. */
+KILN_API void kiln_table_data_notes(const KilnTableData *data,
+                                    void (*add)(void *ctx, const char *text), void *ctx);
 /* KilnDataModuleOps.left_out: rows that were skipped. */
 KILN_API void kiln_table_data_left_out(const KilnTableData *data,
                                        void (*add)(void *ctx, const KilnOmission *omission),

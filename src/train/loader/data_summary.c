@@ -136,17 +136,18 @@ static void emit(void (*line)(void *ctx, const char *name, const char *text), vo
     kiln_text_clear(text);
 }
 
-/* Where lines of KilnDataModuleOps.files go. */
-typedef struct FileLines {
+/* Where lines of KilnDataModuleOps.files and .columns go. */
+typedef struct NamedLines {
+    const char *name;
     void (*line)(void *ctx, const char *name, const char *text);
     void *ctx;
-} FileLines;
+} NamedLines;
 
-static void add_file(void *ctx, const char *text)
+static void add_line(void *ctx, const char *text)
 {
-    const FileLines *lines = ctx;
+    const NamedLines *lines = ctx;
 
-    lines->line(lines->ctx, "files", text);
+    lines->line(lines->ctx, lines->name, text);
 }
 
 void kiln_data_summary_lines(const KilnTrainer *trainer,
@@ -163,9 +164,15 @@ void kiln_data_summary_lines(const KilnTrainer *trainer,
     emit(line, ctx, "classes", &text);
     put_features(&text, spec);
     emit(line, ctx, "a sample", &text);
+    if (ops->columns != NULL) {
+        kiln_call_enter(trainer->datamodule, "columns");
+        ops->columns(trainer->datamodule, add_line,
+                     &(NamedLines) { KILN_DATA_COLUMN_LINE, line, ctx });
+        kiln_call_leave();
+    }
     if (ops->files != NULL) {
         kiln_call_enter(trainer->datamodule, "files");
-        ops->files(trainer->datamodule, add_file, &(FileLines) { line, ctx });
+        ops->files(trainer->datamodule, add_line, &(NamedLines) { "files", line, ctx });
         kiln_call_leave();
     }
     kiln_text_release(&text);

@@ -7,6 +7,9 @@
 
 #include "train/trainer.h"
 
+/* The name of lines that are aligned with blanks: columns of a table. */
+#define KILN_DATA_COLUMN_LINE "column"
+
 /* Call `line` for each line of the summary, a short name and a text. Only opened splits count. */
 void kiln_data_summary_lines(const KilnTrainer *trainer,
                              void (*line)(void *ctx, const char *name, const char *text),

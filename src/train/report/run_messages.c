@@ -164,7 +164,10 @@ static void print_data(void *ctx, const char *name, const char *text)
 {
     KilnTrainer *trainer = ctx;
 
-    kiln_output_words(&trainer->output, name, text);
+    if (strcmp(name, KILN_DATA_COLUMN_LINE) == 0)
+        kiln_output_pair(&trainer->output, name, text);
+    else
+        kiln_output_words(&trainer->output, name, text);
 }
 
 void kiln_report_config(KilnTrainer *trainer)
