@@ -40,12 +40,12 @@ typedef struct State {
 enum { NUMBERS, CATEGORIES };
 
 static const KilnTensorSpec takes[] = {
-    [NUMBERS] = { .name = "row",
+    [NUMBERS] = { .name = "x",
                   .content = KILN_ROW | KILN_VECTOR,
                   .dtype = KILN_F32,
                   .axes = "numbers",
                   .optional = true },
-    [CATEGORIES] = { .name = "categories",
+    [CATEGORIES] = { .name = "ids",
                      .content = KILN_ROW,
                      .dtype = KILN_I32,
                      .axes = "categories",

@@ -1,0 +1,235 @@
+/* Cells of tables: numbers exactly as strtod reads them, missing values, dates, scaling. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../data/quantile_transform.h"
+#include "data/table/table_internal.h"
+#include "kiln/rng.h"
+#include "tests/support/cmocka.h"
+
+static KilnString string_of(const char *text)
+{
+    return (KilnString) { text, strlen(text) };
+}
+
+static const char *const missing[] = { "?", "NA", "-999" };
+
+static KilnCellValue value_of(const char *text, bool as_text)
+{
+    KilnCellRules rules;
+
+    kiln_cell_rules_init(&rules, '.', missing, 3);
+    return kiln_cell_value(&rules, string_of(text), as_text);
+}
+
+static void check_number(const char *text)
+{
+    const char *at = text;
+    double got = -7.0;
+    const double want = strtod(text, NULL);
+
+    if (!kiln_number_at(&at, text + strlen(text), '.', &got) || *at != '\0' || got != want)
+        fail_msg("\"%s\": %.17g, want %.17g", text, got, want);
+}
+
+static void test_numbers(void **unused)
+{
+    static const char *const texts[] = {
+        "0",
+        "-0.0",
+        "1",
+        "+1.5",
+        ".5",
+        "5.",
+        "1e3",
+        "1E-3",
+        "123456789012345678901234567890",
+        "0.000000000000000000000000000001234",
+        "9007199254740993",
+        "9007199254740992.5",
+        "1.7976931348623157e308",
+        "4.9e-324",
+        "2.2250738585072011e-308",
+        "0.1",
+        "0.3",
+        "179769313486231570000000000000000000000",
+        "00000000000000000000000000.25",
+        "1e-400",
+        "9223372036854775807",
+        "18446744073709551615",
+        "99999999999999999999",
+    };
+    KilnRng rng;
+    char text[64];
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(texts); i++)
+        check_number(texts[i]);
+    kiln_rng_init(&rng, 1, KILN_RNG_USER, 0, 0);
+    for (int i = 0; i < 200000; i++) {
+        const double value =
+            ((double)kiln_rng_u32(&rng) + (double)kiln_rng_u32(&rng) / 4294967296.0) *
+            pow(10.0, (double)kiln_rng_below(&rng, 50) - 30.0);
+
+        snprintf(text, sizeof(text), "%.*g", 1 + (int)kiln_rng_below(&rng, 19), value);
+        check_number(text);
+        snprintf(text, sizeof(text), "-%.*f", (int)kiln_rng_below(&rng, 12), value);
+        if (strlen(text) < sizeof(text) - 1)
+            check_number(text);
+    }
+}
+
+static void test_no_numbers(void **unused)
+{
+    static const char *const texts[] = { "",    "-",    ".",     "1e999", "-1e999", "1,5", "abc",
+                                         "1 2", "0x10", "1_000", "nan",   "inf",    "--1", "1e" };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(texts); i++) {
+        const char *at = texts[i];
+        double got;
+
+        if (kiln_number_at(&at, texts[i] + strlen(texts[i]), '.', &got) && *at == '\0')
+            fail_msg("\"%s\" is read as %g", texts[i], got);
+    }
+    const char *comma = "1,5";
+    double got = 0.0;
+    assert_true(kiln_number_at(&comma, comma + 3, ',', &got) && got == 1.5);
+}
+
+static void test_values(void **unused)
+{
+    (void)unused;
+    assert_int_equal(value_of("", false).kind, KILN_VALUE_MISSING);
+    assert_int_equal(value_of("  ", false).kind, KILN_VALUE_MISSING);
+    assert_int_equal(value_of(" ? ", false).kind, KILN_VALUE_MISSING);
+    assert_int_equal(value_of("NA", true).kind, KILN_VALUE_MISSING);
+    assert_int_equal(value_of("-999", false).kind, KILN_VALUE_MISSING);
+    assert_int_equal(value_of("NAN", false).kind, KILN_VALUE_TEXT);
+    assert_int_equal(value_of(" 12 ", false).kind, KILN_VALUE_NUMBER);
+    assert_int_equal(value_of("12", true).kind, KILN_VALUE_TEXT);
+    const KilnCellValue text = value_of(" a b\r", false);
+    assert_int_equal(text.text.length, 3);
+    assert_memory_equal(text.text.data, "a b", 3);
+}
+
+static void test_dates(void **unused)
+{
+    static const struct {
+        const char *text;
+        double days, weekday, hour;
+    } dates[] = {
+        { "1970-01-01", 0, 3, 0 },
+        { "2000-02-29", 11016, 1, 0 },
+        { "1969/12/31", -1, 2, 0 },
+        { "2026-11-25T12:30", 20782.0 + 12.5 / 24.0, 2, 12.5 },
+        { "2026-11-25 12:30:36.5Z", 20782.0 + (12.5 + 36.5 / 3600.0) / 24.0, 2,
+          12.5 + 36.5 / 3600.0 },
+        { "2026-11-25T12:30+02:00", 20782.0 + 10.5 / 24.0, 2, 10.5 },
+    };
+    static const char *const none[] = { "2001-02-29", "2000-13-01",  "2000-1-1",         "20000101",
+                                        "2000-01/01", "2000-01-01x", "2000-01-01T25:00", "" };
+    double parts[KILN_DATE_PARTS];
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(dates); i++) {
+        if (!kiln_date_read(string_of(dates[i].text), parts))
+            fail_msg("%s is no date", dates[i].text);
+        assert_true(fabs(parts[KILN_DATE_TIME] - dates[i].days) < 1e-9);
+        assert_true(parts[KILN_DATE_WEEKDAY] == dates[i].weekday);
+        assert_true(fabs(parts[KILN_DATE_HOUR] - dates[i].hour) < 1e-9);
+    }
+    for (size_t i = 0; i < KILN_COUNT(none); i++)
+        if (kiln_date_read(string_of(none[i]), parts))
+            fail_msg("%s is a date", none[i]);
+}
+
+static void test_dictionary(void **unused)
+{
+    KilnDictionary dictionary = { 0 };
+    char text[16];
+
+    (void)unused;
+    assert_int_equal(kiln_dictionary_find(&dictionary, string_of("a")), -1);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 5000; i++) {
+            snprintf(text, sizeof(text), "n%d", i);
+            assert_int_equal(kiln_dictionary_add(&dictionary, string_of(text)), i);
+        }
+    assert_int_equal(kiln_dictionary_find(&dictionary, string_of("n4999")), 4999);
+    assert_int_equal(kiln_dictionary_find(&dictionary, string_of("n5000")), -1);
+    kiln_dictionary_release(&dictionary);
+}
+
+/* Values of Python's statistics.NormalDist().inv_cdf. */
+static void test_normal_quantile(void **unused)
+{
+    static const double cases[][2] = {
+        { 0.5, 0.0 },
+        { 0.975, 1.9599639845400536 },
+        { 0.1, -1.2815515655446004 },
+        { 1e-7, -5.199337582192817 },
+        { 1e-15, -7.941345326170997 },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(cases); i++)
+        assert_true(fabs(kiln_normal_quantile(cases[i][0]) - cases[i][1]) < 1e-12);
+}
+
+static void test_quantiles_are_those_of_sklearn(void **unused)
+{
+    enum { TRAIN = KILN_COUNT(quantile_train), QUANTILES = KILN_COUNT(quantile_expected) };
+    KilnTableNumber number = { .part = -1 };
+    double values[TRAIN];
+
+    (void)unused;
+    memcpy(values, quantile_train, sizeof(values));
+    assert_int_equal(kiln_scaling_fit(&number, KILN_SCALING_QUANTILE, values, TRAIN, 1, 0, NULL),
+                     KILN_OK);
+    assert_int_equal(number.n_quantiles, QUANTILES);
+    for (size_t i = 0; i < QUANTILES; i++)
+        assert_true(fabs(number.quantiles[i] - quantile_expected[i]) < 1e-2);
+    memcpy(number.quantiles, quantile_expected, sizeof(quantile_expected));
+    for (size_t i = 0; i < KILN_COUNT(quantile_queries); i++) {
+        const double got = kiln_scaling_apply(&number, KILN_SCALING_QUANTILE, quantile_queries[i]);
+
+        if (fabs(got - quantile_values[i]) > 1e-6)
+            fail_msg("%g: %.9g, want %.9g", quantile_queries[i], got, quantile_values[i]);
+    }
+    assert_true(isnan(kiln_scaling_apply(&number, KILN_SCALING_QUANTILE, (double)NAN)));
+    free(number.quantiles);
+}
+
+static void test_standard(void **unused)
+{
+    double values[] = { 1.0, 2.0, 3.0, 4.0 }, same[] = { 5.0, 5.0 };
+    KilnTableNumber number = { .part = -1 };
+
+    (void)unused;
+    assert_int_equal(kiln_scaling_fit(&number, KILN_SCALING_STANDARD, values, 4, 1, 0, NULL),
+                     KILN_OK);
+    assert_true(fabs(kiln_scaling_apply(&number, KILN_SCALING_STANDARD, 4.0) - 1.5 / sqrt(1.25)) <
+                1e-12);
+    assert_int_equal(kiln_scaling_fit(&number, KILN_SCALING_STANDARD, same, 2, 1, 0, NULL),
+                     KILN_OK);
+    assert_true(kiln_scaling_apply(&number, KILN_SCALING_STANDARD, 5.0) == 0.0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_no_numbers),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_dictionary),
+        cmocka_unit_test(test_normal_quantile),
+        cmocka_unit_test(test_quantiles_are_those_of_sklearn),
+        cmocka_unit_test(test_standard),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
