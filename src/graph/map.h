@@ -52,6 +52,8 @@
     X(GELU, 1)            /* a * Phi(a) */                                                         \
     X(GELU_TANH, 1)       /* the same through tanh */                                              \
     X(SILU, 1)            /* a * sigmoid(a) */                                                     \
+    X(HARD_SWISH, 1)      /* a * HARD_SIGMOID(a) */                                                \
+    X(HARD_SIGMOID, 1)    /* min(max(a / 6 + 1 / 2, 0), 1) */                                      \
     X(SOFTPLUS, 1)        /* log(1 + exp(p a)) / p; a where p a > q */                             \
     X(RELU_GRAD, 2)       /* b <= 0 ? 0 : a; b is x or the result */                               \
     X(LEAKY_RELU_GRAD, 2) /* b > 0 ? a : a * p */                                                  \
@@ -59,6 +61,8 @@
     X(GELU_GRAD, 2)       /* b is x */                                                             \
     X(GELU_TANH_GRAD, 2)  /* b is x */                                                             \
     X(SILU_GRAD, 2)       /* b is x */                                                             \
+    X(HARD_SWISH_GRAD, 2) /* b is x; between -3 and 3 a (b / 3 + 1 / 2) */                         \
+    X(HARD_SIGMOID_GRAD, 2) /* -3 < b < 3 ? a / 6 : 0; b is x */                                   \
     X(SOFTPLUS_GRAD, 2)   /* b is x */                                                             \
     X(SIGMOID_GRAD, 2)    /* a b (1 - b); b is the result */                                       \
     X(TANH_GRAD, 2)       /* a (1 - b b); b is the result */                                       \

@@ -57,6 +57,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_param_new(const KilnScope *scope, const 
  * last batch normalization of a residual branch starts at 0, say). Call it
  * before the store is sealed. */
 KILN_API void kiln_param_set_init(KilnParam *param, KilnInit init);
+/* The parameter belongs to the layer that makes the logits: its first axis is the classes of the
+ * data. The option `weights` initializes it as usual where the file has another number of classes.
+ * Before the store is sealed. */
+KILN_API void kiln_param_set_head(KilnParam *param);
 /* What a tensor in the weights file of another program holds of a parameter. */
 typedef struct KilnForeignTensor {
     int64_t row, rows; /* rows [row, row + rows) of axis 0; rows 0: nothing, it is no surprise */
@@ -212,6 +216,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *la
                                                              KilnError *err);
 KILN_API KilnTensor *kiln_nn_batch_norm2d(const KilnBatchNorm2d *layer, KilnTensor *x,
                                           bool training);
+/* Other numbers than PyTorch's defaults, eps 1e-5 and momentum 0.1. After the layer's init. */
+KILN_API void kiln_nn_batch_norm2d_set(KilnBatchNorm2d *layer, double eps, double momentum);
 
 /* The same for [N, C] and [N, L, C], torch.nn.BatchNorm1d. */
 typedef KilnBatchNorm2d KilnBatchNorm1d;
@@ -295,6 +301,10 @@ typedef struct KilnDropoutState {
 
 /* kiln_dropout with the next stream; x itself when p is 0 or `drop` is NULL. */
 KILN_API KilnTensor *kiln_nn_dropout(KilnTensor *x, double p, KilnDropoutState *drop);
+/* Stochastic depth (Huang et al. 2016), torchvision.ops.stochastic_depth with mode "row": the
+ * branch of a residual block, x [N, ...], is 0 for each sample with probability p, and divided by
+ * 1 - p for the others. The next stream; x itself when p is 0 or `drop` is NULL. */
+KILN_API KilnTensor *kiln_nn_stochastic_depth(KilnTensor *x, double p, KilnDropoutState *drop);
 
 /* ---- Residual blocks --------------------------------------------------------- */
 

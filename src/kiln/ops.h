@@ -97,6 +97,10 @@ typedef enum KilnGelu {
 KILN_API KilnTensor *kiln_gelu(KilnTensor *x, KilnGelu form);
 /* x * sigmoid(x). */
 KILN_API KilnTensor *kiln_silu(KilnTensor *x);
+/* x * kiln_hard_sigmoid(x) (Howard et al. 2019). */
+KILN_API KilnTensor *kiln_hard_swish(KilnTensor *x);
+/* min(max(x / 6 + 1 / 2, 0), 1). */
+KILN_API KilnTensor *kiln_hard_sigmoid(KilnTensor *x);
 /* log(1 + exp(beta x)) / beta, and x where beta x > threshold (PyTorch: 1 and 20). */
 KILN_API KilnTensor *kiln_softplus(KilnTensor *x, double beta, double threshold);
 KILN_API KilnTensor *kiln_sigmoid(KilnTensor *x);

@@ -3,6 +3,8 @@
 #include "nn/layer.h"
 #include "nn/params.h"
 
+enum { STATISTICS = 2 };
+
 KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *layer, const KilnScope *scope,
                                      const char *name, int64_t features, KilnError *err)
 {
@@ -26,7 +28,19 @@ KilnStatus kiln_nn_batch_norm2d_init(KilnBatchNorm2d *layer, const KilnScope *sc
     if (status == KILN_OK)
         status = kiln_register_buffer(&own, "num_batches_tracked", KILN_I64, KILN_SCALAR, 0.0,
                                       &layer->num_batches_tracked, err);
+    if (status == KILN_OK)
+        kiln_nn_batch_norm2d_set(layer, 1e-5, 0.1);
     return status;
+}
+
+void kiln_nn_batch_norm2d_set(KilnBatchNorm2d *layer, double eps, double momentum)
+{
+    KilnParam *const statistics[STATISTICS] = { layer->running_mean, layer->running_var };
+
+    for (int i = 0; i < STATISTICS; i++) {
+        statistics[i]->eps = eps;
+        statistics[i]->momentum = momentum;
+    }
 }
 
 /* With a single value the unbiased variance divides by zero, which would make the running
@@ -44,8 +58,8 @@ static KilnTensor *record(const KilnBatchNorm2d *layer, KilnTensor *x, bool in_t
 {
     const bool training = in_training && !layer->running_mean->frozen;
     KilnGraph *graph = kiln_tensor_graph(x);
-    KilnBatchNorm norm = { .eps = 1e-5,
-                           .momentum = KILN_BATCH_NORM_MOMENTUM,
+    KilnBatchNorm norm = { .eps = layer->running_mean->eps,
+                           .momentum = layer->running_mean->momentum,
                            .training = training };
     char text[KILN_SHAPE_TEXT];
 

@@ -184,6 +184,11 @@ void kiln_param_set_init(KilnParam *param, KilnInit init)
     param->init = init;
 }
 
+void kiln_param_set_head(KilnParam *param)
+{
+    param->head = true;
+}
+
 KilnStatus kiln_param_foreign(KilnParam *param, KilnForeignTensor part, KilnError *err,
                               const char *format, ...)
 {

@@ -35,7 +35,9 @@ struct KilnParam {
     bool linear;     /* the weight of a linear layer, which adapters can change */
     bool is_adapter; /* A or B of a KilnLora */
     KilnLora *lora;  /* of a weight; NULL: none */
+    bool head;       /* of the layer whose rows are the classes of the data */
     KilnInit init;
+    double eps, momentum; /* of a running statistic: as KilnBatchNorm */
     int64_t zero_first, zero_count; /* elements that start as 0, whatever init says */
     int64_t offset; /* index in the flat buffers if trained, else in fixed values, statistics or
                      * counters */
@@ -65,9 +67,6 @@ struct KilnParams {
     bool allocated;
     bool scope_too_long; /* a scope's path was too long; the next declaration reports it */
 };
-
-/* Weight of a batch's statistics in the running ones, as in PyTorch. */
-#define KILN_BATCH_NORM_MOMENTUM 0.1
 
 /* Where the parameter or buffer is, where its gradient is (trained only), and its list of sparse
  * rows; nowhere before the store is allocated. */

@@ -250,6 +250,8 @@ static KilnStatus head_init(KilnLinear *head, const KilnScope *scope, const char
         return status;
     kiln_param_set_init(head->weight, zero);
     kiln_param_set_init(head->bias, zero);
+    kiln_param_set_head(head->weight);
+    kiln_param_set_head(head->bias);
     return KILN_OK;
 }
 

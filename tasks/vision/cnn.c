@@ -125,10 +125,15 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
     status = kiln_nn_linear_init(&state->fc1, scope, "fc1", height * width * channels, opts->hidden,
                                  true, err);
     io->outputs[HIDDEN].shape.dim[0] = opts->hidden;
-    if (status == KILN_OK && io->outputs[LOGITS].wanted)
-        status = kiln_nn_linear_init(&state->fc2, scope, "fc2", opts->hidden,
-                                     io->outputs[LOGITS].shape.dim[0], true, err);
-    return status;
+    if (status < 0 || !io->outputs[LOGITS].wanted)
+        return status;
+    status = kiln_nn_linear_init(&state->fc2, scope, "fc2", opts->hidden,
+                                 io->outputs[LOGITS].shape.dim[0], true, err);
+    if (status < 0)
+        return status;
+    kiln_param_set_head(state->fc2.weight);
+    kiln_param_set_head(state->fc2.bias);
+    return KILN_OK;
 }
 
 static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,

@@ -57,8 +57,13 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
     };
     const int64_t width = opts->hidden * (opts->bidirectional ? 2 : 1);
     KilnStatus status = kiln_nn_lstm_init(&state->lstm, scope, "lstm", spec, err);
-    return status < 0 ? status
-                      : kiln_nn_linear_init(&state->head, scope, "head", width, out, true, err);
+    if (status >= 0)
+        status = kiln_nn_linear_init(&state->head, scope, "head", width, out, true, err);
+    if (status < 0)
+        return status;
+    kiln_param_set_head(state->head.weight);
+    kiln_param_set_head(state->head.bias);
+    return KILN_OK;
 }
 
 /* The last layer's final state, of each direction. */

@@ -118,6 +118,8 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
             return status;
         width = next;
     }
+    kiln_param_set_head(state->layers[opts->hidden_count].weight);
+    kiln_param_set_head(state->layers[opts->hidden_count].bias);
     return KILN_OK;
 }
 

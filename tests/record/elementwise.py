@@ -48,7 +48,8 @@ one = {
     "square": torch.square, "erf": torch.erf, "sin": torch.sin, "cos": torch.cos,
     "pow_3": lambda x: x.pow(3), "relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
     "elu": lambda x: F.elu(x, 0.7), "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "silu": F.silu, "softplus": lambda x: F.softplus(x, 1.5, 2.0), "sigmoid": torch.sigmoid,
+    "silu": F.silu, "hard_swish": lambda x: F.hardswish(3 * x), "hard_sigmoid": lambda x: F.hardsigmoid(3 * x),
+    "softplus": lambda x: F.softplus(x, 1.5, 2.0), "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
 }
 for name, function in one.items():

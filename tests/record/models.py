@@ -66,15 +66,23 @@ def summary(k, tensor):
     return numbers([np.linalg.norm(v), v @ pattern(5000 + k, v.size), v[0], v[v.size // 2], v[-1]])
 
 
+def some(tensor):
+    """All numbers of logits, or of many every k-th, at most 512."""
+    flat = tensor.reshape(-1)
+    return flat[:: (len(flat) + 511) // 512]
+
+
 def margin(model, x):
-    """How close any ReLU's input comes to 0 in a training step. There the gradient
-    jumps, so that rounding alone could decide it."""
+    """How close any ReLU's input comes to 0 in a training step, or those of hard-swish and
+    hard-sigmoid to -3 and 3. There the gradient jumps, so that rounding alone could decide it."""
     least = [1.0]
 
     def look(module, inputs):
-        least[0] = min(least[0], inputs[0].abs().min().item())
+        jump = 0 if isinstance(module, nn.ReLU) else 3
+        least[0] = min(least[0], (inputs[0].abs() - jump).abs().min().item())
 
-    hooks = [m.register_forward_pre_hook(look) for m in model.modules() if isinstance(m, nn.ReLU)]
+    kinds = (nn.ReLU, nn.Hardswish, nn.Hardsigmoid)
+    hooks = [m.register_forward_pre_hook(look) for m in model.modules() if isinstance(m, kinds)]
     model.train()
     with torch.no_grad():
         model(x)
@@ -96,17 +104,17 @@ def record_net(out, title, options, model, shape, classes, train=True):
     key = best_key(model, shape) if train else 1000
     fill(model)
     x = images(key, *shape)
-    labels = torch.tensor([(7 * i + 3) % classes for i in range(n)])
     out.write(f"net {title} {n} {height} {width} {channels} {classes} {key} {options}\n")
     model.eval()
     with torch.no_grad():
-        out.write(f"eval {numbers(model(x).reshape(-1))}\n")
+        out.write(f"eval {numbers(some(model(x)))}\n")
     if train:
         model.train()
         logits = model(x)
+        labels = torch.tensor([(7 * i + 3) % classes for i in range(len(logits))])
         loss = nn.functional.cross_entropy(logits, labels)
         loss.backward()
-        out.write(f"train {numbers(logits.detach().reshape(-1))}\n")
+        out.write(f"train {numbers(some(logits.detach()))}\n")
         out.write(f"loss {numbers([loss.item()])}\n")
         grads = dict(model.named_parameters())
         for k, (name, value) in enumerate(model.state_dict().items()):

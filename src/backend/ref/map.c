@@ -35,6 +35,16 @@ static double gelu_tanh_grad(double x)
     return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope;
 }
 
+static double hard_sigmoid(double x)
+{
+    return x <= -3.0 ? 0.0 : x >= 3.0 ? 1.0 : x / 6.0 + 0.5;
+}
+
+static double hard_swish_grad(double x)
+{
+    return x <= -3.0 ? 0.0 : x < 3.0 ? x / 3.0 + 0.5 : 1.0;
+}
+
 static double activation(KilnMapCode code, double a, double p, double q)
 {
     double slope;
@@ -56,6 +66,10 @@ static double activation(KilnMapCode code, double a, double p, double q)
         return 0.5 * a * (1.0 + gelu_tanh(a, &slope));
     case KILN_MAP_SILU:
         return a * logistic(a);
+    case KILN_MAP_HARD_SWISH:
+        return a * hard_sigmoid(a);
+    case KILN_MAP_HARD_SIGMOID:
+        return hard_sigmoid(a);
     case KILN_MAP_SOFTPLUS:
         return a * p > q ? a : log1p(exp(a * p)) / p;
     default:
@@ -78,6 +92,10 @@ static double gradient(KilnMapCode code, double a, double b, double c, double p,
         return a * gelu_tanh_grad(b);
     case KILN_MAP_SILU_GRAD:
         return a * logistic(b) * (1.0 + b * (1.0 - logistic(b)));
+    case KILN_MAP_HARD_SWISH_GRAD:
+        return a * hard_swish_grad(b);
+    case KILN_MAP_HARD_SIGMOID_GRAD:
+        return b > -3.0 && b < 3.0 ? a / 6.0 : 0.0;
     case KILN_MAP_SOFTPLUS_GRAD:
         return b * p > q ? a : a * logistic(b * p);
     case KILN_MAP_SIGMOID_GRAD:

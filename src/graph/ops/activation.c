@@ -33,6 +33,8 @@ ACTIVATION(elu, ELU, inputs, 1)
 ACTIVATION(gelu, GELU, inputs, 0)
 ACTIVATION(gelu_tanh, GELU_TANH, inputs, 0)
 ACTIVATION(silu, SILU, inputs, 0)
+ACTIVATION(hard_swish, HARD_SWISH, inputs, 0)
+ACTIVATION(hard_sigmoid, HARD_SIGMOID, inputs, 0)
 ACTIVATION(softplus, SOFTPLUS, inputs, 1)
 
 KilnTensor *kiln_relu(KilnTensor *x)
@@ -60,6 +62,16 @@ KilnTensor *kiln_gelu(KilnTensor *x, KilnGelu form)
 KilnTensor *kiln_silu(KilnTensor *x)
 {
     return kiln_record_mapped(&kiln_op_silu, x, NULL, NULL, 0.0, 0.0);
+}
+
+KilnTensor *kiln_hard_swish(KilnTensor *x)
+{
+    return kiln_record_mapped(&kiln_op_hard_swish, x, NULL, NULL, 0.0, 0.0);
+}
+
+KilnTensor *kiln_hard_sigmoid(KilnTensor *x)
+{
+    return kiln_record_mapped(&kiln_op_hard_sigmoid, x, NULL, NULL, 0.0, 0.0);
 }
 
 KilnTensor *kiln_softplus(KilnTensor *x, double beta, double threshold)

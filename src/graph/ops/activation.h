@@ -11,6 +11,8 @@
     X(gelu)                                                                                        \
     X(gelu_tanh)                                                                                   \
     X(silu)                                                                                        \
+    X(hard_swish)                                                                                  \
+    X(hard_sigmoid)                                                                                \
     X(softplus)                                                                                    \
     X(sigmoid)                                                                                     \
     X(tanh)                                                                                        \
@@ -20,6 +22,8 @@
     X(gelu_grad)                                                                                   \
     X(gelu_tanh_grad)                                                                              \
     X(silu_grad)                                                                                   \
+    X(hard_swish_grad)                                                                             \
+    X(hard_sigmoid_grad)                                                                           \
     X(softplus_grad)                                                                               \
     X(sigmoid_grad)                                                                                \
     X(tanh_grad)

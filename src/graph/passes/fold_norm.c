@@ -183,6 +183,7 @@ static bool is_activation(const KilnNode *node, KilnMapStep *ret)
     case KILN_MAP_GELU:
     case KILN_MAP_GELU_TANH:
     case KILN_MAP_SILU:
+    case KILN_MAP_HARD_SWISH:
         return true;
     default:
         return false;

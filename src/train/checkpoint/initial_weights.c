@@ -57,9 +57,19 @@ static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
 typedef struct Match {
     Names missing;      /* from the file */
     Names other_shapes; /* in the file than in the network */
+    Names heads;        /* of another number of classes in the file */
     Names unused;       /* only in the file */
     size_t loaded;
+    const char **spare; /* names that only the file has */
+    size_t n_spare;
+    int64_t classes_there, classes_here; /* of the last head */
 } Match;
+
+/* Tensors along the first axis; a scalar is one. */
+static int64_t rows_of(const KilnParam *param)
+{
+    return param->shape.rank > 0 ? param->shape.dim[0] : 1;
+}
 
 /* Whether the file's tensor has the shape of that part of the parameter. */
 static bool part_fits(const KilnParam *param, const KilnForeignTensor *part,
@@ -67,6 +77,8 @@ static bool part_fits(const KilnParam *param, const KilnForeignTensor *part,
 {
     KilnShape want = *kiln_param_shape(param);
 
+    if (want.rank == 0)
+        return entry->shape.rank == 0;
     want.dim[0] = part->rows;
     if (want.rank == entry->shape.rank + 1 && want.dim[0] == 1) { /* a row [1, ...] */
         memmove(want.dim, want.dim + 1, (size_t)--want.rank * sizeof(want.dim[0]));
@@ -106,7 +118,7 @@ static bool is_foreign(const KilnSafetensors *file, KilnParam *param)
     int64_t rows;
 
     return for_each_part(file, param, NULL, &rows, NULL) >= 0 && param->foreign != NULL &&
-           rows == param->shape.dim[0];
+           rows == rows_of(param);
 }
 
 static bool is_named(const KilnTrainer *trainer, const char *name)
@@ -121,10 +133,64 @@ static bool is_named(const KilnTrainer *trainer, const char *name)
     return false;
 }
 
-static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file, Match *match)
+/* Collect the names that only the file has. */
+static KilnStatus find_spare(const KilnTrainer *trainer, const KilnSafetensors *file, Match *match,
+                             KilnError *err)
+{
+    const size_t n = kiln_safetensors_count(file);
+
+    match->spare = calloc(n + 1, sizeof(*match->spare));
+    if (match->spare == NULL)
+        return kiln_error_nomem(err, (n + 1) * sizeof(*match->spare));
+    for (size_t i = 0; i < n; i++) {
+        const char *name = kiln_safetensors_at(file, i)->name;
+
+        if (kiln_params_find(trainer->params, name) == NULL && !is_named(trainer, name))
+            match->spare[match->n_spare++] = name;
+    }
+    return KILN_OK;
+}
+
+static void add_missing(const KilnParam *param, Match *match)
+{
+    const char *near = match->missing.n < MAX_NAMES ? kiln_nearest(kiln_param_name(param),
+                                                                   match->spare, match->n_spare)
+                                                    : NULL;
+
+    if (near != NULL)
+        add(&match->missing, "%s (nearest in the file: %s)", kiln_param_name(param), near);
+    else
+        add(&match->missing, "%s", kiln_param_name(param));
+}
+
+/* Whether the tensor is that of a head for another number of classes. */
+static bool is_other_head(const KilnParam *param, const KilnStEntry *entry)
+{
+    KilnShape want = *kiln_param_shape(param);
+
+    if (!param->head || want.rank == 0 || want.rank != entry->shape.rank)
+        return false;
+    want.dim[0] = entry->shape.dim[0];
+    return kiln_shape_equal(&want, &entry->shape);
+}
+
+static void add_other_shape(const KilnParam *param, const KilnStEntry *entry, Match *match)
 {
     char here[KILN_SHAPE_TEXT], there[KILN_SHAPE_TEXT];
 
+    if (is_other_head(param, entry)) {
+        add(&match->heads, "%s", kiln_param_name(param));
+        match->classes_there = entry->shape.dim[0];
+        match->classes_here = param->shape.dim[0];
+    } else {
+        add(&match->other_shapes, "%s (%s in the file, %s in this network)", kiln_param_name(param),
+            kiln_shape_text(&entry->shape, there, sizeof(there)),
+            kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
+    }
+}
+
+static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file, Match *match)
+{
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
         KilnParam *param = kiln_params_at(trainer->params, i);
         const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
@@ -134,25 +200,23 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
         else if (entry == NULL && param->is_adapter)
             continue; /* they start from initial values, or come from lora.weights */
         else if (entry == NULL)
-            add(&match->missing, "%s", kiln_param_name(param));
+            add_missing(param, match);
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
-            add(&match->other_shapes, "%s (%s in the file, %s in this network)",
-                kiln_param_name(param), kiln_shape_text(&entry->shape, there, sizeof(there)),
-                kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
+            add_other_shape(param, entry, match);
         else
             match->loaded++;
     }
-    for (size_t i = 0; i < kiln_safetensors_count(file); i++)
-        if (kiln_params_find(trainer->params, kiln_safetensors_at(file, i)->name) == NULL &&
-            !is_named(trainer, kiln_safetensors_at(file, i)->name))
-            add(&match->unused, "%s", kiln_safetensors_at(file, i)->name);
+    for (size_t i = 0; i < match->n_spare; i++)
+        add(&match->unused, "%s", match->spare[i]);
 }
 
 static void match_release(Match *match)
 {
     kiln_text_release(&match->missing.text);
     kiln_text_release(&match->other_shapes.text);
+    kiln_text_release(&match->heads.text);
     kiln_text_release(&match->unused.text);
+    free(match->spare);
 }
 
 static const char *names_of(const Names *names)
@@ -194,6 +258,11 @@ static void report(KilnTrainer *trainer, const Match *match, const char *path)
         n += !kiln_params_at(trainer->params, i)->is_adapter;
     kiln_output_print(&trainer->output, "weights: %zu of %zu tensors from %s", match->loaded, n,
                       path);
+    if (match->heads.n > 0)
+        kiln_output_print(&trainer->output,
+                          "weights: %lld classes in the file, %lld here; initialized randomly: %s",
+                          (long long)match->classes_there, (long long)match->classes_here,
+                          names_of(&match->heads));
     if (match->other_shapes.n > 0)
         kiln_output_print(&trainer->output, "weights: different shape, initialized randomly: %s",
                           names_of(&match->other_shapes));
@@ -229,7 +298,7 @@ static KilnStatus read_part(const KilnSafetensors *file, const KilnStEntry *entr
                             const KilnForeignTensor *part, KilnParam *param, KilnError *err)
 {
     const KilnDType dtype = kiln_param_dtype(param);
-    const int64_t row = param->count / param->shape.dim[0];
+    const int64_t row = param->count / rows_of(param);
     KilnLocation to = kiln_param_location(param);
 
     to.offset += (size_t)(part->row * row) * kiln_dtype_size(dtype);
@@ -262,6 +331,8 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
     KilnStatus status = find_file(root->weights, &path, err);
     if (status >= 0)
         status = kiln_safetensors_open(path, &file, err);
+    if (status >= 0)
+        status = find_spare(trainer, file, &match, err);
     if (status >= 0) {
         match_params(trainer, file, &match);
         const bool all = match.other_shapes.n + match.missing.n + match.unused.n == 0;

@@ -21,6 +21,9 @@ typedef struct Statistics {
     bool any; /* there is a running statistic */
 } Statistics;
 
+/* Of layers that are no kiln_nn_batch_norm2d, as PyTorch's. */
+static const double default_momentum = 0.1;
+
 /* ---- Running statistics
  * ---------------------------------------------------------------------------------- */
 
@@ -130,10 +133,10 @@ static void add_batch(Statistics *statistics)
 
         if (!statistics->is_running[i])
             continue;
+        const double momentum = param->momentum > 0.0 ? param->momentum : default_momentum;
         kiln_param_read(param, statistics->dtype, statistics->values);
         for (int64_t k = 0; k < param->count; k++)
-            statistics->sums[param->offset + k] += value_at(statistics, k) /
-                                                   KILN_BATCH_NORM_MOMENTUM;
+            statistics->sums[param->offset + k] += value_at(statistics, k) / momentum;
     }
 }
 

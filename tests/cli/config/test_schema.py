@@ -126,7 +126,7 @@ class Schemas(Case):
         depth = then["properties"]["depth"]
         self.assertEqual(depth["default"], 18)
         self.assertIn("layers", depth["description"])
-        self.assertIn({"enum": [18, 34, 50]}, depth["anyOf"])
+        self.assertIn({"enum": [18, 34, 50, 101, 152]}, depth["anyOf"])
         entry = self.schema()["definitions"]["defaults"]["items"]["anyOf"][1]["properties"]
         self.assertIn("mnist/cnn", entry["experiment"]["anyOf"][0]["enum"])
         self.assertIn("resnet", entry["override /model"]["anyOf"][0]["enum"])

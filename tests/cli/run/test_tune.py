@@ -263,12 +263,14 @@ class Weights(Runs):
         first = ["model=mlp", "model.hidden=[16]", "datamodule=noise", "datamodule.shape=[28,28,1]", "datamodule.count=256", "datamodule.val_count=64",
                  "datamodule.classes=4", "trainer.max_epochs=1", "trainer.threads=1", "test=false"]
         self.train("first", *first)
-        err = self.refused(*TINY, "weights=first", says=["layers.1.weight ([4, 16] in the file, [10, 16] in this network)", "weights_strict=false"])
+        err = self.refused(*TINY, "model.hidden=[16,8]", "weights=first",
+                           says=["layers.1.weight ([4, 16] in the file, [8, 16] in this network)", "weights_strict=false"])
         self.assertNotIn("missing", err)
-        out, _ = self.train("second", *TINY, "weights=first", "weights_strict=false",
+        # only the number of classes is another: the head is new
+        out, _ = self.train("second", *TINY, "weights=first",
                             Finetuning.phases("{first: {params: ['layers.0.*'], unfreeze_at_epoch: null}}"))
         self.assertIn("weights: 2 of 4 tensors from", out)
-        self.assertIn("different shape, initialized randomly: layers.1.weight", out)
+        self.assertIn("weights: 4 classes in the file, 10 here; initialized randomly: layers.1.weight, layers.1.bias", out)
         a, b = (tensors(self.path(run, "checkpoints/last/model.safetensors")) for run in ["first", "second"])
         self.assertEqual(a["layers.0.weight"], b["layers.0.weight"], "frozen since it was taken")
         # the file itself, all of it
@@ -281,6 +283,16 @@ class Weights(Runs):
         self.train("cnn", "model=cnn", "model.channels=[4]", "datamodule.train_count=64", "datamodule.val_count=64", "trainer.max_steps=1", "test=false")
         self.refused(*TINY, "weights=cnn", "weights_strict=false", says=["nothing in", "fits this network"])
         self.refused(*TINY, "weights=cnn", says=["conv1.weight"])
+
+    def test_nearest_name(self):
+        self.train("first", *TINY, "trainer.max_steps=1")
+        data = read(self.path("first/checkpoints/last/model.safetensors"))
+        with open(self.path("other.safetensors"), "wb") as f:
+            f.write(data.replace(b'"layers.0.weight"', b'"layers.0.wieght"'))
+        self.refused(*TINY, "weights=other.safetensors",
+                     says=["not in the file: layers.0.weight (nearest in the file: layers.0.wieght)", "only in the file: layers.0.wieght"])
+        out, _ = self.train("second", *TINY, "weights=other.safetensors", "weights_strict=false", "trainer.max_steps=0")
+        self.assertIn("weights: not used: layers.0.wieght", out)
 
 
 class Pruning(Runs):

@@ -25,6 +25,14 @@ BUILD_ONE(silu, kiln_silu(x))
 CASES_ONE(silu, "g")
 SAMPLES_OF(silu_grad, silu)
 
+BUILD_ONE(hard_swish, kiln_hard_swish(kiln_scale(x, 3.0)))
+CASES_ONE(hard_swish, "g")
+SAMPLES_OF(hard_swish_grad, hard_swish)
+
+BUILD_ONE(hard_sigmoid, kiln_hard_sigmoid(kiln_scale(x, 3.0)))
+CASES_ONE(hard_sigmoid, "g")
+SAMPLES_OF(hard_sigmoid_grad, hard_sigmoid)
+
 BUILD_ONE(softplus, kiln_softplus(x, 1.5, 0.9))
 CASES_ONE(softplus, "g")
 SAMPLES_OF(softplus_grad, softplus)

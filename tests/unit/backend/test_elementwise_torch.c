@@ -38,6 +38,8 @@ ONE(leaky_relu, kiln_leaky_relu(x, 0.1))
 ONE(elu, kiln_elu(x, 0.7))
 ONE(gelu, kiln_gelu(x, KILN_GELU_ERF))
 ONE(gelu_tanh, kiln_gelu(x, KILN_GELU_TANH))
+ONE(hard_swish, kiln_hard_swish(kiln_scale(x, 3.0)))
+ONE(hard_sigmoid, kiln_hard_sigmoid(kiln_scale(x, 3.0)))
 ONE(softplus, kiln_softplus(x, 1.5, 2.0))
 
 #define REDUCE(name, ...)                                                                          \
@@ -86,6 +88,8 @@ static const struct {
     { "gelu", gelu },
     { "gelu_tanh", gelu_tanh },
     { "silu", kiln_silu },
+    { "hard_swish", hard_swish },
+    { "hard_sigmoid", hard_sigmoid },
     { "softplus", softplus },
     { "sigmoid", kiln_sigmoid },
     { "tanh", kiln_tanh },

@@ -49,6 +49,7 @@ static const struct {
     { "relu", kiln_relu }, { "leaky_relu", leaky_relu }, { "elu", elu },
     { "clamp", relu6 },    { "sigmoid", kiln_sigmoid },  { "tanh", kiln_tanh },
     { "gelu", gelu },      { "gelu_tanh", gelu_tanh },   { "silu", kiln_silu },
+    { "hard_swish", kiln_hard_swish },
 };
 
 /* A layer of [images, size, size, channels]: by Winograd's algorithm, or directly. */

@@ -158,6 +158,17 @@ static inline float silu_grad(float x)
     return s * (1.0f + x * (1.0f - s));
 }
 
+/* PyTorch's, also on the bounds. */
+static inline float hard_sigmoid(float x)
+{
+    return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : x * (1.0f / 6.0f) + 0.5f;
+}
+
+static inline float hard_swish_grad(float x)
+{
+    return x <= -3.0f ? 0.0f : x < 3.0f ? x * (1.0f / 3.0f) + 0.5f : 1.0f;
+}
+
 /* No branches around the calls, so that they vectorize. */
 static inline float softplus(float x, float beta, float threshold)
 {
@@ -186,6 +197,8 @@ STEP1(ELU, elu(a, p))
 STEP1(GELU, a *normal_below(a, bell(a)))
 STEP1(GELU_TANH, a *gelu_tanh_below(a))
 STEP1(SILU, a / (1.0f + expf(-a)))
+STEP1(HARD_SWISH, a *hard_sigmoid(a))
+STEP1(HARD_SIGMOID, hard_sigmoid(a))
 STEP1(SOFTPLUS, softplus(a, p, q))
 STEP2(RELU_GRAD, b <= 0.0f ? 0.0f : a)
 STEP2(LEAKY_RELU_GRAD, b > 0.0f ? a : a * p)
@@ -193,6 +206,8 @@ STEP2(ELU_GRAD, elu_grad(a, b, p))
 STEP2(GELU_GRAD, a *gelu_grad(b))
 STEP2(GELU_TANH_GRAD, a *gelu_tanh_grad(b))
 STEP2(SILU_GRAD, a *silu_grad(b))
+STEP2(HARD_SWISH_GRAD, a *hard_swish_grad(b))
+STEP2(HARD_SIGMOID_GRAD, b > -3.0f && b < 3.0f ? a * (1.0f / 6.0f) : 0.0f)
 STEP2(SOFTPLUS_GRAD, softplus_grad(a, b, p, q))
 STEP2(SIGMOID_GRAD, a *b *(1.0f - b))
 STEP2(TANH_GRAD, a *(1.0f - b * b))

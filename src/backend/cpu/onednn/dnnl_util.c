@@ -141,6 +141,8 @@ static dnnl_alg_kind_t eltwise_of(const KilnMapStep *step)
         return dnnl_eltwise_gelu_tanh;
     case KILN_MAP_SILU:
         return dnnl_eltwise_swish;
+    case KILN_MAP_HARD_SWISH:
+        return dnnl_eltwise_hardswish;
     default:
         return dnnl_alg_kind_undef;
     }
@@ -149,12 +151,14 @@ static dnnl_alg_kind_t eltwise_of(const KilnMapStep *step)
 static dnnl_status_t append_activation(const KilnMapStep *step, dnnl_post_ops_t ops)
 {
     const dnnl_alg_kind_t kind = eltwise_of(step);
-    const float alpha = kind == dnnl_eltwise_swish ? 1.0f : (float)step->p;
+    const bool hard = kind == dnnl_eltwise_hardswish; /* x min(max(alpha x + beta, 0), 1) */
+    const float alpha = kind == dnnl_eltwise_swish ? 1.0f : hard ? 1.0f / 6.0f : (float)step->p;
+    const float beta = hard ? 0.5f : (float)step->q;
 
 #if V3
-    return dnnl_post_ops_append_eltwise(ops, kind, alpha, (float)step->q);
+    return dnnl_post_ops_append_eltwise(ops, kind, alpha, beta);
 #else
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, (float)step->q);
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, kind, alpha, beta);
 #endif
 }
 

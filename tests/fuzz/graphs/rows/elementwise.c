@@ -39,6 +39,8 @@ BUILD_ONE(elu, kiln_elu(x, 0.7))
 BUILD_ONE(gelu, kiln_gelu(x, KILN_GELU_ERF))
 BUILD_ONE(gelu_tanh, kiln_gelu(x, KILN_GELU_TANH))
 BUILD_ONE(silu, kiln_silu(x))
+BUILD_ONE(hard_swish, kiln_hard_swish(x))
+BUILD_ONE(hard_sigmoid, kiln_hard_sigmoid(x))
 BUILD_ONE(softplus, kiln_softplus(x, 1.5, 20.0))
 BUILD_ONE(sigmoid, kiln_sigmoid(x))
 BUILD_ONE(tanh, kiln_tanh(x))
@@ -161,6 +163,8 @@ static const Row table[] = {
     { "gelu", row_one, build_gelu, 0, 0, false, false },
     { "gelu_tanh", row_one, build_gelu_tanh, 0, 0, false, false },
     { "silu", row_one, build_silu, 0, 0, false, false },
+    { "hard_swish", row_one, build_hard_swish, 0, 0, false, false },
+    { "hard_sigmoid", row_one, build_hard_sigmoid, 0, 0, false, false },
     { "softplus", row_one, build_softplus, 0, 0, false, false },
     { "sigmoid", row_one, build_sigmoid, 0, 0, false, false },
     { "tanh", row_one, build_tanh, 0, 0, false, false },
