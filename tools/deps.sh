@@ -7,7 +7,8 @@ set -eu
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libpng-dev libjpeg62-turbo-dev libjansson-dev libxxhash-dev libdeflate-dev libmd-dev libutf8proc-dev libpcre2-dev
        zlib1g-dev libzstd-dev
-       libwebp-dev libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libsqlite3-dev libopenblas0-pthread"
+       libwebp-dev libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libsqlite3-dev libxgboost-dev
+       libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema strace zsh fish bash-completion"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
@@ -37,6 +38,7 @@ present() {
     libwebp-dev) pkg-config --exists libwebp ;;
     libcairo2-dev) pkg-config --exists cairo ;;
     libsqlite3-dev) pkg-config --exists sqlite3 ;;
+    libxgboost-dev) pkg-config --exists xgboost ;;
     libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
     protobuf-c-compiler) command -v protoc-c >/dev/null ;;
     libpcre2-dev) pkg-config --exists libpcre2-8 ;;

@@ -135,6 +135,11 @@ struct KilnModuleOps {
      * recorded step can give (kiln/tools/row_results.h): decoded sequences, texts. Predictions may
      * call it in several threads at once. */
     KilnStatus (*finish_step)(KilnInstance *self, KilnResults *results, KilnError *err);
+    /* Optional, of modules that read whole sets (kiln_trainer_table) instead of batches, such as
+     * boosted trees; with manual_step. Returns the training steps of an epoch, at least 1. Each is
+     * a batch of all samples without data, as is the only batch of an evaluated set; predictions
+     * have ordinary batches. Options that choose, repeat or change samples are refused. */
+    int64_t (*whole_sets)(const KilnInstance *self);
 };
 
 /* ---- Optimizers ---------------------------------------------------------------- */

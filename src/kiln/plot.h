@@ -41,6 +41,21 @@ KILN_API KILN_NODISCARD KilnStatus kiln_plot_confusion(const char *path,
                                                        const KilnConfusion *confusion,
                                                        KilnError *err);
 
+/* Horizontal bars from 0, one below the other. */
+typedef struct KilnPlotBar {
+    const char *label;
+    double value; /* below 0 or not finite: no bar */
+} KilnPlotBar;
+
+typedef struct KilnPlotBars {
+    const char *title; /* NULL: none */
+    const KilnPlotBar *bars;
+    size_t n; /* 0 to 200 */
+} KilnPlotBars;
+
+KILN_API KILN_NODISCARD KilnStatus kiln_plot_bars(const char *path, const KilnPlotBars *bars,
+                                                  KilnError *err);
+
 /* Images in rows, with a line of text below each. */
 typedef struct KilnPlotImage {
     const float

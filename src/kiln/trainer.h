@@ -58,9 +58,9 @@ KILN_API const void *kiln_trainer_feature(const KilnTrainer *trainer, const char
 /* The text feature of that name in row `row` of the current batch, which owns it; NULL: none. */
 KILN_API const char *kiln_trainer_text(const KilnTrainer *trainer, const char *name, int64_t row);
 
-/* One set of a split as a table (KilnDataModuleOps.table); borrowed until the data are loaded
- * again. From on_fit_start, on_test_start or on_predict_start on. KILN_E_MISSING if the datamodule
- * has no tables. */
+/* One set of a split as a table (KilnDataModuleOps.table, or kiln_table_new without it); borrowed
+ * until the data are loaded again. From on_fit_start, on_test_start or on_predict_start on.
+ * KILN_E_MISSING: there is no such set. */
 KILN_API KILN_NODISCARD KilnStatus kiln_trainer_table(KilnTrainer *trainer, KilnSplit split,
                                                       size_t set, const KilnTable **ret,
                                                       KilnError *err);
@@ -105,6 +105,10 @@ KILN_API bool kiln_trainer_row_is_due(const KilnTrainer *trainer);
  * Borrowed. */
 KILN_API const float *kiln_trainer_gradient_norms(const KilnTrainer *trainer, size_t *ret_n);
 KILN_API uint64_t kiln_trainer_seed(const KilnTrainer *trainer);
+/* The split that the running phase reads. */
+KILN_API KilnSplit kiln_trainer_split(const KilnTrainer *trainer);
+/* The threads that this run computes with (trainer.threads). */
+KILN_API int kiln_trainer_threads(const KilnTrainer *trainer);
 /* Multiplications and additions of a full training batch, gradients and update included. */
 KILN_API double kiln_trainer_flops(const KilnTrainer *trainer);
 /* The rate of large matrix products on this machine, with the run's threads and precision. The

@@ -24,6 +24,13 @@ KilnStatus kiln_plot_confusion(const char *path, const KilnConfusion *confusion,
     return kiln_plot_supported(err);
 }
 
+KilnStatus kiln_plot_bars(const char *path, const KilnPlotBars *bars, KilnError *err)
+{
+    (void)path;
+    (void)bars;
+    return kiln_plot_supported(err);
+}
+
 KilnStatus kiln_plot_gallery(const char *path, const KilnPlotGallery *gallery, KilnError *err)
 {
     (void)path;

@@ -53,6 +53,17 @@ const void *kiln_trainer_feature(const KilnTrainer *trainer, const char *name, i
     return batch->features[feature - trainer->data.spec.features].data;
 }
 
+KilnSplit kiln_trainer_split(const KilnTrainer *trainer)
+{
+    return trainer->phase == KILN_PHASE_FIT ? KILN_TRAIN
+                                            : kiln_trainer_eval_split(trainer, trainer->phase);
+}
+
+int kiln_trainer_threads(const KilnTrainer *trainer)
+{
+    return trainer->threads;
+}
+
 int64_t kiln_trainer_samples(const KilnTrainer *trainer)
 {
     return trainer->at.samples;

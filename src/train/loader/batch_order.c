@@ -125,7 +125,8 @@ static int64_t plain_size(const KilnLoaderSpec *spec)
 
 int64_t kiln_loader_spec_batch_size(const KilnLoaderSpec *spec)
 {
-    const int64_t count = samples_of(spec), size = plain_size(spec);
+    const int64_t count = samples_of(spec);
+    const int64_t size = spec->whole > 0 ? count : plain_size(spec);
 
     return size < count || spec->drop_last ? size : count > 0 ? count : 1;
 }
@@ -199,7 +200,8 @@ int64_t kiln_loader_spec_order_bytes(const KilnLoaderSpec *spec)
 
 int64_t kiln_loader_spec_batches(const KilnLoaderSpec *spec)
 {
-    int64_t batches = spec->by_length
+    int64_t batches = spec->whole > 0 ? (spec->dataset.count > 0 ? spec->whole : 0)
+                      : spec->by_length
                           ? batches_by_length(spec)
                           : batches_of(spec, samples_of(spec), kiln_loader_spec_batch_size(spec));
 

@@ -20,6 +20,7 @@ struct KilnLoader {
     KilnOnSkip *on_skip;
     void *ctx;
     const volatile int *stop, *pause;
+    int64_t *whole;          /* of batches without data: the numbers of all samples; NULL: others */
     unsigned char *reported; /* one bit per sample: its skip was reported; NULL: none yet */
     int64_t epoch;
     /* Batches are counted among those of the rank; see number_of. */
@@ -211,11 +212,34 @@ int64_t kiln_loader_spec_bytes(const KilnLoaderSpec *spec)
 {
     KilnBatchSource source;
 
+    if (spec->whole > 0)
+        return spec->dataset.count * (int64_t)sizeof(int64_t);
     if (kiln_batch_source_init(&source, spec, NULL) < 0)
         return 0;
     const int64_t bytes = slots_of(&source, spec->workers) * kiln_batch_source_slot_bytes(&source);
     kiln_batch_source_release(&source);
     return bytes + kiln_loader_spec_order_bytes(spec);
+}
+
+/* Without data there are no slots and no workers. */
+static KilnStatus number_samples(KilnLoader *loader, int64_t count, KilnError *err)
+{
+    const size_t bytes = (size_t)count * sizeof(*loader->whole);
+
+    loader->whole = malloc(bytes + 1);
+    if (loader->whole == NULL)
+        return kiln_error_nomem(err, bytes);
+    for (int64_t i = 0; i < count; i++)
+        loader->whole[i] = i;
+    return KILN_OK;
+}
+
+static KilnStatus fill_ahead(KilnLoader *loader, const KilnLoaderSpec *spec, KilnError *err)
+{
+    loader->n_slots = slots_of(&loader->source, spec->workers);
+    loader->bundle = bundle_of(&loader->source);
+    KilnStatus status = allocate(loader, err);
+    return status >= 0 && spec->workers > 0 ? start_workers(loader, spec->workers, err) : status;
 }
 
 static void init_locks(KilnLoader *loader)
@@ -249,14 +273,11 @@ KilnStatus kiln_loader_new(const KilnLoaderSpec *spec, KilnLoader **ret, KilnErr
     if (status >= 0)
         status = kiln_batch_order_init(&loader->order, spec, &loader->source.dataset, err);
     if (status >= 0) {
-        loader->n_slots = slots_of(&loader->source, spec->workers);
-        loader->bundle = bundle_of(&loader->source);
         loader->n_batches = own_before(loader, loader->order.n_batches);
         loader->claimed = loader->n_batches;
-        status = allocate(loader, err);
+        status = spec->whole > 0 ? number_samples(loader, spec->dataset.count, err)
+                                 : fill_ahead(loader, spec, err);
     }
-    if (status >= 0 && spec->workers > 0)
-        status = start_workers(loader, spec->workers, err);
     if (status < 0) {
         kiln_loader_free(loader);
         return status;
@@ -284,6 +305,7 @@ void kiln_loader_free(KilnLoader *loader)
     free(loader->threads);
     kiln_batch_order_release(&loader->order);
     kiln_batch_source_release(&loader->source);
+    free(loader->whole);
     free(loader->reported);
     free(loader);
 }
@@ -452,7 +474,14 @@ KilnStatus kiln_loader_next(KilnLoader *loader, KilnBatch *ret, KilnError *err)
     KilnBatch batch = { .index = number_of(loader, loader->taken) };
     bool found = false;
 
-    while (loader->taken < loader->n_batches && !found) {
+    if (loader->whole != NULL && loader->taken < loader->n_batches) {
+        loader->taken++;
+        batch.size = loader->source.dataset.count;
+        batch.samples = loader->whole;
+        batch.dataset = &loader->source.dataset;
+        found = true;
+    }
+    while (!found && loader->taken < loader->n_batches) {
         KilnBatchSlot *slot;
         KilnStatus status = take_slot(loader, &slot, err);
 

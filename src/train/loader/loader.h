@@ -31,6 +31,10 @@ typedef struct KilnLoaderSpec {
     /* Padded tokens per batch at most; a batch of longer samples has fewer of them than batch_size.
      * 0: no limit. Without by_length every batch has as many samples as the longest would allow. */
     int64_t max_tokens;
+    /* Above 0: so many batches per epoch, each of all samples in order, without data. Nothing is
+     * read; of the members above only data, dataset, datamodule and limit count. 0: batches have
+     * data. */
+    int64_t whole;
     int workers; /* 0: kiln_loader_next fills batches itself */
     /* Skip samples that can't be read for any reason but memory. */
     bool tolerant;

@@ -100,16 +100,34 @@ int64_t kiln_trainer_train_samples(const KilnTrainer *trainer)
     return trainer->data.sets[KILN_TRAIN].list[0].dataset.count;
 }
 
+/* Read all samples of a set into a table. */
+static KilnStatus make_table(KilnTrainer *trainer, KilnSplit split, size_t set,
+                             const KilnTable **ret, KilnError *err)
+{
+    KilnTable **made = &trainer->data.sets[split].list[set].made;
+    KilnStatus status = KILN_OK;
+
+    if (*made == NULL)
+        status = KILN_CALLED(trainer->datamodule, "get",
+                             kiln_table_new(&trainer->data.spec,
+                                            &trainer->data.sets[split].list[set].dataset, made,
+                                            err),
+                             err);
+    if (status >= 0)
+        *ret = *made;
+    return status;
+}
+
 KilnStatus kiln_trainer_table(KilnTrainer *trainer, KilnSplit split, size_t set,
                               const KilnTable **ret, KilnError *err)
 {
     const KilnDataModuleOps *ops = data_ops(trainer);
 
-    if (ops->table == NULL || set >= trainer->data.sets[split].n)
-        return kiln_error_set(err, KILN_E_MISSING,
-                              "datamodule %s gives no table of %s set %zu; use one that gives "
-                              "tables",
+    if (set >= trainer->data.sets[split].n)
+        return kiln_error_set(err, KILN_E_MISSING, "datamodule %s has no %s set %zu",
                               kiln_instance_name(trainer->datamodule), kiln_split_name(split), set);
+    if (ops->table == NULL)
+        return make_table(trainer, split, set, ret, err);
     KilnTable *table = &trainer->data.sets[split].list[set].table;
     *table = (KilnTable) { .n_rows = 0 };
     KilnStatus status = KILN_CALLED(trainer->datamodule, "table",
@@ -128,12 +146,62 @@ KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase)
     return phase == KILN_PHASE_TEST ? KILN_TEST : KILN_VAL;
 }
 
+/* Batches without data that a set has in an epoch, of a module that reads whole sets; 0: batches
+ * have data. */
+static int64_t whole_batches(const KilnTrainer *trainer, KilnSplit split)
+{
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
+
+    if (ops->whole_sets == NULL || trainer->stage == KILN_STAGE_PREDICT)
+        return 0;
+    if (split != KILN_TRAIN || trainer->stage != KILN_STAGE_FIT)
+        return 1;
+    kiln_call_enter(trainer->module, "whole_sets");
+    const int64_t n = ops->whole_sets(trainer->module);
+    kiln_call_leave();
+    return n;
+}
+
+/* Refuse what would change the samples of a module that reads whole sets. */
+static KilnStatus check_whole(const KilnTrainer *trainer, KilnError *err)
+{
+    const KilnLoading *loading = &trainer->data.loading;
+    const KilnTrainerOptions *options = trainer->options.trainer;
+    const KilnSamplerOps *sampler = loading->sampler != NULL
+                                        ? kiln_instance_component(loading->sampler)->ops.sampler
+                                        : NULL;
+    const char *option = sampler != NULL && sampler->count != NULL ? "datamodule.sampler"
+                         : loading->batch_transforms_count > 0     ? "datamodule.batch_transforms"
+                         : options->overfit_batches.value > 0.0    ? "trainer.overfit_batches"
+                         : options->reload_dataloaders_every_n_epochs > 0
+                             ? "trainer.reload_dataloaders_every_n_epochs"
+                         : kiln_trainer_world(trainer) > 1 ? "trainer.strategy"
+                                                           : NULL;
+
+    if (whole_batches(trainer, KILN_TRAIN) == 0 || option == NULL)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "%s: task %s reads the whole training set at once, in one process; "
+                          "remove the option",
+                          option, kiln_instance_name(trainer->module));
+}
+
 /* The spec of a set's loader, without a limit. Evaluation takes all samples in order. */
 static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
     const bool overfits = trainer->options.trainer->overfit_batches.value > 0.0;
     const bool trains = split == KILN_TRAIN && trainer->stage == KILN_STAGE_FIT;
+    const int64_t whole = whole_batches(trainer, split);
 
+    if (whole > 0)
+        return (KilnLoaderSpec) {
+            .data = &trainer->data.spec,
+            .dataset = trainer->data.sets[split].list[set].dataset,
+            .datamodule = trainer->datamodule,
+            .batch_size = 1,
+            .limit = -1,
+            .whole = whole,
+        };
     return (KilnLoaderSpec) {
         .data = &trainer->data.spec,
         .dataset = trainer->data.sets[split].list[set].dataset,
@@ -192,10 +260,11 @@ int64_t kiln_trainer_split_batches(const KilnTrainer *trainer, KilnSplit split)
 
 int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, size_t set)
 {
-    const int64_t most = kiln_trainer_set_batches(trainer, split, set) * trainer->data.batch_size;
+    const int64_t batches = kiln_trainer_set_batches(trainer, split, set);
+    const int64_t most = batches * trainer->data.batch_size;
     const int64_t all = trainer->data.sets[split].list[set].dataset.count;
 
-    return most < all ? most : all;
+    return most < all && (batches == 0 || whole_batches(trainer, split) == 0) ? most : all;
 }
 
 KilnBatch kiln_trainer_shape_batch(const KilnTrainer *trainer, KilnSplit split, size_t set)
@@ -326,7 +395,10 @@ static KilnStatus set_train_features(KilnTrainer *trainer, const KilnLoaderSpec 
 static KilnStatus set_up_batches(KilnTrainer *trainer, KilnError *err)
 {
     KilnLoaderSpec spec = set_spec(trainer, KILN_TRAIN, 0);
-    KilnStatus status = kiln_sampler_setup(&spec, err);
+    KilnStatus status = check_whole(trainer, err);
+
+    if (status >= 0)
+        status = kiln_sampler_setup(&spec, err);
 
     if (status >= 0)
         status = set_train_features(trainer, &spec, err);
@@ -459,8 +531,10 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
 static void close_splits(KilnTrainer *trainer)
 {
     for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
-        for (size_t set = 0; set < trainer->data.sets[split].n; set++)
+        for (size_t set = 0; set < trainer->data.sets[split].n; set++) {
             kiln_loader_free(trainer->data.sets[split].list[set].loader);
+            kiln_table_free(trainer->data.sets[split].list[set].made);
+        }
         trainer->data.sets[split] = (KilnSplitSets) { 0 };
     }
 }

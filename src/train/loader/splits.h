@@ -14,6 +14,7 @@ typedef struct KilnSplitSets {
         const char *name; /* follows the names of its metrics; "": nothing does */
         KilnDataset dataset;
         KilnTable table;    /* while somebody reads it */
+        KilnTable *made;    /* of a datamodule that gives none; owned. NULL: not needed yet */
         KilnLoader *loader; /* NULL: not needed yet */
     } list[KILN_MAX_SETS];
     size_t n;

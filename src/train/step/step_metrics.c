@@ -122,16 +122,17 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
     step->n_metric_inputs++;
 }
 
-/* The state of a metric of sequences in the step's phase. */
-static KilnStatus sequence_state(KilnStep *step, KilnInstance *metric, unsigned flags, size_t *ret,
-                                 KilnError *err)
+/* The state of a metric of sequences or rankings in the step's phase. */
+static KilnStatus rows_state(KilnStep *step, KilnInstance *metric, unsigned flags, size_t *ret,
+                             KilnError *err)
 {
-    const KilnMetricForm form = { 0 };
+    const KilnMetricInput takes = kiln_instance_component(metric)->ops.metric->takes;
+    const KilnMetricForm form = { .width = takes == KILN_METRIC_RANKINGS ? 1 : 0 };
     char plain[KILN_STEP_NAME], buf[KILN_STEP_NAME];
 
-    if (kiln_instance_component(metric)->ops.metric->takes != KILN_METRIC_SEQUENCES)
-        return kiln_error_set(err, KILN_E_SHAPE, "metric \"%s\" does not count sequences",
-                              key_of(metric));
+    if (takes != KILN_METRIC_SEQUENCES && takes != KILN_METRIC_RANKINGS)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "metric \"%s\" does not count sequences or rankings", key_of(metric));
     snprintf(plain, sizeof(plain), "%s/%s", prefix_of(step->phase), key_of(metric));
     return kiln_metrics_get_state(step->metrics, step->phase, metric,
                                   kiln_step_name(step, plain, buf), flags, &form, ret, err);
@@ -142,7 +143,7 @@ void kiln_step_sequence_metric(KilnStep *step, KilnInstance *metric, unsigned fl
     KilnError err = { 0 };
     size_t state;
 
-    if (sequence_state(step, metric, flags, &state, &err) < 0)
+    if (rows_state(step, metric, flags, &state, &err) < 0)
         kiln_graph_poison(step->graph, "%s", err.text);
 }
 
@@ -154,7 +155,7 @@ KilnStatus kiln_results_metric(KilnResults *results, KilnInstance *metric,
 
     if (step->phase == KILN_PHASE_PREDICT)
         return KILN_OK;
-    KilnStatus status = sequence_state(step, metric, 0, &state, err);
+    KilnStatus status = rows_state(step, metric, 0, &state, err);
     return status >= 0
                ? kiln_metric_state_update(step->metrics->collection.list[state].state, rows, err)
                : status;
