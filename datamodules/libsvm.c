@@ -24,7 +24,7 @@ typedef struct Opts {
 static const KilnChoice target_types[] = {
     { "auto", AUTO }, { "classes", CLASSES }, { "number", NUMBER }, { NULL, 0 }
 };
-static const KilnChoice absent_values[] = { { "nan", NAN_VALUE },
+static const KilnChoice absent_values[] = { { "missing", NAN_VALUE },
                                             { "zero", ZERO_VALUE },
                                             { NULL, 0 } };
 
@@ -36,8 +36,8 @@ static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, target_type, "auto", target_types,
                     "classes give the feature label, a number gives target; auto: at most 20 "
                     "different whole numbers are classes, unless the rows have queries"),
-    KILN_FIELD_ENUM(Opts, absent, "nan", absent_values,
-                    "the value of an index that a row lacks: nan (missing, for trees) or zero"),
+    KILN_FIELD_ENUM(Opts, absent, "missing", absent_values,
+                    "the value of an index that a row lacks: missing (NaN, for trees) or zero"),
     KILN_FIELD_I64_OPT(Opts, first_index, "null", 0, 1,
                        "the index of the first column; null: 0 if a training row has it, else 1"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0.0, 0.9,
@@ -260,70 +260,16 @@ static KilnStatus read_split(State *state, int split, const KilnPoll *poll, Kiln
     return status;
 }
 
-/* The group of each row: its query, or itself. Returns their number. */
-static int64_t group_rows(const KilnLibsvm *rows, int64_t *group)
-{
-    int64_t n = 0;
-
-    for (int64_t i = 0; i < rows->n; i++) {
-        n += i == 0 || rows->queries == NULL || rows->queries[i] != rows->queries[i - 1];
-        group[i] = n - 1;
-    }
-    return n;
-}
-
-/* List the rows whose group is held out, or those that are not. */
-static void list_rows(const int64_t *group, int64_t n, const bool *held, bool which, Samples *ret)
-{
-    ret->count = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (held[group[i]] == which)
-            ret->list[ret->count++] = i;
-}
-
-static KilnStatus split_rows(State *state, const int64_t *group, int64_t n_groups, int64_t n_held,
-                             uint64_t seed, KilnError *err)
-{
-    Samples *train = &state->samples[KILN_TRAIN], *val = &state->samples[KILN_VAL];
-    const size_t bytes = (size_t)train->count * sizeof(*train->list);
-    int32_t *order = malloc((size_t)n_groups * sizeof(*order));
-    bool *held = calloc((size_t)n_groups, sizeof(*held));
-
-    train->list = malloc(bytes + 1);
-    val->list = malloc(bytes + 1);
-    KilnStatus status = order != NULL && held != NULL && train->list != NULL && val->list != NULL
-                            ? kiln_hold_out(n_groups, n_held, seed, order, err)
-                            : kiln_error_nomem(err, bytes);
-    if (status >= 0) {
-        for (int64_t i = n_groups - n_held; i < n_groups; i++)
-            held[order[i]] = true;
-        val->rows = train->rows;
-        list_rows(group, train->rows->n, held, true, val);
-        list_rows(group, train->rows->n, held, false, train);
-    }
-    free(order);
-    free(held);
-    return status;
-}
-
 /* Hold rows out for validation, of queries whole ones. */
 static KilnStatus hold_out(State *state, uint64_t seed, KilnError *err)
 {
-    const KilnLibsvm *rows = &state->rows[KILN_TRAIN];
-    int64_t *group = malloc((size_t)rows->n * sizeof(*group) + 1);
+    Samples *train = &state->samples[KILN_TRAIN], *val = &state->samples[KILN_VAL];
+    KilnStatus status = kiln_libsvm_hold_out(train->rows, state->opts->val_fraction, seed,
+                                             &train->list, &train->count, &val->list, &val->count,
+                                             err);
 
-    if (group == NULL)
-        return kiln_error_nomem(err, (size_t)rows->n * sizeof(*group));
-    const int64_t n = group_rows(rows, group);
-    const int64_t n_held = llround((double)n * state->opts->val_fraction);
-    KilnStatus status = KILN_OK;
-    if (n_held >= n)
-        status = kiln_error_set(
-            err, KILN_E_RANGE, "val_fraction: %g of %lld %s leaves none to train on",
-            state->opts->val_fraction, (long long)n, rows->queries != NULL ? "queries" : "rows");
-    else if (n_held > 0)
-        status = split_rows(state, group, n, n_held, seed, err);
-    free(group);
+    if (status >= 0 && val->count > 0)
+        val->rows = train->rows;
     return status;
 }
 

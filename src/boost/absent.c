@@ -85,14 +85,6 @@ KilnStatus kiln_booster_update(KilnBooster *booster, int64_t round, KilnBoostDat
     return kiln_boost_supported(err);
 }
 
-KilnStatus kiln_booster_restart_sampling(KilnBooster *booster, const char *tree_method,
-                                         KilnError *err)
-{
-    (void)booster;
-    (void)tree_method;
-    return kiln_boost_supported(err);
-}
-
 KilnStatus kiln_booster_evaluate(KilnBooster *booster, KilnBoostData *data,
                                  void (*ret)(void *ctx, const char *name, double value), void *ctx,
                                  KilnError *err)

@@ -16,7 +16,7 @@ const KilnChoice kiln_boost_grow_policies[] = { { "depthwise", 0 },
 
 static const char tweedie[] = "reg:tweedie";
 
-bool kiln_boost_samples_columns(const KilnBoostOptions *options)
+static bool samples_columns(const KilnBoostOptions *options)
 {
     return options->colsample_bytree < 1.0 || options->colsample_bylevel < 1.0 ||
            options->colsample_bynode < 1.0;
@@ -52,7 +52,7 @@ KilnStatus kiln_boost_options_check(const KilnBoostOptions *options, const char 
     if (options->max_depth == 0 && options->max_leaves == 0)
         return kiln_error_set(err, KILN_E_RANGE, "0 needs max_leaves above 0");
     *ret_option = "tree_method";
-    if (options->tree_method == APPROX && kiln_boost_samples_columns(options))
+    if (options->tree_method == APPROX && samples_columns(options))
         return kiln_error_set(err, KILN_E_RANGE,
                               "approx can't sample columns: its random state is in no checkpoint, "
                               "so a resumed run would differ; use hist, or set colsample_* to 1");
@@ -185,4 +185,22 @@ KilnStatus kiln_boost_set_up(const KilnBoostSetup *setup, KilnBooster *booster, 
         status = kiln_booster_set(booster, numbers[i].name, text, err);
     }
     return status;
+}
+
+/* A changed sequence of updaters takes effect when the booster is configured, and makes new
+ * updaters, which have a new sampler, and parameters only as they are set since then. exact keeps
+ * no sampler. */
+KilnStatus kiln_boost_begin_round(const KilnBoostSetup *setup, KilnBooster *booster, KilnError *err)
+{
+    int64_t columns;
+
+    if (setup->options->tree_method != HIST || !samples_columns(setup->options))
+        return KILN_OK;
+    KilnStatus status = kiln_booster_set(booster, "updater", "prune", err);
+    if (status >= 0)
+        status = kiln_booster_columns(booster, &columns, err);
+    if (status >= 0)
+        status = kiln_boost_set_up(setup, booster, err);
+    return status >= 0 ? kiln_booster_set(booster, "updater", "grow_quantile_histmaker", err)
+                       : status;
 }

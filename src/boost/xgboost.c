@@ -290,22 +290,6 @@ KilnStatus kiln_booster_update(KilnBooster *booster, int64_t round, KilnBoostDat
                 "a boosting round", err);
 }
 
-/* A new sequence of updaters takes effect when the booster is configured, and makes new updaters,
- * which have a new sampler of columns. */
-KilnStatus kiln_booster_restart_sampling(KilnBooster *booster, const char *tree_method,
-                                         KilnError *err)
-{
-    int64_t columns;
-
-    if (strcmp(tree_method, "hist") != 0)
-        return KILN_OK;
-    KilnStatus status = kiln_booster_set(booster, "updater", "prune", err);
-    if (status >= 0)
-        status = kiln_booster_columns(booster, &columns, err);
-    return status >= 0 ? kiln_booster_set(booster, "updater", "grow_quantile_histmaker", err)
-                       : status;
-}
-
 /* ---- Metrics ------------------------------------------------------------------------ */
 
 /* One of "\tdata-rmse:0.5\tdata-ndcg@5-:nan"; NULL: no more. */

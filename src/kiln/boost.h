@@ -90,12 +90,6 @@ KILN_API KILN_NODISCARD KilnStatus kiln_booster_columns(KilnBooster *booster, in
 /* Boosting round number `round` on `data`. */
 KILN_API KILN_NODISCARD KilnStatus kiln_booster_update(KilnBooster *booster, int64_t round,
                                                        KilnBoostData *data, KilnError *err);
-/* With tree_method hist, drop the state of column sampling that the last round left, so that the
- * next depends on the model, the seed and its number alone (with seed_per_iteration); exact leaves
- * none. */
-KILN_API KILN_NODISCARD KilnStatus kiln_booster_restart_sampling(KilnBooster *booster,
-                                                                 const char *tree_method,
-                                                                 KilnError *err);
 /* Whether XGBoost has an eval_metric of that name ("rmse", "ndcg@5-"), and whether a higher value
  * is better; and the names of all of them, for messages. */
 KILN_API bool kiln_boost_metric(const char *name, bool *ret_higher_is_better);

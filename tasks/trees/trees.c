@@ -41,6 +41,7 @@ typedef struct State {
     KilnBoostColumns columns;
     const KilnBoostObjective *objective;
     int64_t width; /* scores per row */
+    KilnBoostSetup set_up;
     char metric[KILN_BOOST_METRICS][KILN_BOOST_NAME];
     size_t n_metrics;
     KilnBooster *booster;
@@ -150,7 +151,8 @@ static KilnStatus make_booster(KilnInstance *self, const KilnTrainer *trainer, c
                                KilnError *err)
 {
     State *state = kiln_state(self);
-    const KilnBoostSetup set_up = {
+
+    state->set_up = (KilnBoostSetup) {
         .options = boost_options(self),
         .objective = state->objective,
         .columns = &state->columns,
@@ -158,7 +160,6 @@ static KilnStatus make_booster(KilnInstance *self, const KilnTrainer *trainer, c
         .seed = (int64_t)(kiln_trainer_seed(trainer) & INT32_MAX),
         .threads = kiln_trainer_threads(trainer),
     };
-
     kiln_booster_free(state->booster);
     state->booster = NULL;
     state->rounds = 0;
@@ -167,7 +168,7 @@ static KilnStatus make_booster(KilnInstance *self, const KilnTrainer *trainer, c
     if (status >= 0 && path != NULL)
         status = kiln_booster_read(state->booster, path, err);
     if (status >= 0)
-        status = kiln_boost_set_up(&set_up, state->booster, err);
+        status = kiln_boost_set_up(&state->set_up, state->booster, err);
     return status >= 0 && path != NULL ? check_model(state, path, err) : status;
 }
 
@@ -265,13 +266,10 @@ static void log_training(const State *state, KilnManual *manual)
     }
 }
 
-static KilnStatus boost(const KilnBoostOptions *options, State *state, KilnError *err)
+static KilnStatus boost(State *state, KilnError *err)
 {
-    KilnStatus status = KILN_OK;
+    KilnStatus status = kiln_boost_begin_round(&state->set_up, state->booster, err);
 
-    if (kiln_boost_samples_columns(options))
-        status = kiln_booster_restart_sampling(
-            state->booster, kiln_boost_tree_methods[options->tree_method].name, err);
     if (status >= 0)
         status = kiln_booster_update(state->booster, state->rounds, state->train.data, err);
     state->rounds += status >= 0;
@@ -292,7 +290,7 @@ static KilnStatus manual_step(KilnInstance *self, KilnManual *manual, KilnError 
     if (state->train.data == NULL || state->booster == NULL)
         return kiln_error_set(err, KILN_E_MISSING,
                               "boosting rounds need a run: they can't be timed before it");
-    KilnStatus status = boost(boost_options(self), state, err);
+    KilnStatus status = boost(state, err);
     if (status < 0 || !opts->train_metrics || state->rounds % opts->rounds_per_epoch != 0)
         return status;
     status = evaluate(state, state->train.data, err);

@@ -57,4 +57,12 @@ KILN_API KILN_NODISCARD KilnStatus kiln_libsvm_read(const KilnLibsvmSpec *spec, 
                                                     KilnError *err);
 KILN_API void kiln_libsvm_release(KilnLibsvm *rows);
 
+/* Hold out a fraction of the rows for validation by the seed, of rows with queries whole queries:
+ * the numbers of those that stay and of those held out, both ascending. KILN_E_RANGE if none stays,
+ * with the option val_fraction. Lists are owned by the caller, also after a failure. */
+KILN_API KILN_NODISCARD KilnStatus kiln_libsvm_hold_out(const KilnLibsvm *rows, double fraction,
+                                                        uint64_t seed, int64_t **ret_kept,
+                                                        int64_t *ret_n_kept, int64_t **ret_held,
+                                                        int64_t *ret_n_held, KilnError *err);
+
 #endif

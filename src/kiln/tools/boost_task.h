@@ -103,9 +103,6 @@ KILN_API KILN_NODISCARD KilnStatus kiln_boost_options_check(const KilnBoostOptio
 KILN_API KILN_NODISCARD KilnStatus kiln_boost_options_fit(const KilnBoostOptions *options,
                                                           const KilnBoostColumns *columns,
                                                           KilnError *err);
-/* Whether rounds draw columns. */
-KILN_API bool kiln_boost_samples_columns(const KilnBoostOptions *options);
-
 enum { KILN_BOOST_METRICS = 16, KILN_BOOST_NAME = 64 };
 /* The metrics of the options, or of the objective, in `ret`; returns their number. */
 KILN_API size_t kiln_boost_metric_list(const KilnBoostOptions *options,
@@ -126,6 +123,11 @@ typedef struct KilnBoostSetup {
  * the uninterrupted one draws. */
 KILN_API KILN_NODISCARD KilnStatus kiln_boost_set_up(const KilnBoostSetup *setup,
                                                      KilnBooster *booster, KilnError *err);
+
+/* Before a round: if rounds sample columns, drop the sampler's state that the last one left, so
+ * that the next depends on the model, the seed and its number alone. */
+KILN_API KILN_NODISCARD KilnStatus kiln_boost_begin_round(const KilnBoostSetup *setup,
+                                                          KilnBooster *booster, KilnError *err);
 
 /* ---- Sets ---------------------------------------------------------------------------- */
 

@@ -318,6 +318,35 @@ static void test_limits(void **unused)
     }
 }
 
+/* Of a module that reads whole sets. */
+static void test_batches_without_data(void **unused)
+{
+    Numbers numbers = { .fails = -1 };
+    KilnLoaderSpec spec = spec_of(&numbers, 2, NULL);
+    KilnError err = { 0 };
+    KilnBatch batch;
+
+    (void)unused;
+    spec.whole = 3;
+    assert_int_equal(kiln_loader_spec_batch_size(&spec), COUNT);
+    assert_int_equal(kiln_loader_spec_bytes(&spec), COUNT * 8);
+    KilnLoader *loader = loader_of(&spec);
+    assert_int_equal(kiln_loader_batches(loader), 3);
+    assert_int_equal(kiln_loader_start(loader, 0, 1, &err), KILN_OK);
+    for (int64_t i = 1; i < 3; i++) {
+        assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_OK);
+        assert_int_equal(batch.index, i);
+        assert_int_equal(batch.size, COUNT);
+        assert_null(batch.features);
+        assert_int_equal(batch.samples[COUNT - 1], COUNT - 1);
+    }
+    assert_int_equal(kiln_loader_next(loader, &batch, &err), KILN_OK);
+    assert_int_equal(batch.size, 0);
+    kiln_loader_free(loader);
+    spec.dataset.count = 0;
+    assert_int_equal(kiln_loader_spec_batches(&spec), 0);
+}
+
 static void test_drop_last(void **unused)
 {
     Numbers numbers = { .fails = -1 };
@@ -513,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_all_left_out),
         cmocka_unit_test(test_errors_come_with_their_batch),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_batches_without_data),
         cmocka_unit_test(test_drop_last),
         cmocka_unit_test(test_a_thread_that_ends),
         cmocka_unit_test(test_stop_while_waiting),
