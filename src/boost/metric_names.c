@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kiln/boost.h"
+#include "kiln/tools/boost.h"
 
 const char kiln_boost_metrics[] =
     "rmse, rmsle, mae, mape, mphe, logloss, error[@T], merror, mlogloss, auc, aucpr, ndcg[@K], "

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kiln/boost.h"
+#include "kiln/tools/boost.h"
 
 enum { SPLITS = KILN_VECTOR | KILN_ROW };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "kiln/boost.h"
+#include "kiln/tools/boost.h"
 
 /* ---- Columns --------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "kiln/boost.h"
+#include "kiln/tools/boost.h"
 
 struct KilnBooster {
     BoosterHandle handle;

@@ -214,6 +214,21 @@ static KilnStatus on_load_checkpoint(KilnInstance *self, KilnTrainer *trainer, c
 
 /* ---- Training ----------------------------------------------------------------------------- */
 
+/* Such queries train nothing, and any model ranks them well. */
+static void warn_of_single_documents(const KilnBoostRows *rows, KilnTrainer *trainer)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < rows->n_groups; i++)
+        n += rows->groups[i] == 1;
+    if (n > 0)
+        kiln_trainer_print(
+            trainer,
+            "warning: %lld of %lld training queries have a single document: there is "
+            "nothing to rank in them, and metrics count them as perfect",
+            (long long)n, (long long)rows->n_groups);
+}
+
 static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
@@ -221,6 +236,8 @@ static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnErr
     KilnStatus status = kiln_boost_set_read(trainer, KILN_TRAIN, 0, &state->columns,
                                             state->objective->kind, &state->train, err);
 
+    if (status >= 0)
+        warn_of_single_documents(&state->train.rows, trainer);
     if (status >= 0 && state->booster == NULL)
         status = make_booster(self, trainer, opts->init_model, err);
     return status;
@@ -458,7 +475,7 @@ static void report(void *ctx, const KilnError *why)
 
 static void predict_step(KilnInstance *self, KilnStep *step)
 {
-    static const char *const names[] = { [KILN_BOOST_VALUES] = "prediction",
+    static const char *const names[] = { [KILN_BOOST_VALUES] = "value",
                                          [KILN_BOOST_CLASSES] = "probabilities",
                                          [KILN_BOOST_RANKINGS] = "score" };
     const Opts *opts = kiln_opts(self);

@@ -3,7 +3,7 @@
 #ifndef KILN_BOOST_TASK_H
 #define KILN_BOOST_TASK_H
 
-#include "kiln/boost.h"
+#include "kiln/tools/boost.h"
 #include "kiln/trainer.h"
 
 /* ---- Objectives ---------------------------------------------------------------------- */

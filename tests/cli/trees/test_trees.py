@@ -63,7 +63,7 @@ class Values(Trees):
         for more in ["", "task.contributions=true"]:
             rows = self.predict(f"{DATA}/{want['data']}.test.svm", *([more] if more else []), run=run)
             for i, (row, values) in enumerate(zip(rows, want["predictions"])):
-                got = row.get("probabilities", row.get("prediction", row.get("score")))
+                got = row.get("probabilities", row.get("value", row.get("score")))
                 if isinstance(got, dict):
                     got = list(got.values())
                 if want["data"] == "binary":
@@ -175,6 +175,7 @@ class Files(Trees):
     def test_held_out_queries_are_whole(self):
         out, _ = self.train(f"datamodule.files.train=[{DATA}/ranking.train.svm]", "datamodule.val_fraction=0.3")
         self.assertIn("val/ndcg", out)
+        self.assertIn("training queries have a single document", out)
 
     def test_bad_rows(self):
         good = "1 1:0.5 2:1\n0 1:0.1\n" * 10

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kiln/boost.h"
+#include "kiln/tools/boost.h"
 #include "tests/support/cmocka.h"
 
 static const KilnRowColumn numbers[] = { { .name = "age" }, { .name = "size" } };

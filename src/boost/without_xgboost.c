@@ -1,5 +1,5 @@
 /* What stands for trees in a build without XGBoost. */
-#include "kiln/boost.h"
+#include "kiln/tools/boost.h"
 
 #ifndef KILN_WITH_XGBOOST
 
