@@ -62,7 +62,7 @@ static const KilnField fields[] = {
                         "['?', NA, N/A, n/a, nan, NaN, NAN, 'null', 'NULL', None, '#N/A']",
                         "values that mean that there is none, beside an empty field"),
     KILN_FIELD_ENUM(Opts, missing, "mean", kiln_table_missing,
-                    "missing numbers: mean of the training rows, or nan for trees"),
+                    "missing numbers: the mean of the training rows; keep: NaN, for trees"),
     KILN_FIELD_BOOL(Opts, missing_indicators, "false",
                     "add a column NAME.missing of 0 and 1 for each number that is missing in some "
                     "training row"),

@@ -90,7 +90,7 @@ static void put_option(KilnText *text, const KilnTableData *data)
     const KilnTablePlan *plan = &data->plan;
     const char *comma = "";
 
-    kiln_text_append(text, "to keep these kinds: datamodule.columns={");
+    kiln_text_append(text, "to keep these kinds: +datamodule.columns={");
     for (size_t c = 0; c < plan->n_columns; c++) {
         if ((int64_t)c == plan->target || (int64_t)c == plan->group)
             continue;

@@ -191,6 +191,12 @@ float kiln_table_number(const KilnTablePlan *plan, size_t i, double value)
     return (float)kiln_scaling_apply(number, plan->scaling, value);
 }
 
+static void add_number(KilnTablePlan *plan, size_t column, int part)
+{
+    plan->numbers[plan->n_numbers++] =
+        (KilnTableNumber) { .column = column, .part = part, .deviation = 1.0 };
+}
+
 /* A number for each column of numbers, those of each date, then those that say what is missing. */
 static KilnStatus list_numbers(KilnTablePlan *plan, bool indicators, KilnError *err)
 {
@@ -207,9 +213,9 @@ static KilnStatus list_numbers(KilnTablePlan *plan, bool indicators, KilnError *
         if ((int64_t)c == plan->target || (int64_t)c == plan->group)
             continue;
         if (column->kind == KILN_COLUMN_NUMBER)
-            plan->numbers[plan->n_numbers++] = (KilnTableNumber) { .column = c, .part = -1 };
+            add_number(plan, c, -1);
         for (int part = 0; part < parts; part++)
-            plan->numbers[plan->n_numbers++] = (KilnTableNumber) { .column = c, .part = part };
+            add_number(plan, c, part);
         if (column->kind == KILN_COLUMN_CATEGORY)
             plan->categories[plan->n_categories++] = c;
     }
@@ -217,8 +223,7 @@ static KilnStatus list_numbers(KilnTablePlan *plan, bool indicators, KilnError *
         if ((plan->columns[c].kind == KILN_COLUMN_NUMBER ||
              plan->columns[c].kind == KILN_COLUMN_DATE) &&
             plan->columns[c].has_missing && (int64_t)c != plan->target && (int64_t)c != plan->group)
-            plan->numbers[plan->n_numbers++] = (KilnTableNumber) { .column = c,
-                                                                   .part = KILN_DATE_PARTS };
+            add_number(plan, c, KILN_DATE_PARTS);
     return KILN_OK;
 }
 

@@ -73,7 +73,8 @@ KilnStatus kiln_table_find_leaks(KilnTableData *data, const KilnCells *cells,
         if (leaks)
             kiln_table_note(data,
                             "warning: column \"%s\" alone tells the target \"%s\" in the training "
-                            "rows; if it is not known beforehand: columns.%s=ignored",
+                            "rows; if it is not known beforehand: "
+                            "+datamodule.columns.%s=ignored",
                             column->name, plan->columns[plan->target].name, column->name);
     }
     return status;

@@ -455,10 +455,10 @@ static KilnStatus check_columns(const Load *load, KilnError *err)
                                   "files.%s: %s lacks the column \"%s\", which the training files "
                                   "have%s",
                                   kiln_split_name((KilnSplit)split), place, column->name,
-                                  target || group
-                                      ? ""
-                                      : "; a model can't learn from what it does not "
-                                        "get later: columns.NAME=ignored leaves it out");
+                                  target || group ? ""
+                                                  : "; a model can't learn from what it does not "
+                                                    "get later: +datamodule.columns.%s=ignored "
+                                                    "leaves it out");
         }
     return KILN_OK;
 }
@@ -475,6 +475,32 @@ static KilnStatus check_plan(const Load *load, KilnError *err)
                           plan->n_columns - (plan->target >= 0));
 }
 
+/* Infer the kinds, and drop the rows that do not fit them; they then have no part in the kinds. */
+static KilnStatus find_kinds(Load *load, KilnError *err)
+{
+    KilnSplitList *train = &load->lists[KILN_TRAIN];
+    bool *again = calloc(load->data->plan.n_columns + 1, sizeof(*again));
+    KilnStatus status = again != NULL ? KILN_OK : kiln_error_nomem(err, load->data->plan.n_columns);
+    int64_t before = -1;
+
+    while (status >= 0 && before != train->n) {
+        before = train->n;
+        status = infer_kinds(load, (KilnRowList) { train->rows, train->n }, again, err);
+        if (status >= 0)
+            status = check_columns(load, err);
+        if (status >= 0)
+            status = read_again(load, again, err);
+        if (status >= 0)
+            status = check_list(load, train, true, err);
+    }
+    free(again);
+    if (status >= 0 && train->n == 0)
+        status = kiln_error_set(err, KILN_E_MISSING, "files.train: no row can be used");
+    if (status >= 0 && load->data->plan.target >= 0 && !load->data->plan.classes)
+        status = check_list(load, train, false, err);
+    return status;
+}
+
 /* Infer and fit by the training rows. */
 static KilnStatus fit(Load *load, KilnError *err)
 {
@@ -482,23 +508,13 @@ static KilnStatus fit(Load *load, KilnError *err)
     KilnTablePlan *plan = &data->plan;
     KilnSplitList *train = &load->lists[KILN_TRAIN];
     const KilnCells *cells = &load->cells[KILN_TRAIN];
-    bool *again = calloc(plan->n_columns + 1, sizeof(*again));
-    KilnStatus status = again != NULL ? KILN_OK : kiln_error_nomem(err, plan->n_columns);
+    KilnStatus status = find_kinds(load, err);
 
-    if (status >= 0)
-        status = infer_kinds(load, (KilnRowList) { train->rows, train->n }, again, err);
-    if (status >= 0)
-        status = check_columns(load, err);
-    if (status >= 0)
-        status = read_again(load, again, err);
-    free(again);
     if (status >= 0 && plan->classes)
         status = kiln_fit_names(cells, (size_t)plan->target,
                                 &load->columns[plan->target].dictionary, data->source.target_end,
                                 (KilnRowList) { train->rows, train->n }, &plan->class_names,
                                 &plan->n_classes, err);
-    if (status >= 0)
-        status = check_list(load, train, false, err);
     const KilnRowList rows = { train->rows, train->n };
     if (status >= 0)
         status = kiln_table_plan_fit(plan, cells, load->columns, rows,

@@ -23,7 +23,7 @@ const KilnChoice kiln_table_scalings[4] = {
 
 const KilnChoice kiln_table_missing[3] = {
     { "mean", KILN_MISSING_MEAN },
-    { "nan", KILN_MISSING_NAN },
+    { "keep", KILN_MISSING_KEEP },
     { 0 },
 };
 

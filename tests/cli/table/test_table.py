@@ -1,0 +1,245 @@
+"""Training on tables: kinds of columns, splits, missing values, bad rows, and predictions of raw rows."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import gzip
+import json
+import random
+import sqlite3
+
+from kilntest import Case, main, read_json
+
+FIXED = ["datamodule=table", "optimizer=adam", "lr=0.05", "trainer.threads=1", "batch_size=16", "seed=3", "callbacks=none",
+         "trainer.enable_progress_bar=false"]
+HEADER = ["id", "age", "city", "joined", "note", "same", "risk"]
+
+
+def rows(n, seed=1):
+    """Rows whose class follows from age and city, with an id, a date, free text and a constant."""
+    draw = random.Random(seed)
+    for i in range(n):
+        age, city = draw.randint(18, 80), draw.choice(["Bonn", "Kiel", "Ulm"])
+        yield [str(1000 + i), str(age) if i % 11 else "", city, f"2024-{1 + i % 12:02}-{1 + i % 28:02}",
+               f"note no {draw.random()}", "x", "high" if age + 30 * (city == "Ulm") > 55 else "low"]
+
+
+def csv(table, header=HEADER):
+    return "".join(",".join(row) + "\n" for row in ([header] if header else []) + list(table))
+
+
+class Table(Case):
+    def train(self, *args, run="run", epochs=1, status=0, task="classification"):
+        return self.run_kiln(*FIXED, f"task={task}", f"trainer.max_epochs={epochs}", f"kiln.run.dir={run}", *args,
+                             status=status)
+
+    def metrics(self, run="run"):
+        return {k: v["last"]["value"] for k, v in read_json(self.path(run, "summary.json"))["metrics"].items()}
+
+    def plan(self, run="run"):
+        return read_json(self.path(run, "checkpoints/last/preprocessing/table.json"))
+
+    def columns(self, out):
+        """The kinds in the report."""
+        return {line.split()[1]: line.split()[2] for line in out.splitlines() if line.startswith("column ")}
+
+    def test_kinds_are_inferred(self):
+        self.write("a.csv", csv(rows(200)))
+        out, _ = self.train("datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear", epochs=30)
+        self.assertEqual(self.columns(out), {"id": "ignored", "age": "number", "city": "category", "joined": "date",
+                                             "note": "text", "same": "ignored", "risk": "target"})
+        self.assertIn("each row has a number of its own", out)
+        self.assertIn("it has one value", out)
+        option = ("{id: ignored, age: number, city: category, joined: date, note: text, same: ignored}")
+        self.assertIn(f"to keep these kinds: +datamodule.columns={option}", out.replace("\n", " "))
+        self.assertIn("x f32 [6], ids i32 [1], label i32", out)
+        self.assertGreater(self.metrics()["val/accuracy"], 0.9)
+        # the option that was printed gives the same run
+        self.train("datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear", f"+datamodule.columns={option}",
+                   epochs=30, run="again")
+        self.assertEqual(self.metrics("again"), self.metrics())
+
+    def test_formats(self):
+        """CSV, TSV, JSON lines, gzip, quotes, CRLF, a byte order mark and SQL give the same numbers."""
+        table = list(rows(60))
+        self.write("a.csv", csv(table))
+        self.write("b.csv", b"\xef\xbb\xbf" + "".join(
+            ",".join(f'"{v}"' for v in row) + "\r\n" for row in [HEADER, *table]).encode())
+        self.write("c.tsv", csv(table).replace(",", "\t"))
+        self.write("d.csv.gz", gzip.compress(csv(table).encode()))
+        number = {"id": int, "age": lambda v: int(v) if v else None}
+        self.write("e.jsonl", "".join(json.dumps({k: number.get(k, str)(v) for k, v in zip(HEADER, row)}) + "\n"
+                                      for row in table))
+        self.write("f.csv", csv(table, None))
+        self.write("g.csv", csv([[v.replace(",", ".") for v in row] for row in table]).replace(",", ";"))
+        db = sqlite3.connect(self.path("h.db"))
+        db.execute(f"CREATE TABLE people ({', '.join(HEADER)})")
+        db.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(HEADER))})",
+                       [[number.get(k, str)(v) for k, v in zip(HEADER, row)] for row in table])
+        db.commit()
+        db.close()
+        more = {"f.csv": [f"datamodule.names=[{','.join(HEADER)}]"], "g.csv": ["datamodule.delimiter=';'"],
+                "h.db": ["datamodule.query='SELECT * FROM people'"]}
+        for name in "a.csv", "b.csv", "c.tsv", "d.csv.gz", "e.jsonl", "f.csv", "g.csv", "h.db":
+            self.train(f"datamodule.files.train=[{name}]", "datamodule.target=risk", "model=mlp", "model.hidden=[8]",
+                       *more.get(name, []), run=f"run-{name}")
+            self.assertEqual(self.metrics(f"run-{name}"), self.metrics("run-a.csv"), name)
+            self.assertEqual(self.plan(f"run-{name}"), self.plan("run-a.csv"), name)
+
+    def test_predict_is_test(self):
+        """Raw rows of a file, and of JSON, get what the same rows of the test split got."""
+        table = list(rows(40, 7))
+        self.write("a.csv", csv(rows(120)))
+        self.write("b.csv", csv(table))
+        keys = ["age", "city", "joined"]
+        self.write("b.jsonl", "".join(json.dumps({k: v for k, v in zip(HEADER, row) if k in keys and v}) + "\n" for row in table))
+        for scaling in "standard", "quantile":
+            self.train("datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]", "datamodule.target=risk",
+                       "model=mlp", "model.hidden=[8]", f"datamodule.scaling={scaling}", "datamodule.missing_indicators=true",
+                       run=scaling)
+            predicted = {}
+            for name in "split=test", "input=b.csv", "input=b.jsonl":
+                out, _ = self.run_kiln("predict", f"ckpt_path={scaling}/checkpoints/last", name, program="kiln")
+                predicted[name] = [json.loads(line)["probabilities"] for line in out.splitlines()]
+            self.assertEqual(len(predicted["split=test"]), 40)
+            self.assertEqual(predicted["input=b.csv"], predicted["split=test"])
+            self.assertEqual(predicted["input=b.jsonl"], predicted["split=test"])
+        # what a row lacks, and what it should not have
+        self.write("c.csv", "age,city,joined\nold,Bonn,2024-01-01\n30,Paris,2024-01-01\n30,Bonn,tomorrow\n")
+        out, _ = self.run_kiln("predict", "ckpt_path=standard/checkpoints/last", "input=c.csv", program="kiln", status=1)
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertIn('column "age" has "old"; expected a number', lines[0]["error"])
+        self.assertIn("probabilities", lines[1])
+        self.assertIn('column "joined" has "tomorrow"; expected a date', lines[2]["error"])
+        self.write("d.csv", "age,joined\n30,2024-01-01\n")
+        _, err = self.run_kiln("predict", "ckpt_path=standard/checkpoints/last", "input=d.csv", program="kiln", status=1)
+        self.assertIn('no column "city"', err)
+
+    def test_regression(self):
+        """Metrics and predictions are in the data's units, and a resumed run equals one that was not stopped."""
+        draw = random.Random(2)
+        points = [(draw.uniform(-1, 1), draw.uniform(-1, 1)) for _ in range(200)]
+        self.write("a.csv", "a,b,price\n" + "".join(f"{a},{b},{50000 + 20000 * a - 7000 * b}\n" for a, b in points))
+        options = ["datamodule.files.train=[a.csv]", "datamodule.target=price", "model=linear", "scheduler=constant"]
+        self.train(*options, task="regression", epochs=40)
+        metrics = self.metrics()
+        self.assertLess(metrics["val/rmse"], 2000)
+        self.assertGreater(metrics["val/r2"], 0.95)
+        self.assertAlmostEqual(metrics["val/mae"], metrics["val/rmse"], delta=2000)
+        out, _ = self.run_kiln("predict", "ckpt_path=run/checkpoints/last", "input=a.csv", program="kiln")
+        first = json.loads(out.splitlines()[0])["value"][0]
+        a, b = points[0]
+        self.assertAlmostEqual(first, 50000 + 20000 * a - 7000 * b, delta=6000)
+        for loss in "mae", "huber":
+            self.train(*options, f"task.loss={loss}", "task.standardize=true", task="regression", epochs=40, run=loss)
+            self.assertLess(self.metrics(loss)["val/rmse"], 4000, loss)
+        self.train(*options, "+callbacks.model_checkpoint._target_=callback/model_checkpoint",
+                   "callbacks.model_checkpoint.monitor=null", task="regression", epochs=2, run="part")
+        self.run_kiln("resume=part", "trainer.max_epochs=4")
+        self.train(*options, task="regression", epochs=4, run="once")
+        self.assertEqual(self.metrics("part")["val/rmse"], self.metrics("once")["val/rmse"])
+
+    def test_splits(self):
+        table = list(rows(200))
+        self.write("a.csv", csv(table))
+        options = ["datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear"]
+        out, _ = self.train(*options, "datamodule.val_fraction=0.16", "datamodule.test_fraction=0.2")
+        self.assertIn("samples    train 128, val 32, test 40", out)
+        names = [r + ["train" if i % 4 < 2 else "val" if i % 4 == 2 else "test"] for i, r in enumerate(table)]
+        self.write("b.csv", csv(names, HEADER + ["part"]))
+        out, _ = self.train("datamodule.files.train=[b.csv]", "datamodule.target=risk", "model=linear",
+                            "datamodule.split_column=part", run="column")
+        self.assertIn("samples    train 100, val 50, test 50", out)
+        self.assertEqual(self.columns(out)["part"], "ignored")
+        self.write("c.csv", csv(rows(30, 5)))
+        self.write("d.csv", csv([row[:-1] for row in rows(10, 6)], HEADER[:-1]))
+        out, _ = self.train("datamodule.files.train=[a.csv]", "datamodule.files.val=[c.csv]", "datamodule.files.test=[d.csv]",
+                            "datamodule.target=risk", "model=linear", run="files")
+        self.assertIn("samples    train 200, val 30, test 10", out)
+        # evaluation divides the rows as training did
+        out, _ = self.run_kiln("eval", "ckpt_path=run/checkpoints/last", program="kiln")
+        self.assertEqual(json.loads(out)["samples"], 40)
+        self.assertEqual(json.loads(out)["metrics"]["test/accuracy"], self.metrics()["test/accuracy"])
+
+    def test_unknown_categories_and_leaks(self):
+        table = list(rows(100))
+        self.write("a.csv", csv([row + [row[-1].upper(), str(int(row[-1] == "low"))] for row in table],
+                                HEADER + ["copy", "flag"]))
+        self.write("b.csv", csv([row[:2] + ["Oslo"] + row[3:] + [row[-1].upper(), "1"] for row in table[:20]],
+                                HEADER + ["copy", "flag"]))
+        out, _ = self.train("datamodule.files.train=[a.csv]", "datamodule.files.val=[b.csv]", "datamodule.target=risk",
+                            "model=linear")
+        words = " ".join(out.split())
+        self.assertIn("val: values that the training rows lack are read as unknown: city 20", words)
+        self.assertIn('warning: column "copy" alone tells the target "risk"', words)
+
+    def test_models(self):
+        """Linear, MLP with periodic numbers, and the transformer over columns learn it."""
+        self.write("a.csv", csv(rows(300)))
+        self.write("b.csv", csv(rows(100, 9)))
+        files = ["datamodule.files.train=[a.csv]", "datamodule.files.test=[b.csv]", "datamodule.target=risk"]
+        models = {"linear": [], "mlp": ["model.hidden=[16]", "model.numbers=periodic", "model.number_width=4"],
+                  "ft_transformer": ["model.width=16", "model.layers=1", "model.heads=2", "model.mlp_dim=16", "lr=0.01"]}
+        for model, options in models.items():
+            self.train(*files, f"model={model}", *options, epochs=15, run=model)
+            self.assertGreater(self.metrics(model)["test/accuracy"], 0.9, model)
+        self.train(*files, "model=ft_transformer", "model.width=16", "model.layers=1", "model.heads=2", "model.mlp_dim=16",
+                   "model.embed.numbers=periodic", "model.embed.frequencies=4", run="periodic")
+
+    def refused_table(self, text, *options, says, name="bad.csv", **more):
+        self.write(name, text)
+        _, err = self.train(f"datamodule.files.train=[{name}]", "model=linear", *options, status=1, run="refused", **more)
+        for part in says:
+            self.assertIn(part, " ".join(err.split()))
+        return err
+
+    def test_bad_files(self):
+        good, target = csv(rows(40)), "datamodule.target=risk"
+        self.refused_table("", target, says=["bad.csv: is empty"])
+        self.refused_table("a,b\n", "datamodule.target=b", says=["no row can be used"])
+        self.refused_table("a,b\n1,x\n", "datamodule.target=b", says=["no column is left to learn from"])
+        self.refused_table("a,a\n1,2\n", says=['bad.csv:1: two columns are called "a"'])
+        self.refused_table(good + "1,2\n", target, says=["bad.csv:42: the row has 2 columns; expected 7", "on_error=skip"])
+        self.refused_table(good.encode() + b"7,50,K\xf6ln,2024-01-01,n,x,low\n", target, says=["bad.csv:42", "not UTF-8"])
+        self.refused_table(good.encode() + b"7,50,K\x00ln,2024-01-01,n,x,low\n", target, says=["bad.csv:42", "NUL"])
+        self.refused_table(good + '7,"50,x\n', target, says=["a quote in this row is never closed"])
+        self.refused_table(good + "7,5O,Ulm,2024-01-01,n,x,low\n", target,
+                           says=['bad.csv:42: column "age" has "5O"; expected a number'])
+        self.refused_table(good + "7,1e999,Ulm,2024-01-01,n,x,low\n", target,
+                           says=['column "age" has "1e999"; expected a number'])
+        self.refused_table(good + '7,"50,5",Ulm,2024-01-01,n,x,low\n', target,
+                           says=['column "age" has "50,5"', 'decimal=","'])
+        self.refused_table(good + "7,50,Ulm,2024-01-01,n,x,nan\n", target,
+                           says=['bad.csv:42: the target (column "risk") is missing'])
+        self.refused_table(good, "datamodule.target=risc", says=['target: no column "risc" (did you mean "risk"?)'])
+        self.refused_table(good, target, "+datamodule.columns={agee: number}", says=['columns: no column "agee"', "age"])
+        self.refused_table(good, target, "datamodule.target_type=number", says=['column "risk" has', "expected a number"],
+                           task="regression")
+        self.refused_table(good.replace("high", "low"), target, says=["needs at least 2 classes"])
+        self.refused_table("PAR1", target, name="a.parquet", says=["Parquet needs the library Arrow", "convert it to CSV"])
+        self.write("val.csv", "id,age\n1,2\n")
+        self.refused_table(good, target, "datamodule.files.val=[val.csv]", says=["files.val: val.csv lacks the column"])
+
+    def test_bad_rows_are_skipped(self):
+        good = csv(rows(40))
+        self.write("a.csv", good)
+        self.write("b.csv", good + "1,2\n" + "7,5O,Ulm,2024-01-01,n,x,low\n" * 2 + "7,50,Ulm,2024-01-01,n,x,\n")
+        options = ["datamodule.target=risk", "model=linear", "datamodule.on_error=skip", "datamodule.files.val=[a.csv]"]
+        self.train("datamodule.files.train=[a.csv]", *options, run="a")
+        out, _ = self.train("datamodule.files.train=[b.csv]", *options, run="b")
+        words = " ".join(out.split())
+        self.assertIn("b.csv:42: the row has 2 columns; expected 7", words)
+        self.assertIn('2 train rows such as b.csv:43: column "age" has "5O"', words)
+        self.assertIn('b.csv:45: the target (column "risk") is missing', words)
+        self.assertEqual(self.metrics("a")["val/loss"], self.metrics("b")["val/loss"])
+
+    def test_missing_stays_nan(self):
+        """For trees: missing numbers are NaN, so a network's loss is NaN."""
+        self.write("a.csv", csv(rows(60)))
+        _, err = self.train("datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear",
+                            "datamodule.missing=keep", status=3)
+        self.assertIn("nan", err.lower())
+
+
+main()
