@@ -107,8 +107,8 @@ KilnStatus kiln_column_facts(const KilnCells *cells, size_t column,
         }
         const double number = kiln_cell_number(cell);
         facts.numbers++;
-        facts.low = fmin(facts.low, number);
-        facts.high = fmax(facts.high, number);
+        facts.low = number < facts.low ? number : facts.low;
+        facts.high = number > facts.high ? number : facts.high;
         facts.whole = facts.whole && number == floor(number);
         add_number(&set, cell);
     }

@@ -1,20 +1,14 @@
 /* Reads the rows of all splits, infers the kinds of their columns and fits them. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/min.h"
+#include "base/system/machine.h"
+#include "base/system/threads.h"
 #include "base/text.h"
-#include "data/table/table_data.h"
+#include "data/table/load.h"
 
-typedef struct Load {
-    KilnTableData *data;
-    const KilnDataContext *context;
-    KilnCellColumn *columns; /* of the plan */
-    bool *wanted;            /* which are read */
-    KilnCells cells[KILN_SPLIT_COUNT];
-    KilnSplit reading; /* whose files are read now */
-    bool again;        /* a second time: bad rows are counted */
-    int64_t split_column;
-    KilnSplitList lists[KILN_SPLIT_COUNT];
-} Load;
+typedef KilnTableLoad Load;
 
 static char *const *paths_of(const KilnTableData *data, KilnSplit split, size_t *ret_n)
 {
@@ -24,159 +18,6 @@ static char *const *paths_of(const KilnTableData *data, KilnSplit split, size_t 
              : split == KILN_VAL ? files->val_count
                                  : files->test_count;
     return split == KILN_TRAIN ? files->train : split == KILN_VAL ? files->val : files->test;
-}
-
-/* ---- Rows that can't be samples -------------------------------------------------------------- */
-
-/* What makes a row bad; any other failure is one of the run. */
-static const KilnStatus bad[KILN_SKIP_REASONS] = { KILN_E_FORMAT, KILN_E_TYPE, KILN_E_MISSING,
-                                                   KILN_E_KEY, KILN_E_RANGE };
-
-KilnStatus kiln_table_skip(KilnTableData *data, KilnSplit source, const KilnError *why,
-                           KilnError *err)
-{
-    for (size_t i = 0; i < KILN_SKIP_REASONS; i++) {
-        KilnTableSkipped *skipped = &data->skipped[source][i];
-        const char *colon = strstr(why->text, ": ");
-
-        if (bad[i] != why->status)
-            continue;
-        if (data->source.on_error == KILN_ON_ERROR_STOP)
-            return kiln_error_set(err, why->status, "%s (on_error=skip leaves such rows out)",
-                                  why->text);
-        if (skipped->count++ > 0)
-            return KILN_OK;
-        snprintf(skipped->example, sizeof(skipped->example), "%.*s",
-                 colon != NULL ? (int)(colon - why->text) : 0, why->text);
-        snprintf(skipped->reason, sizeof(skipped->reason), "%.*s", (int)sizeof(skipped->reason) - 1,
-                 colon != NULL ? colon + 2 : why->text);
-        return KILN_OK;
-    }
-    return kiln_error_set(err, why->status, "%s", why->text);
-}
-
-static KilnStatus bad_row(void *ctx, const KilnError *why, KilnError *err)
-{
-    Load *load = ctx;
-
-    return load->again ? KILN_OK : kiln_table_skip(load->data, load->reading, why, err);
-}
-
-/* Why a cell can't be what its column is; KILN_OK: it can. The message lacks the place. */
-static KilnStatus check_cell(const Load *load, size_t c, KilnCell cell, KilnError *err)
-{
-    const KilnTablePlan *plan = &load->data->plan;
-    const KilnTableColumn *column = &plan->columns[c];
-    const KilnDictionary *dictionary = &load->columns[c].dictionary;
-    const bool target = (int64_t)c == plan->target, text = kiln_cell_is_text(cell);
-    const KilnString value = text ? dictionary->texts[kiln_cell_code(cell)] : (KilnString) { 0 };
-    const int shown = (int)(value.length < 64 ? value.length : 64);
-    double parts[KILN_DATE_PARTS];
-
-    if (target && plan->classes) {
-        if (kiln_table_class(load->data, dictionary, cell) >= 0)
-            return KILN_OK;
-        return kiln_error_set(err, KILN_E_KEY,
-                              "the class \"%.*s\" (column \"%s\") is none of the %zu of the "
-                              "training rows",
-                              shown, text ? value.data : "a number", column->name, plan->n_classes);
-    }
-    if (text && (target || column->kind == KILN_COLUMN_NUMBER))
-        return kiln_error_set(err, KILN_E_TYPE, "column \"%s\" has \"%.*s\"; expected a number%s",
-                              column->name, shown, value.data,
-                              memchr(value.data, ',', value.length) != NULL
-                                  ? " (decimal=\",\" reads 1,5 as one and a half)"
-                                  : "");
-    if (column->kind == KILN_COLUMN_DATE &&
-        (!text ? kiln_cell_is_number(cell) : !kiln_date_read(value, parts)))
-        return kiln_error_set(err, KILN_E_TYPE,
-                              "column \"%s\" has %s%.*s%s; expected a date such as 2026-05-31",
-                              column->name, text ? "\"" : "", text ? shown : 8,
-                              text ? value.data : "a number", text ? "\"" : "");
-    return KILN_OK;
-}
-
-/* Keep the rows of a list whose cells are what their columns are. */
-static KilnStatus check_list(Load *load, KilnSplitList *list, bool no_target, KilnError *err)
-{
-    const KilnCells *cells = &load->cells[list->source];
-    const KilnTablePlan *plan = &load->data->plan;
-    uint8_t *marks = calloc((size_t)list->n + 1, 1);
-    KilnError *why = malloc(sizeof(*why));
-    KilnStatus status = marks != NULL && why != NULL ? KILN_OK
-                                                     : kiln_error_nomem(err, (size_t)list->n);
-    char place[512];
-    int64_t n = 0;
-
-    for (size_t c = 0; c < plan->n_columns && status >= 0; c++) {
-        const bool target = (int64_t)c == plan->target;
-        const bool checked = plan->columns[c].kind == KILN_COLUMN_NUMBER ||
-                             plan->columns[c].kind == KILN_COLUMN_DATE;
-
-        if (cells->cells[c] == NULL || (target ? no_target : !checked))
-            continue;
-        for (int64_t i = 0; i < list->n && status >= 0; i++) {
-            const KilnCell cell = cells->cells[c][list->rows[i]];
-
-            if (marks[i] || (!target && kiln_cell_is_number(cell) &&
-                             plan->columns[c].kind == KILN_COLUMN_NUMBER))
-                continue;
-            if (check_cell(load, c, cell, why) >= 0)
-                continue;
-            (void)kiln_error_prefix(why, "%s: ",
-                                    kiln_source_place(&load->data->sources[list->source],
-                                                      cells->rows[list->rows[i]], place,
-                                                      sizeof(place)));
-            status = kiln_table_skip(load->data, list->source, why, err);
-            marks[i] = 1;
-        }
-    }
-    for (int64_t i = 0; i < list->n && status >= 0; i++)
-        if (!marks[i])
-            list->rows[n++] = list->rows[i];
-    list->n = n;
-    free(marks);
-    free(why);
-    return status;
-}
-
-/* Drop rows without a target, unless all lack it. */
-static KilnStatus check_targets(Load *load, KilnSplit source, KilnError *err)
-{
-    const KilnTablePlan *plan = &load->data->plan;
-    KilnCells *cells = &load->cells[source];
-    const KilnCell *target = plan->target >= 0 && cells->cells != NULL ? cells->cells[plan->target]
-                                                                       : NULL;
-    uint8_t *marks = target != NULL ? calloc((size_t)cells->n_rows + 1, 1) : NULL;
-    KilnError why;
-    char place[512];
-    int64_t n = 0;
-    KilnStatus status = KILN_OK;
-
-    if (target == NULL)
-        return KILN_OK;
-    if (marks == NULL)
-        return kiln_error_nomem(err, (size_t)cells->n_rows);
-    for (int64_t i = 0; i < cells->n_rows; i++) {
-        marks[i] = !kiln_cell_is_number(target[i]) && !kiln_cell_is_text(target[i]);
-        n += marks[i];
-    }
-    if (n == cells->n_rows && source == KILN_TEST) {
-        free(marks);
-        return KILN_OK;
-    }
-    for (int64_t i = 0; i < cells->n_rows && status >= 0 && n > 0; i++)
-        if (marks[i]) {
-            (void)kiln_error_set(&why, KILN_E_MISSING, "%s: the target (column \"%s\") is missing",
-                                 kiln_source_place(&load->data->sources[source], cells->rows[i],
-                                                   place, sizeof(place)),
-                                 plan->columns[plan->target].name);
-            status = kiln_table_skip(load->data, source, &why, err);
-        }
-    if (status >= 0 && n > 0)
-        kiln_cells_drop(cells, marks);
-    free(marks);
-    return status;
 }
 
 /* ---- Columns --------------------------------------------------------------------------------- */
@@ -326,6 +167,13 @@ static bool is_open(const Load *load, int split)
     return load->data->sources[split].names.n > 0;
 }
 
+static KilnStatus bad_row(void *ctx, const KilnError *why, KilnError *err)
+{
+    Load *load = ctx;
+
+    return load->again ? KILN_OK : kiln_table_skip(load->data, load->reading, why, err);
+}
+
 static KilnStatus read_source(Load *load, int split, const bool *wanted, KilnCells *ret,
                               KilnError *err)
 {
@@ -407,20 +255,68 @@ static KilnStatus infer_target(Load *load, KilnError *err)
     return status;
 }
 
+/* Threads look at a column each. */
+typedef struct FactsJob {
+    const Load *load;
+    KilnRowList rows;
+    atomic_size_t next;
+} FactsJob;
+
+typedef struct FactsWorker {
+    FactsJob *job;
+    KilnStatus status;
+    KilnError err;
+} FactsWorker;
+
+static void *count_facts(void *argument)
+{
+    FactsWorker *worker = argument;
+    const Load *load = worker->job->load;
+    const KilnCells *cells = &load->cells[KILN_TRAIN];
+    size_t c;
+
+    while (worker->status >= 0 &&
+           (c = atomic_fetch_add(&worker->job->next, 1)) < load->data->plan.n_columns)
+        if (cells->cells[c] != NULL)
+            worker->status = kiln_column_facts(cells, c, &load->columns[c].dictionary,
+                                               worker->job->rows,
+                                               &load->data->plan.columns[c].facts, &worker->err);
+    return NULL;
+}
+
+static KilnStatus find_facts(const Load *load, KilnRowList rows, KilnError *err)
+{
+    enum { MAX_THREADS = 16 };
+    const size_t n = (size_t)kiln_min_i64(kiln_processors_here().threads, MAX_THREADS);
+    FactsJob job = { .load = load, .rows = rows };
+    FactsWorker *workers = calloc(n, sizeof(*workers));
+    KilnStatus status = workers != NULL ? KILN_OK : kiln_error_nomem(err, n * sizeof(*workers));
+
+    for (size_t w = 0; w < n && status >= 0; w++)
+        workers[w].job = &job;
+    if (status >= 0)
+        kiln_run_in_threads(n, count_facts, workers, sizeof(*workers));
+    for (size_t w = 0; w < n && status >= 0; w++)
+        if (workers[w].status < 0) {
+            status = workers[w].status;
+            if (err != NULL)
+                *err = workers[w].err;
+        }
+    free(workers);
+    return status;
+}
+
 static KilnStatus infer_kinds(Load *load, KilnRowList rows, bool *ret_again, KilnError *err)
 {
     KilnTablePlan *plan = &load->data->plan;
-    const KilnCells *cells = &load->cells[KILN_TRAIN];
-    KilnStatus status = KILN_OK;
+    const KilnStatus status = find_facts(load, rows, err);
 
     for (size_t c = 0; c < plan->n_columns && status >= 0; c++) {
         KilnTableColumn *column = &plan->columns[c];
         const int64_t at = (int64_t)c;
 
-        if (cells->cells[c] == NULL)
+        if (load->cells[KILN_TRAIN].cells[c] == NULL)
             continue;
-        status = kiln_column_facts(cells, c, &load->columns[c].dictionary, rows, &column->facts,
-                                   err);
         column->has_missing = column->facts.missing > 0;
         if (at == plan->target)
             column->kind = plan->classes ? KILN_COLUMN_CATEGORY : KILN_COLUMN_NUMBER;
@@ -429,7 +325,7 @@ static KilnStatus infer_kinds(Load *load, KilnRowList rows, bool *ret_again, Kil
         else if (!column->given)
             column->kind = kiln_column_infer(&column->facts, rows.n, &column->why);
         ret_again[c] = column->kind == KILN_COLUMN_CATEGORY && !load->columns[c].as_text &&
-                       column->facts.texts > 0;
+                       column->facts.texts > 0 && column->facts.numbers > 0;
     }
     return status;
 }
@@ -491,13 +387,13 @@ static KilnStatus find_kinds(Load *load, KilnError *err)
         if (status >= 0)
             status = read_again(load, again, err);
         if (status >= 0)
-            status = check_list(load, train, true, err);
+            status = kiln_table_check_list(load, train, true, err);
     }
     free(again);
     if (status >= 0 && train->n == 0)
         status = kiln_error_set(err, KILN_E_MISSING, "files.train: no row can be used");
     if (status >= 0 && load->data->plan.target >= 0 && !load->data->plan.classes)
-        status = check_list(load, train, false, err);
+        status = kiln_table_check_list(load, train, false, err);
     return status;
 }
 
@@ -575,7 +471,7 @@ static KilnStatus fill(Load *load, KilnError *err)
                            !kiln_cell_is_number(targets[0]) && !kiln_cell_is_text(targets[0]));
         rows->source = list->source;
         if (split != KILN_TRAIN || load->context->fitted != NULL)
-            status = check_list(load, list, rows->no_target, err);
+            status = kiln_table_check_list(load, list, rows->no_target, err);
         if (status >= 0)
             status = kiln_table_fill(rows, cells, load->columns,
                                      (KilnRowList) { list->rows, list->n }, err);
@@ -604,7 +500,7 @@ static KilnStatus read_all(Load *load, KilnError *err)
             continue;
         status = read_source(load, split, load->wanted, &load->cells[split], err);
         if (status >= 0)
-            status = check_targets(load, (KilnSplit)split, err);
+            status = kiln_table_check_targets(load, (KilnSplit)split, err);
         if (status >= 0 && load->cells[split].n_rows == 0)
             status = kiln_error_set(err, KILN_E_MISSING, "files.%s: %s: no row can be used",
                                     kiln_split_name((KilnSplit)split),

@@ -67,7 +67,7 @@ KILN_NODISCARD KilnStatus kiln_table_fill(KilnTableRows *rows, const KilnCells *
 /* The class of a cell of the target that is there; -1: it is none of training. */
 int32_t kiln_table_class(const KilnTableData *data, const KilnDictionary *dictionary,
                          KilnCell cell);
-/* What to do about a row that can't be a sample: end with it, or count it. (load.c) */
+/* What to do about a row that can't be a sample: end with it, or count it. (check_rows.c) */
 KILN_NODISCARD KilnStatus kiln_table_skip(KilnTableData *data, KilnSplit source,
                                           const KilnError *why, KilnError *err);
 /* The splits' rows, and what is fitted to those of training. (load.c) */
