@@ -5,12 +5,19 @@
 
 typedef struct Opts {
     KilnSize size;
-    int64_t padding;
+    int64_t padding, padding_mode;
 } Opts;
+
+enum { ZEROS, EDGE, REFLECT };
+static const KilnChoice padding_modes[] = {
+    { "zeros", ZEROS }, { "edge", EDGE }, { "reflect", REFLECT }, { NULL, 0 }
+};
 
 static const KilnField fields[] = {
     KILN_FIELD_IMAGE_SIZE(Opts, size, NULL, 1, 16384, "[height, width], or one number for both"),
-    KILN_FIELD_I64(Opts, padding, "0", 0, 4096, "black pixels to pad on each side first"),
+    KILN_FIELD_I64(Opts, padding, "0", 0, 4096, "pixels to pad on each side first"),
+    KILN_FIELD_ENUM(Opts, padding_mode, "zeros", padding_modes,
+                    "with black, the pixels of the edge, or the image mirrored at it"),
     KILN_FIELD_END,
 };
 
@@ -30,20 +37,37 @@ static KilnStatus check_room(KilnInstance *self, int64_t height, int64_t width, 
         (long long)wanted_h, (long long)wanted_w);
 }
 
-/* Copy the window whose corner is at (top, left) of the image; black outside. */
-static void cut(const KilnImage *image, int64_t top, int64_t left, KilnImage *to)
+/* The row or column of the image, of n, that is at `i` of the padded one; -1: black. */
+static int64_t source_of(int64_t i, int64_t n, int64_t mode)
 {
-    int64_t c = image->channels;
-    int64_t low = left < 0 ? -left : 0;
-    int64_t high = left + to->width > image->width ? image->width - left : to->width;
+    if (i >= 0 && i < n)
+        return i;
+    if (mode == ZEROS)
+        return -1;
+    if (mode == EDGE)
+        return i < 0 ? 0 : n - 1;
+    while (i < 0 || i >= n) /* the padding may be wider than the image */
+        i = n == 1 ? 0 : i < 0 ? -i : 2 * n - 2 - i;
+    return i;
+}
+
+/* Copy the window whose corner is at (top, left) of the image. */
+static void cut(const KilnImage *image, int64_t top, int64_t left, int64_t mode, KilnImage *to)
+{
+    const int64_t c = image->channels;
+    const size_t pixel = (size_t)c * sizeof(*to->data);
 
     for (int64_t y = 0; y < to->height; y++) {
-        float *row = to->data + y * to->width * c;
+        const int64_t row = source_of(top + y, image->height, mode);
+        float *at = to->data + y * to->width * c;
 
-        memset(row, 0, (size_t)(to->width * c) * sizeof(*row));
-        if (top + y >= 0 && top + y < image->height && high > low)
-            memcpy(row + low * c, image->data + ((top + y) * image->width + left + low) * c,
-                   (size_t)((high - low) * c) * sizeof(*row));
+        memset(at, 0, (size_t)to->width * pixel);
+        for (int64_t x = 0; x < to->width && row >= 0; x++) {
+            const int64_t column = source_of(left + x, image->width, mode);
+
+            if (column >= 0)
+                memcpy(at + x * c, image->data + (row * image->width + column) * c, pixel);
+        }
     }
 }
 
@@ -63,7 +87,7 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     int64_t room_x = image->width + 2 * opts->padding - width;
     int64_t top = training ? kiln_rng_below(rng, (uint32_t)room_y + 1) : room_y / 2;
     int64_t left = training ? kiln_rng_below(rng, (uint32_t)room_x + 1) : room_x / 2;
-    cut(image, top - opts->padding, left - opts->padding, scratch);
+    cut(image, top - opts->padding, left - opts->padding, opts->padding_mode, scratch);
     before = *image;
     *image = *scratch;
     *scratch = before;

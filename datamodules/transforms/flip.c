@@ -1,12 +1,15 @@
-/* Flips images horizontally at random in training. */
+/* Flips images at random in training. */
 #include "kiln.h"
+#include "kiln/tools/image_ops.h"
 
 typedef struct Opts {
     double p;
+    bool vertical;
 } Opts;
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, p, "0.5", 0, 1, "probability of flipping an image"),
+    KILN_FIELD_BOOL(Opts, vertical, "false", "top and bottom instead of left and right"),
     KILN_FIELD_END,
 };
 
@@ -14,23 +17,11 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
                         bool training, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    int64_t c = image->channels;
 
     (void)scratch;
     (void)err;
-    if (!training || (double)kiln_rng_uniform(rng) >= opts->p)
-        return KILN_OK;
-    for (int64_t y = 0; y < image->height; y++) {
-        float *left = image->data + y * image->width * c, *right = left + (image->width - 1) * c;
-
-        for (; left < right; left += c, right -= c)
-            for (int64_t i = 0; i < c; i++) {
-                float value = left[i];
-
-                left[i] = right[i];
-                right[i] = value;
-            }
-    }
+    if (training && (double)kiln_rng_uniform(rng) < opts->p)
+        kiln_image_flip(image, opts->vertical);
     return KILN_OK;
 }
 
@@ -39,7 +30,7 @@ static const KilnTransformOps ops = { .apply = apply };
 const KilnComponent kiln_transform_flip = {
     .kind = KILN_KIND_TRANSFORM,
     .name = "flip",
-    .summary = "Flip horizontally at random in training",
+    .summary = "Flip at random in training",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .ops.transform = &ops,

@@ -7,13 +7,11 @@ static KilnStatus warp(KilnAffine affine, KilnImageFilter filter, float fill, Ki
                        KilnImage *scratch, KilnError *err)
 {
     const KilnWarp map = kiln_affine_warp(&affine, image->height, image->width);
-    const KilnImage before = *image;
     KilnStatus status = kiln_image_warp(image, &map, filter, fill, scratch, err);
 
     if (status < 0)
         return status;
-    *image = *scratch;
-    *scratch = before;
+    kiln_image_swap(image, scratch);
     return KILN_OK;
 }
 

@@ -5,6 +5,18 @@
 #include <math.h>
 #include <string.h>
 
+const KilnChoice kiln_warp_filters[3] = { { "nearest", KILN_FILTER_NEAREST },
+                                          { "bilinear", KILN_FILTER_BILINEAR },
+                                          { NULL, 0 } };
+
+void kiln_image_swap(KilnImage *a, KilnImage *b)
+{
+    const KilnImage before = *a;
+
+    *a = *b;
+    *b = before;
+}
+
 void kiln_image_flip(KilnImage *image, bool vertical)
 {
     const int64_t c = image->channels, length = image->width * c;
