@@ -467,7 +467,7 @@ static void test_predict(void **unused)
     assert_int_equal(label, -1); /* left as it was */
     kiln_input_close(&opened);
     assert_int_equal(kiln_image_read("tests/data/images/grey8.png",
-                                         &(KilnPngForm) { .channels = 1 }, &image, &err),
+                                     &(KilnPngForm) { .channels = 1 }, &image, &err),
                      KILN_OK);
     for (int i = 0; i < 35; i++)
         assert_float_equal(got[i], (image.data[i] - 0.25f) / 0.5f, 1e-6f);
