@@ -109,7 +109,9 @@ static KilnStatus shape(KilnInstance *self, int64_t size[3], KilnError *err)
     return KILN_OK;
 }
 
-static const KilnTransformOps ops = { .apply = apply, .shape = shape };
+static const KilnTransformOps ops = { .apply = apply,
+                                      .shape = shape,
+                                      .kind = KILN_TRANSFORM_MOVES };
 
 const KilnComponent kiln_transform_crop = {
     .kind = KILN_KIND_TRANSFORM,

@@ -25,7 +25,7 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     return KILN_OK;
 }
 
-static const KilnTransformOps ops = { .apply = apply };
+static const KilnTransformOps ops = { .apply = apply, .kind = KILN_TRANSFORM_MOVES };
 
 const KilnComponent kiln_transform_flip = {
     .kind = KILN_KIND_TRANSFORM,

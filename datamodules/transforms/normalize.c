@@ -72,7 +72,9 @@ static KilnStatus shape(KilnInstance *self, int64_t size[3], KilnError *err)
     return size[2] > 0 ? check_channels(self, size[2], err) : KILN_OK;
 }
 
-static const KilnTransformOps ops = { .apply = apply, .shape = shape };
+static const KilnTransformOps ops = { .apply = apply,
+                                      .shape = shape,
+                                      .kind = KILN_TRANSFORM_VALUES };
 
 const KilnComponent kiln_transform_normalize = {
     .kind = KILN_KIND_TRANSFORM,

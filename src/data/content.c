@@ -20,7 +20,8 @@ static const Content contents[] = {
     { KILN_VECTOR, "vector", "f32 [features]", true, false, 1, 1 },
     { KILN_SEQUENCE, "sequence", "f32 or i32 [time, features]", true, true, 2, 2 },
     { KILN_MAP, "map", "f32 or i32 [height, width, channels]", true, true, 3, 3 },
-    { KILN_LABEL, "label", "i32 or f32, one number or a list", true, true, 0, 1 },
+    { KILN_LABEL, "label", "i32 or f32: one number, a list, or one for each pixel", true, true, 0,
+      2 },
     { KILN_TEXT, "text", "no type, no axes and no lengths", true, false, 0, 0 },
 };
 

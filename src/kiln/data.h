@@ -17,7 +17,7 @@ typedef enum KilnContent {
     KILN_VECTOR = 8,    /* f32 [features] */
     KILN_SEQUENCE = 16, /* f32 or i32 [time, features] */
     KILN_MAP = 32,      /* f32 or i32 [height, width, channels]: a value or vector per pixel */
-    KILN_LABEL = 64,    /* i32 or f32 [] or [k]: a target */
+    KILN_LABEL = 64,    /* i32 or f32 [], [k] or [height, width]: a target */
     KILN_TEXT = 128,    /* strings on the host, for output; never in a step */
 } KilnContent;
 

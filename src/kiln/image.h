@@ -145,6 +145,14 @@ KILN_API void kiln_image_set_left_out(const KilnImageSet *set,
                                       void (*add)(void *ctx, const KilnOmission *omission),
                                       void *ctx);
 
+/* What a transform does to a mask, whose pixels are classes (kiln/tools/image_masks.h). */
+typedef enum KilnTransformKind {
+    KILN_TRANSFORM_OTHER,  /* computes pixels from several: masks can't take it */
+    KILN_TRANSFORM_VALUES, /* changes values, moves nothing: masks stay as they are */
+    KILN_TRANSFORM_MOVES,  /* moves whole pixels, 0 from outside: masks get the same with the same
+                              random numbers */
+} KilnTransformKind;
+
 /* A transform changes one image. `training` is false for val, test and predict:
  * random transforms then do their deterministic counterpart or nothing. */
 struct KilnTransformOps {
@@ -160,6 +168,7 @@ struct KilnTransformOps {
      * of a file is decoded. */
     KilnStatus (*window)(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
                          KilnImageWindow *ret, KilnError *err);
+    KilnTransformKind kind;
 };
 
 /* ---- Image files as samples ----------------------------------------------- */

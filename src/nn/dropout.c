@@ -16,6 +16,7 @@ KilnTensor *kiln_nn_stochastic_depth(KilnTensor *x, double p, KilnDropoutState *
         return x;
     for (int axis = 1; axis < samples.rank; axis++)
         samples.dim[axis] = 1;
-    KilnTensor *ones = kiln_reshape(kiln_arange(kiln_tensor_graph(x), kiln_tensor_dtype(x), 1.0, 0.0, samples.dim[0]), samples);
+    KilnTensor *ones = kiln_reshape(
+        kiln_arange(kiln_tensor_graph(x), kiln_tensor_dtype(x), 1.0, 0.0, samples.dim[0]), samples);
     return kiln_mul(x, kiln_nn_dropout(ones, p, drop));
 }

@@ -37,7 +37,7 @@ struct KilnParam {
     KilnLora *lora;  /* of a weight; NULL: none */
     bool head;       /* of the layer whose rows are the classes of the data */
     KilnInit init;
-    double eps, momentum; /* of a running statistic: as KilnBatchNorm */
+    double eps, momentum;           /* of a running statistic: as KilnBatchNorm */
     int64_t zero_first, zero_count; /* elements that start as 0, whatever init says */
     int64_t offset; /* index in the flat buffers if trained, else in fixed values, statistics or
                      * counters */

@@ -1,6 +1,6 @@
 /* DeepLab v3 (Chen et al., "Rethinking atrous convolution for semantic image segmentation", 2017)
- * over a residual network, with torchvision's names, shapes and initial distributions. `weights` also
- * takes a residual network for classification. */
+ * over a residual network, with torchvision's names, shapes and initial distributions. `weights`
+ * also takes a residual network for classification. */
 #include "kiln.h"
 #include "kiln/tools/image_nets.h"
 
@@ -22,8 +22,9 @@ static const KilnChoice depths[] = {
 };
 
 static const KilnField fields[] = {
-    KILN_FIELD_ENUM(Opts, depth, "50", depths, "of the residual network; its last two layers "
-                                               "dilate, so that it shrinks images 8 times"),
+    KILN_FIELD_ENUM(Opts, depth, "50", depths,
+                    "of the residual network; its last two layers "
+                    "dilate, so that it shrinks images 8 times"),
     KILN_FIELD_I64(Opts, groups, "1", 1, 1024, "of the residual network, as model resnet"),
     KILN_FIELD_I64(Opts, width_per_group, "64", 1, 65536,
                    "of the residual network, as model resnet"),
@@ -93,10 +94,9 @@ static KilnStatus classifier_init(State *state, const KilnScope *scope, const Op
                                     .out = opts->width,
                                     .kernel = 1,
                                     .activation = KILN_ACTIVATION_RELU };
-    const KilnConvNormSpec conv = { .in = opts->width,
-                                    .out = opts->width,
-                                    .kernel = 3,
-                                    .activation = KILN_ACTIVATION_RELU };
+    const KilnConvNormSpec conv = {
+        .in = opts->width, .out = opts->width, .kernel = 3, .activation = KILN_ACTIVATION_RELU
+    };
     const KilnConv2dSpec head = { .in = opts->width, .out = classes, .kernel = 1, .bias = true };
     KilnStatus status = branches_init(state, &pyramid, opts, err);
 

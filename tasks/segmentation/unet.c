@@ -59,8 +59,7 @@ static KilnStatus double_init(DoubleConv *conv, const KilnScope *scope, int64_t 
 
     spec.in = middle;
     spec.out = out;
-    return status < 0 ? status
-                      : kiln_conv_norm_init(&conv->second, &own, "3", "4", spec, err);
+    return status < 0 ? status : kiln_conv_norm_init(&conv->second, &own, "3", "4", spec, err);
 }
 
 /* From `in` channels below to `out`, joined with those of the other side. */
@@ -68,11 +67,9 @@ static KilnStatus up_init(Up *up, const KilnScope *scope, int64_t in, int64_t ou
                           KilnError *err)
 {
     const KilnScope conv = kiln_scope(scope, "conv");
-    const KilnConvTranspose2dSpec spec = { .in = in,
-                                           .out = in / 2,
-                                           .kernel = 2,
-                                           .conv = { .conv = { .stride = 2 } },
-                                           .bias = true };
+    const KilnConvTranspose2dSpec spec = {
+        .in = in, .out = in / 2, .kernel = 2, .conv = { .conv = { .stride = 2 } }, .bias = true
+    };
     KilnStatus status = bilinear ? KILN_OK
                                  : kiln_nn_conv_transpose2d_init(&up->up, scope, "up", spec, err);
 

@@ -15,8 +15,8 @@ typedef struct Opts {
 } Opts;
 
 static const KilnChoice sizes[] = {
-    { "tiny", SIZE_TINY },   { "small", SIZE_SMALL }, { "base", SIZE_BASE },
-    { "large", SIZE_LARGE }, { NULL, 0 },
+    { "tiny", SIZE_TINY }, { "small", SIZE_SMALL }, { "base", SIZE_BASE }, { "large", SIZE_LARGE },
+    { NULL, 0 },
 };
 
 static const struct {
@@ -38,8 +38,7 @@ static const KilnField fields[] = {
                    "in training, probability that the last block is skipped for a sample; earlier "
                    "ones proportionally less (torchvision: tiny 0.1, small 0.4, base and large "
                    "0.5)"),
-    KILN_FIELD_F64(Opts, layer_scale, "1.0e-06", 0.0, 1.0,
-                   "initial factor of each block's branch"),
+    KILN_FIELD_F64(Opts, layer_scale, "1.0e-06", 0.0, 1.0, "initial factor of each block's branch"),
     KILN_FIELD_END,
 };
 
@@ -67,8 +66,8 @@ typedef struct Block {
 } Block;
 
 typedef struct Stage {
-    KilnLayerNorm norm; /* before the convolution; of the stem after it */
-    KilnConv2d conv;    /* shrinks */
+    KilnLayerNorm norm;  /* before the convolution; of the stem after it */
+    KilnConv2d conv;     /* shrinks */
     size_t first, count; /* of the blocks */
 } Stage;
 
@@ -105,8 +104,7 @@ static KilnStatus norm_init(KilnLayerNorm *norm, const KilnScope *scope, const c
 
 static void draw(KilnParam *weight, KilnParam *bias)
 {
-    kiln_param_set_init(weight,
-                        (KilnInit) { .kind = KILN_INIT_TRUNC_NORMAL, .a = 0.02, .b = 2.0 });
+    kiln_param_set_init(weight, (KilnInit) { .kind = KILN_INIT_TRUNC_NORMAL, .a = 0.02, .b = 2.0 });
     kiln_param_set_init(bias, (KilnInit) { .kind = KILN_INIT_CONSTANT });
 }
 
@@ -229,12 +227,11 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
                               "times and needs at least %d×%d; resize them (transform resize)",
                               (long long)in->dim[0], (long long)in->dim[1], SHRINKS, SHRINKS,
                               SHRINKS);
-    KilnStatus status = stages_init(kiln_state(self), scope, opts, depths, widths, in->dim[2],
-                                    err);
+    KilnStatus status = stages_init(kiln_state(self), scope, opts, depths, widths, in->dim[2], err);
     io->outputs[HIDDEN].shape.dim[0] = widths[STAGES - 1];
-    return status < 0 ? status
-                      : head_init(kiln_state(self), scope, widths[STAGES - 1],
-                                  &io->outputs[LOGITS], err);
+    return status < 0
+               ? status
+               : head_init(kiln_state(self), scope, widths[STAGES - 1], &io->outputs[LOGITS], err);
 }
 
 static void release(KilnInstance *self)

@@ -16,7 +16,7 @@ typedef struct Opts {
 } Opts;
 
 static const KilnChoice size_names[] = {
-    { "b0", 0 }, { "b1", 1 }, { "b2", 2 }, { "b3", 3 },   { "b4", 4 },
+    { "b0", 0 }, { "b1", 1 }, { "b2", 2 }, { "b3", 3 }, { "b4", 4 },
     { "b5", 5 }, { "b6", 6 }, { "b7", 7 }, { NULL, 0 },
 };
 
@@ -40,10 +40,9 @@ typedef struct Scale {
 } Scale;
 
 static const Scale scales[SIZES] = {
-    { 1.0, 1.0, 0.2, 1e-5, 0.1 },    { 1.0, 1.1, 0.2, 1e-5, 0.1 },
-    { 1.1, 1.2, 0.3, 1e-5, 0.1 },    { 1.2, 1.4, 0.3, 1e-5, 0.1 },
-    { 1.4, 1.8, 0.4, 1e-5, 0.1 },    { 1.6, 2.2, 0.4, 0.001, 0.01 },
-    { 1.8, 2.6, 0.5, 0.001, 0.01 },  { 2.0, 3.1, 0.5, 0.001, 0.01 },
+    { 1.0, 1.0, 0.2, 1e-5, 0.1 },   { 1.0, 1.1, 0.2, 1e-5, 0.1 },   { 1.1, 1.2, 0.3, 1e-5, 0.1 },
+    { 1.2, 1.4, 0.3, 1e-5, 0.1 },   { 1.4, 1.8, 0.4, 1e-5, 0.1 },   { 1.6, 2.2, 0.4, 0.001, 0.01 },
+    { 1.8, 2.6, 0.5, 0.001, 0.01 }, { 2.0, 3.1, 0.5, 0.001, 0.01 },
 };
 
 /* Table 1 of the paper. */
@@ -128,8 +127,8 @@ static KilnStatus stage_init(State *state, const KilnScope *features, size_t sta
     return status;
 }
 
-static KilnStatus features_init(State *state, const KilnScope *scope, const Opts *opts,
-                                int64_t *in, KilnError *err)
+static KilnStatus features_init(State *state, const KilnScope *scope, const Opts *opts, int64_t *in,
+                                KilnError *err)
 {
     const KilnScope features = kiln_scope(scope, "features");
     const KilnScope stem = kiln_scope(&features, "0"), last = kiln_scope(&features, "8");

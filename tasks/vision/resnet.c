@@ -29,16 +29,17 @@ static const KilnChoice stems[] = {
 };
 
 static const KilnField fields[] = {
-    KILN_FIELD_ENUM(Opts, depth, "18", depths, 
+    KILN_FIELD_ENUM(Opts, depth, "18", depths,
                     "layers with weights; from 50 on, blocks are bottlenecks"),
     KILN_FIELD_ENUM(Opts, stem, "auto", stems,
                     "small: one 3x3 convolution; large: 7x7 with stride 2 and max-pooling, as "
                     "torchvision; auto: small for images below 64 pixels"),
     KILN_FIELD_I64(Opts, groups, "1", 1, 1024,
                    "groups of the 3x3 convolutions in bottlenecks (ResNeXt-50 32x4d: 32)"),
-    KILN_FIELD_I64(Opts, width_per_group, "64", 1, 65536,
-                   "channels of each group in the first layer (ResNeXt-50 32x4d: 4; wide ResNet-50: "
-                   "128)"),
+    KILN_FIELD_I64(
+        Opts, width_per_group, "64", 1, 65536,
+        "channels of each group in the first layer (ResNeXt-50 32x4d: 4; wide ResNet-50: "
+        "128)"),
     KILN_FIELD_BOOL(Opts, zero_init_residual, "false",
                     "initialize residual blocks as the identity"),
     KILN_FIELD_END,

@@ -59,9 +59,11 @@ typedef struct KilnInvertedResidual {
 /* The block of MobileNet V3 and EfficientNet (Howard et al. 2019, Tan and Le 2019; torchvision's
  * InvertedResidual and MBConv): 1×1 to more channels, depthwise, squeeze-excitation (Hu et al.
  * 2018), 1×1 to `out`; plus its input where the shapes agree. Names: NAME.block.0 and so on. */
-KILN_API KILN_NODISCARD KilnStatus
-kiln_inverted_residual_init(KilnInvertedResidual *block, const KilnScope *scope, const char *name,
-                            KilnInvertedResidualSpec spec, KilnError *err);
+KILN_API KILN_NODISCARD KilnStatus kiln_inverted_residual_init(KilnInvertedResidual *block,
+                                                               const KilnScope *scope,
+                                                               const char *name,
+                                                               KilnInvertedResidualSpec spec,
+                                                               KilnError *err);
 /* `drop` NULL: not training. */
 KILN_API KilnTensor *kiln_inverted_residual(const KilnInvertedResidual *block, KilnTensor *x,
                                             bool training, KilnDropoutState *drop);

@@ -41,9 +41,9 @@ KilnStatus kiln_inverted_residual_init(KilnInvertedResidual *block, const KilnSc
                                        KilnError *err)
 {
     const KilnScope own = kiln_scope(scope, "%s", name);
-    const KilnConvNormSpec common = {
-        .kaiming_fan_out = true, .eps = spec.eps, .momentum = spec.momentum
-    };
+    const KilnConvNormSpec common = { .kaiming_fan_out = true,
+                                      .eps = spec.eps,
+                                      .momentum = spec.momentum };
     KilnConvNormSpec expand = common, depthwise = common, project = common;
     KilnStatus status = KILN_OK;
     int parts = 0;

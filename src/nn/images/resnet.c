@@ -79,8 +79,7 @@ static KilnStatus stem_init(KilnResnet *net, const KilnScope *scope, KilnError *
         spec.conv = (KilnConv) { .stride = 2, .padding = 3 };
     }
     KilnStatus status = kiln_nn_conv2d_init(&net->conv1, scope, "conv1", spec, err);
-    return status < 0 ? status
-                      : kiln_nn_batch_norm2d_init(&net->bn1, scope, "bn1", spec.out, err);
+    return status < 0 ? status : kiln_nn_batch_norm2d_init(&net->bn1, scope, "bn1", spec.out, err);
 }
 
 /* Layer number `layer` from 0, of n blocks with `in` channels before it. A dilated layer's first

@@ -169,15 +169,25 @@ const KilnTensorSpec *kiln_features_unmet(const KilnTensorSpec *needs, size_t n_
     return NULL;
 }
 
+/* The axes of a label; those of other contents follow from the content. */
+static const char *axes_of(const KilnFeature *feature)
+{
+    static const char *const of_label[] = { "", "values", "height width" };
+
+    if (feature->shape.rank == 0)
+        return "";
+    return feature->content == KILN_LABEL && feature->shape.rank < (int)KILN_COUNT(of_label)
+               ? of_label[feature->shape.rank]
+               : NULL;
+}
+
 KilnTensorSpec kiln_feature_spec(const KilnFeature *feature)
 {
     return (KilnTensorSpec) {
         .name = feature->name != NULL ? feature->name : "",
         .content = feature->content,
         .dtype = feature->dtype,
-        .axes = feature->shape.rank == 0         ? ""
-                : feature->content == KILN_LABEL ? "values"
-                                                 : NULL, /* the content implies them */
+        .axes = axes_of(feature),
         .varies = feature->varies,
     };
 }
@@ -237,7 +247,8 @@ static void put_spec(KilnText *text, const KilnTensorSpec *spec, bool given)
 
     put_contents(text, spec->content);
     if (spec->content == KILN_LABEL && spec->axes != NULL && spec->axes[0] != '\0')
-        kiln_text_append(text, " with several values");
+        kiln_text_append(text,
+                         count_axes(spec->axes) == 1 ? " with several values" : " for each pixel");
     if ((spec->content & (KILN_ROW | KILN_MAP | KILN_LABEL)) != 0 && content != NULL)
         kiln_text_printf(text, " of %s", kiln_dtype_name(spec->dtype));
     if (content != NULL && strcmp(content, spec->name) != 0)

@@ -153,9 +153,9 @@ static KilnStatus find_spare(const KilnTrainer *trainer, const KilnSafetensors *
 
 static void add_missing(const KilnParam *param, Match *match)
 {
-    const char *near = match->missing.n < MAX_NAMES ? kiln_nearest(kiln_param_name(param),
-                                                                   match->spare, match->n_spare)
-                                                    : NULL;
+    const char *near = match->missing.n < MAX_NAMES
+                           ? kiln_nearest(kiln_param_name(param), match->spare, match->n_spare)
+                           : NULL;
 
     if (near != NULL)
         add(&match->missing, "%s (nearest in the file: %s)", kiln_param_name(param), near);

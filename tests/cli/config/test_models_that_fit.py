@@ -51,7 +51,7 @@ class Fit(Case):
         self.run_kiln("model=vit", "trainer.fast_dev_run=true")
         self.misfit("model=vit", "model.embed._target_=token_embedding",
                     says="conf/model/vit.yaml:2:11: model: transformer takes tokens, but datamodule digits gives an image "
-                         "and a label of i32; models that fit: cnn, linear, lstm, mlp, resnet, transformer with "
+                         "and a label of i32; models that fit: cnn, convnext, efficientnet, linear, lstm, mlp, mobilenet_v3, resnet, transformer with "
                          "embed=patch_embedding")
         self.misfit("model=transformer", "model.embed=mlp",
                     says="model.embed: transformer needs a sequence, but mlp gives a vector \"logits\"; models that fit: "

@@ -1,0 +1,196 @@
+/* Writes the predictions of a segmentation as pictures: the class of each pixel, and the image in
+ * the colours of its classes. */
+#include "kiln.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Opts {
+    char *dir, *image, *output;
+    double opacity;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_OUTPUT(Opts, dir, "masks",
+                      "folder for the pictures: of x.png the mask x.png, which has the number of "
+                      "the class in each pixel, and x-overlay.png"),
+    KILN_FIELD_STR(Opts, image, "image", "the feature to draw: f32 [height, width, 1 or 3]"),
+    KILN_FIELD_STR(Opts, output, "classes",
+                   "the step's output with the class of each pixel [height, width]"),
+    KILN_FIELD_F64(Opts, opacity, "0.5", 0.0, 1.0, "of the classes' colours over the image"),
+    KILN_FIELD_END,
+};
+
+enum { PATH_ROOM = 4096, COLOURS = 3 };
+
+/* The colour map of Pascal VOC: bits of the number, from the last, spread over the channels. */
+static uint8_t colour_of(int64_t class, int channel)
+{
+    unsigned value = 0;
+
+    for (int bit = 7; bit >= 0 && class > 0; bit--, class >>= 3)
+        value |= (unsigned)(class >> channel & 1) << bit;
+    return (uint8_t)value;
+}
+
+static KilnStatus write_file(const char *path, const uint8_t *pixels, int64_t height, int64_t width,
+                             int64_t channels, KilnError *err)
+{
+    uint8_t *png = NULL;
+    size_t size = 0;
+    KilnStatus status = kiln_png_encode(pixels, height, width, channels, &png, &size, err);
+
+    if (status < 0)
+        return status;
+    FILE *file = fopen(path, "wbe");
+    bool written = file != NULL && fwrite(png, 1, size, file) == size;
+    if (file != NULL && fclose(file) != 0)
+        written = false;
+    if (!written)
+        status = kiln_error_errno(err, path);
+    free(png);
+    return status;
+}
+
+/* The name of a picture: that of the sample's file, without folders and ending. */
+static void path_of(const Opts *opts, const KilnTrainer *trainer, int64_t sample,
+                    const char *ending, char ret[PATH_ROOM])
+{
+    const char *name = kiln_trainer_sample_name(trainer, sample);
+    const char *slash = name != NULL ? strrchr(name, '/') : NULL;
+    const char *last = slash != NULL ? slash + 1 : name;
+    const char *dot = last != NULL ? strrchr(last, '.') : NULL;
+
+    if (last == NULL)
+        snprintf(ret, PATH_ROOM, "%s/%06lld%s", opts->dir, (long long)sample, ending);
+    else
+        snprintf(ret, PATH_ROOM, "%s/%.*s%s", opts->dir,
+                 (int)(dot != NULL ? (size_t)(dot - last) : strlen(last)), last, ending);
+}
+
+/* The image, its smallest value black and its largest white, under the colours of the classes. */
+static void overlay(const float *image, int64_t channels, const float *classes, int64_t pixels,
+                    double opacity, uint8_t *to)
+{
+    float low = INFINITY, high = -INFINITY;
+
+    for (int64_t i = 0; i < pixels * channels; i++) {
+        low = fminf(low, image[i]);
+        high = fmaxf(high, image[i]);
+    }
+    const float scale = high > low ? 255.0f / (high - low) : 0.0f;
+    for (int64_t i = 0; i < pixels; i++)
+        for (int c = 0; c < COLOURS; c++) {
+            const float value = (image[i * channels + (channels == COLOURS ? c : 0)] - low) * scale;
+            const double colour = colour_of((int64_t)classes[i], c);
+
+            to[i * COLOURS + c] =
+                (uint8_t)((1.0 - opacity) * (double)value + opacity * colour + 0.5);
+        }
+}
+
+typedef struct Row {
+    int64_t sample;
+    const float *image, *classes;
+    int64_t height, width, channels;
+} Row;
+
+static KilnStatus write_row(const Opts *opts, const KilnTrainer *trainer, const Row *row,
+                            uint8_t *pixels, KilnError *err)
+{
+    const int64_t n = row->height * row->width;
+    char path[PATH_ROOM];
+
+    for (int64_t i = 0; i < n; i++)
+        pixels[i] = (uint8_t)row->classes[i];
+    path_of(opts, trainer, row->sample, ".png", path);
+    KilnStatus status = write_file(path, pixels, row->height, row->width, 1, err);
+    if (status < 0)
+        return status;
+    overlay(row->image, row->channels, row->classes, n, opts->opacity, pixels);
+    path_of(opts, trainer, row->sample, "-overlay.png", path);
+    return write_file(path, pixels, row->height, row->width, COLOURS, err);
+}
+
+static const KilnOutputView *find_output(const KilnOutputView *outputs, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(outputs[i].name, name) == 0 && outputs[i].shape.rank == 3)
+            return &outputs[i];
+    return NULL;
+}
+
+static KilnStatus on_predict_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+
+    (void)trainer;
+    return mkdir(opts->dir, 0777) == 0 || errno == EEXIST ? KILN_OK
+                                                          : kiln_error_errno(err, opts->dir);
+}
+
+static KilnStatus on_predict_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    const KilnFeature *feature = kiln_spec_feature(kiln_trainer_spec(trainer), opts->image);
+    KilnOutputView outputs[KILN_STEP_OUTPUTS];
+    const size_t n_outputs = kiln_trainer_outputs(trainer, outputs);
+    const KilnOutputView *classes = find_output(outputs, n_outputs, opts->output);
+    int64_t n = 0, n_images = 0;
+    const int64_t *samples = kiln_trainer_batch_samples(trainer, &n);
+    const float *images = kiln_trainer_feature(trainer, opts->image, &n_images);
+    KilnStatus status = KILN_OK;
+
+    if (classes == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "output=%s: the task gives no class for each pixel; use task "
+                              "segmentation",
+                              opts->output);
+    if (images == NULL || feature->dtype != KILN_F32 || feature->shape.rank != 3 ||
+        feature->shape.dim[0] != classes->shape.dim[1] ||
+        feature->shape.dim[1] != classes->shape.dim[2])
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "image=%s: the datamodule has no images of that name and of the size "
+                              "of the masks",
+                              opts->image);
+    const KilnShape *shape = &feature->shape;
+    const int64_t pixels = shape->dim[0] * shape->dim[1];
+    uint8_t *room = malloc((size_t)(pixels * COLOURS));
+    if (room == NULL)
+        return kiln_error_nomem(err, (size_t)(pixels * COLOURS));
+    for (int64_t i = 0; i < n && status >= 0; i++) {
+        const Row row = { .sample = samples[i],
+                          .image = images + i * pixels * shape->dim[2],
+                          .classes = classes->data + i * pixels,
+                          .height = shape->dim[0],
+                          .width = shape->dim[1],
+                          .channels = shape->dim[2] };
+
+        status = write_row(opts, trainer, &row, room, err);
+    }
+    free(room);
+    return status;
+}
+
+static const KilnCallbackOps ops = {
+    .on_predict_start = on_predict_start,
+    .on_predict_batch_end = on_predict_batch_end,
+};
+
+const KilnComponent kiln_callback_mask_writer = {
+    .kind = KILN_KIND_CALLBACK,
+    .name = "mask_writer",
+    .summary = "Write predicted masks, and images in the colours of their classes, as PNG",
+    KILN_FIELDS(fields),
+    .opts_size = sizeof(Opts),
+    .ops.callback = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_callback_mask_writer, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif
