@@ -282,8 +282,9 @@ check-arm64:
 
 # Reads a run with tensorboard, pandas, torch and safetensors; PEER is a Python that has them.
 check-peers: all
-	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B) && $(PEER) tests/peers/test_lightning_names.py,\
-	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, safetensors and lightning")
+	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B) && $(PEER) tests/peers/test_lightning_names.py && \
+	    $(PEER) tests/peers/test_image_nets.py $(B),\
+	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, torchvision, safetensors and lightning")
 
 # Kills an MLP, a ResNet-18 and an LSTM, KILLS times in all: each resumed run produces identical bytes.
 verify-resume: all

@@ -98,9 +98,11 @@ def resnet18():
     return model
 
 
-def resnet50():
-    import torchvision
-    return torchvision.models.resnet50(num_classes=10)
+def torchvision_net(name):
+    def build():
+        import torchvision
+        return getattr(torchvision.models, name)(num_classes=10)
+    return build
 
 
 def sgd(parameters, lr=0.01):
@@ -122,7 +124,9 @@ NETS = {
     "mlp": (lambda: nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)),
             lambda: torch.randn(128, 784), lambda: torch.randint(10, (128,)), adam),
     "resnet18": (resnet18, lambda: torch.randn(32, 3, 32, 32), lambda: torch.randint(10, (32,)), sgd),
-    "resnet50": (resnet50, lambda: torch.randn(8, 3, 224, 224), lambda: torch.randint(10, (8,)), sgd),
+    **{name: (torchvision_net(full), lambda: torch.randn(8, 3, 224, 224), lambda: torch.randint(10, (8,)), sgd)
+       for name, full in (("resnet50", "resnet50"), ("mobilenet_v3", "mobilenet_v3_large"),
+                          ("efficientnet", "efficientnet_b0"), ("convnext", "convnext_tiny"))},
     "unet": (UNet, lambda: torch.randn(4, 3, 128, 128), lambda: torch.randint(3, (4, 128, 128)), adam),
     "gpt": (Gpt, lambda: torch.randint(65, (8, 256)), lambda: torch.randint(65, (8 * 256,)), adamw),
     "lstm": (Lstm, lambda: torch.randn(32, 64, 256), lambda: torch.randint(64, (32 * 64,)), adam),

@@ -22,8 +22,8 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 
 VISION = ["trainer.limit_val_batches=1", "datamodule=noise", "optimizer=sgd", "lr=0.01"]
 RESNET18 = VISION + ["model=resnet", "model.stem=small", "batch_size=32", "datamodule.count=1280"]
-RESNET50 = VISION + ["model=resnet", "model.depth=50", "model.stem=large", "batch_size=8",
-                     "datamodule.shape=[224,224,3]", "datamodule.count=96", "datamodule.val_count=8"]
+LARGE = VISION + ["batch_size=8", "datamodule.shape=[224,224,3]", "datamodule.count=96", "datamodule.val_count=8"]
+RESNET50 = LARGE + ["model=resnet", "model.depth=50", "model.stem=large"]
 # A larger rate diverges on single samples of noise, and numbers without end or next to nothing are slow.
 LINEAR = VISION + ["datamodule.shape=[28,28,1]", "model=linear", "batch_size=1", "datamodule.count=50000", "lr=0.0001"]
 BF16 = ["trainer.precision=bf16-mixed"]
@@ -35,6 +35,10 @@ ROWS = {
     "resnet18-bf16": ("the same, bf16", RESNET18 + BF16, "resnet18", "bf16", 0.55),
     "resnet50": ("ResNet-50, batch 8, 224x224, SGD", RESNET50, "resnet50", "32", 0.9),
     "resnet50-bf16": ("the same, bf16", RESNET50 + BF16, "resnet50", "bf16", 0.7),
+    "mobilenet_v3": ("MobileNet V3 large, batch 8, 224x224, SGD", LARGE + ["model=mobilenet_v3", "model.size=large"],
+                     "mobilenet_v3", "32", None),
+    "efficientnet": ("EfficientNet B0, batch 8, 224x224, SGD", LARGE + ["model=efficientnet"], "efficientnet", "32", None),
+    "convnext": ("ConvNeXt tiny, batch 8, 224x224, SGD", LARGE + ["model=convnext"], "convnext", "32", None),
     "unet": ("U-Net, 32 channels, batch 4, 128x128, Adam", "unet", "unet", "32", 0.75),
     "unet-bf16": ("the same, bf16", "unet", "unet", "bf16", 0.8),
     "gpt": ("GPT 6x384, context 256, batch 8, AdamW", "gpt", "gpt", "32", 0.9),
@@ -78,7 +82,7 @@ def torch(net, precision, way):
 
 def best_way(net, precision):
     ways = [[], ["--compile"]]
-    if net.startswith("resnet") or net == "unet":
+    if net not in ("mlp", "gpt", "lstm", "linear"):
         ways += [[*way, "--channels-last"] for way in ways]
     times = {}
     for way in ways:

@@ -46,9 +46,15 @@ static const struct {
     const char *name;
     Activation *activation;
 } activations[] = {
-    { "relu", kiln_relu }, { "leaky_relu", leaky_relu }, { "elu", elu },
-    { "clamp", relu6 },    { "sigmoid", kiln_sigmoid },  { "tanh", kiln_tanh },
-    { "gelu", gelu },      { "gelu_tanh", gelu_tanh },   { "silu", kiln_silu },
+    { "relu", kiln_relu },
+    { "leaky_relu", leaky_relu },
+    { "elu", elu },
+    { "clamp", relu6 },
+    { "sigmoid", kiln_sigmoid },
+    { "tanh", kiln_tanh },
+    { "gelu", gelu },
+    { "gelu_tanh", gelu_tanh },
+    { "silu", kiln_silu },
     { "hard_swish", kiln_hard_swish },
 };
 
