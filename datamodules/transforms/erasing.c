@@ -78,7 +78,7 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     return KILN_OK;
 }
 
-static const KilnTransformOps ops = { .apply = apply };
+static const KilnTransformOps ops = { .apply = apply, .kind = KILN_TRANSFORM_VALUES };
 
 const KilnComponent kiln_transform_erasing = {
     .kind = KILN_KIND_TRANSFORM,

@@ -40,7 +40,7 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     return kiln_image_gaussian_blur(image, opts->kernel_size, sigma, scratch, err);
 }
 
-static const KilnTransformOps ops = { .apply = apply };
+static const KilnTransformOps ops = { .apply = apply, .kind = KILN_TRANSFORM_VALUES };
 
 const KilnComponent kiln_transform_gaussian_blur = {
     .kind = KILN_KIND_TRANSFORM,
