@@ -104,7 +104,7 @@ DRAW(images)
 
 static const Row table[] = {
     { "cross_entropy", row_labels, build_cross_entropy, 0, 4, false, true },
-    { "nll", row_labels, build_nll, 0, 4, false, true },
+    { "nll", row_labels, build_nll, 0, 4, true, true },
     { "focal", row_labels, build_focal, 0, 4, false, true },
     { "mse", row_pair, build_mse, 0, 0, false, false },
     { "l1", row_pair, build_l1, 0, 0, false, false },

@@ -74,8 +74,8 @@ static const Row table[] = {
     { "std", row_axes, build_std, 0, 0, false, false },
     { "sum_rows", row_one_axis, build_sum_rows, 0, 0, false, false },
     { "argmax", row_one_axis, build_argmax, 0, 0, false, false },
-    { "softmax", row_one_axis, build_softmax, 0, 0, false, false },
-    { "log_softmax", row_one_axis, build_log_softmax, 0, 0, false, false },
+    { "softmax", row_one_axis, build_softmax, 0, 0, true, false },
+    { "log_softmax", row_one_axis, build_log_softmax, 0, 0, true, false },
     { "l2_norm", row_any, build_l2_norm, 1, 0, false, false },
     { "clip_factor", row_any, build_clip_factor, 1, 0, false, false },
 };

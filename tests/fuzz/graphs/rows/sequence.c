@@ -336,10 +336,10 @@ static const Row table[] = {
     { "gru", row_gru, build_gru, 0, 60, true, true },
     { "embedding", row_embedding, build_embedding, 0, 0, false, false },
     { "embedding_bag", row_embedding_bag, build_embedding_bag, 0, 0, false, false },
-    { "ctc", row_ctc, build_ctc, 0, 0, false, false },
+    { "ctc", row_ctc, build_ctc, 0, 0, true, false },
     { "crf_loss", row_crf_loss, build_crf_loss, 0, 0, false, false },
     { "crf_decode", row_crf_decode, build_crf_decode, 0, 0, false, false },
     { "dropout", row_dropout, build_dropout, 0, 0, false, false },
-    { "random", row_random, build_random, 0, 0, false, false },
+    { "random", row_random, build_random, 0, 0, true, false },
 };
 ROWS(sequence)
