@@ -62,7 +62,8 @@ static const KilnField fields[] = {
                         "['?', NA, N/A, n/a, nan, NaN, NAN, 'null', 'NULL', None, '#N/A']",
                         "values that mean that there is none, beside an empty field"),
     KILN_FIELD_ENUM(Opts, missing, "mean", kiln_table_missing,
-                    "missing numbers: the mean of the training rows; keep: NaN, for trees"),
+                    "missing numbers: the mean of the training rows; 'nan' in quotes: they stay "
+                    "NaN, for trees"),
     KILN_FIELD_BOOL(Opts, missing_indicators, "false",
                     "add a column NAME.missing of 0 and 1 for each number that is missing in some "
                     "training row"),

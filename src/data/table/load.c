@@ -201,7 +201,7 @@ static void take_column(KilnCells *cells, const KilnCells *more, size_t c)
 }
 
 /* Read columns again whose numbers are texts after all. */
-static KilnStatus read_again(Load *load, const bool *columns, KilnError *err)
+static KilnStatus read_again(Load *load, const bool *columns, bool *ret_any, KilnError *err)
 {
     const size_t n = load->data->plan.n_columns;
     KilnStatus status = KILN_OK;
@@ -212,6 +212,7 @@ static KilnStatus read_again(Load *load, const bool *columns, KilnError *err)
             any = load->columns[c].as_text = true;
             kiln_dictionary_release(&load->columns[c].dictionary);
         }
+    *ret_any = any;
     load->again = true;
     for (int split = 0; split < KILN_SPLIT_COUNT && any && status >= 0; split++) {
         KilnCells more = { 0 };
@@ -371,21 +372,24 @@ static KilnStatus check_plan(const Load *load, KilnError *err)
                           plan->n_columns - (plan->target >= 0));
 }
 
-/* Infer the kinds, and drop the rows that do not fit them; they then have no part in the kinds. */
+/* Infer the kinds, and drop the rows that do not fit them. Rows that are dropped have no part in
+ * the kinds, and of a column of texts and numbers it is known only when it is read as texts how
+ * many are different. */
 static KilnStatus find_kinds(Load *load, KilnError *err)
 {
     KilnSplitList *train = &load->lists[KILN_TRAIN];
     bool *again = calloc(load->data->plan.n_columns + 1, sizeof(*again));
     KilnStatus status = again != NULL ? KILN_OK : kiln_error_nomem(err, load->data->plan.n_columns);
     int64_t before = -1;
+    bool any = false;
 
-    while (status >= 0 && before != train->n) {
+    while (status >= 0 && (before != train->n || any)) {
         before = train->n;
         status = infer_kinds(load, (KilnRowList) { train->rows, train->n }, again, err);
         if (status >= 0)
             status = check_columns(load, err);
         if (status >= 0)
-            status = read_again(load, again, err);
+            status = read_again(load, again, &any, err);
         if (status >= 0)
             status = kiln_table_check_list(load, train, true, err);
     }

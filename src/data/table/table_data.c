@@ -23,7 +23,7 @@ const KilnChoice kiln_table_scalings[4] = {
 
 const KilnChoice kiln_table_missing[3] = {
     { "mean", KILN_MISSING_MEAN },
-    { "keep", KILN_MISSING_KEEP },
+    { "nan", KILN_MISSING_NAN },
     { 0 },
 };
 

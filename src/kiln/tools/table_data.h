@@ -38,7 +38,7 @@ KILN_API extern const KilnChoice kiln_table_scalings[4];
 
 typedef enum KilnTableMissing {
     KILN_MISSING_MEAN, /* a missing number is the mean of the training rows */
-    KILN_MISSING_KEEP  /* it stays NaN, for trees */
+    KILN_MISSING_NAN   /* it stays NaN, for trees */
 } KilnTableMissing;
 KILN_API extern const KilnChoice kiln_table_missing[3];
 

@@ -238,7 +238,7 @@ class Table(Case):
         """For trees: missing numbers are NaN, so a network's loss is NaN."""
         self.write("a.csv", csv(rows(60)))
         _, err = self.train("datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear",
-                            "datamodule.missing=keep", status=3)
+                            "datamodule.missing='nan'", status=3)
         self.assertIn("nan", err.lower())
 
 
