@@ -45,7 +45,8 @@ typedef struct State {
     char metric[KILN_BOOST_METRICS][KILN_BOOST_NAME];
     size_t n_metrics;
     KilnBooster *booster;
-    int64_t rounds; /* of the booster */
+    int64_t rounds;  /* of the booster */
+    bool ends_epoch; /* the round that comes */
     KilnBoostSet train;
     KilnBoostSet sets[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     /* Of the set that is evaluated, as steps read them. */
@@ -293,6 +294,15 @@ static KilnStatus boost(State *state, KilnError *err)
     return status;
 }
 
+static KilnStatus on_train_batch_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    (void)err;
+    state->ends_epoch = kiln_trainer_batch(trainer) + 1 >= kiln_trainer_batches(trainer);
+    return KILN_OK;
+}
+
 /* A round, and the metrics of the training data after the last of an epoch. */
 static KilnStatus manual_step(KilnInstance *self, KilnManual *manual, KilnError *err)
 {
@@ -308,7 +318,7 @@ static KilnStatus manual_step(KilnInstance *self, KilnManual *manual, KilnError 
         return kiln_error_set(err, KILN_E_MISSING,
                               "boosting rounds need a run: they can't be timed before it");
     KilnStatus status = boost(state, err);
-    if (status < 0 || !opts->train_metrics || state->rounds % opts->rounds_per_epoch != 0)
+    if (status < 0 || !opts->train_metrics || !state->ends_epoch)
         return status;
     status = evaluate(state, state->train.data, err);
     if (status >= 0)
@@ -511,6 +521,7 @@ static KilnStatus on_fit_end(KilnInstance *self, KilnTrainer *trainer, KilnError
 
 static const KilnCallbackOps hooks = {
     .on_fit_start = on_fit_start,
+    .on_train_batch_start = on_train_batch_start,
     .on_validation_batch_start = begin_evaluation,
     .on_test_batch_start = begin_evaluation,
     .on_fit_end = on_fit_end,

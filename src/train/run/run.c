@@ -79,13 +79,15 @@ static void print_threads(KilnTrainer *trainer)
                        trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
 }
 
-/* Hint when rows of step values would be rarer than one per epoch. */
+/* Hint when rows of step values would be rarer than one per epoch; modules that read whole sets
+ * have values of epochs. */
 static void print_log_interval(KilnTrainer *trainer)
 {
+    const KilnModuleOps *ops = kiln_instance_component(trainer->module)->ops.module;
     const int64_t every = trainer->schedule.log_steps;
     const int64_t steps = kiln_loop_epoch_steps(&trainer->schedule, trainer->at.epoch);
 
-    if (trainer->loggers.n > 0 && every > steps)
+    if (trainer->loggers.n > 0 && ops->whole_sets == NULL && every > steps)
         kiln_output_print(&trainer->output,
                           "trainer.log_every_n_steps=%lld is larger than the %lld step%s of an "
                           "epoch: lower it to log more step values",

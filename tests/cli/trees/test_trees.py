@@ -135,6 +135,11 @@ class Runs(Trees):
         self.train(*files("numbers"), epochs=3, run="first")
         self.train(*files("numbers"), f"task.init_model={self.path('first/checkpoints/last/model.ubj')}", epochs=5)
         self.assertEqual(self.model("run"), self.model("whole"))
+        self.assertEqual(self.column("train/rmse"), self.column("train/rmse", "whole")[3:])
+        model = f"task.init_model={self.path('first/checkpoints/last/model.ubj')}"
+        self.train(*files("numbers"), model, f"datamodule.files.test=[{DATA}/numbers.test.svm]", "test=true", epochs=0, run="only")
+        self.assertEqual(read_json(self.path("only/summary.json"))["metrics"]["test/rmse"]["last"]["value"],
+                         self.column("val/rmse", "first")[-1])
         self.assertIn("the model splits 6 columns, but the data has 3",
                       self.few_columns(f"task.init_model={self.path('first/checkpoints/last/model.ubj')}"))
 
