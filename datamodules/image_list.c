@@ -397,18 +397,28 @@ static int64_t memory(KilnInstance *self)
 /* ---- Samples ----------------------------------------------------------------------------------
  */
 
-static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
+static KilnStatus read_image(const Samples *samples, int64_t index, KilnRng *rng, float *to,
+                             KilnError *err)
 {
-    const Samples *samples = ctx;
     const State *state = samples->state;
     KilnRawValue raw;
 
-    get_image(ctx, index, &raw);
+    get_image((void *)samples, index, &raw);
     const KilnImageFile file = { .path = samples->paths.data + samples->starts[index],
                                  .raw = &raw,
                                  .shape = state->shape,
                                  .training = samples->training };
-    KilnStatus status = kiln_image_reader_read(state->reader, &file, rng, sample->data[IMAGE], err);
+    return kiln_image_reader_read(state->reader, &file, rng, to, err);
+}
+
+static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
+{
+    const Samples *samples = ctx;
+    const State *state = samples->state;
+    KilnStatus status = KILN_OK;
+
+    if (sample->data[IMAGE] != NULL)
+        status = read_image(samples, index, rng, sample->data[IMAGE], err);
     if (status >= 0 && sample->data[LABEL] != NULL && state->opts->multilabel)
         kiln_label_numbers_flags(&samples->labels, index, state->classes.n, sample->data[LABEL]);
     else if (status >= 0 && sample->data[LABEL] != NULL)

@@ -122,7 +122,8 @@ class Lists(Case):
         self.write("flags.csv", "image,furry,old,loud\n" + flags)
         self.write("some.jsonl", "".join(json.dumps({"image": a, "label": [b, "odd"][: i % 3]}) + "\n"
                                          for i, (a, b) in enumerate(self.rows)))
-        for args in (["datamodule.files.train=[flags.csv]", "datamodule.label_columns=[furry,old,loud]"],
+        for args in (["datamodule.files.train=[flags.csv]", "datamodule.label_columns=[furry,old,loud]",
+                      "task.loss={_target_: binary_cross_entropy, balanced: true}"],
                      ["datamodule.files.train=[some.jsonl]"]):
             out, _ = self.train("task=multilabel_classification", "datamodule.multilabel=true", "datamodule.root=images", *args)
             self.assertIn("labels f32 [", out)
@@ -148,6 +149,72 @@ class Lists(Case):
         self.assertIn("2 train rows such as list.csv:14", out)
         left = read_json(self.path("run/summary.json"))["data"]["left_out"]
         self.assertEqual([each["count"] for each in left], [2])
+
+
+class Shards(Case):
+    def train(self, *args, **options):
+        shutil.rmtree(self.path("run"), ignore_errors=True)
+        return self.run_kiln("datamodule=image_shards", *MODEL, "kiln.run.dir=run", *args, **options)
+
+    def shards(self, label, ending="cls"):
+        """Two archives with a sample per image; label(i, class name) is the content of the file beside it."""
+        for shard in range(2):
+            files = {}
+            for i, (name, data) in enumerate(pets().items()):
+                if name.startswith("train") and i % 2 == shard:
+                    files[f"part/{i:03}.left.png"] = data
+                    content = label(i, name.split("/")[1])
+                    if content is not None:
+                        files[f"part/{i:03}.{ending}"] = content.encode()
+                    files[f"part/{i:03}.txt"] = b"a caption"
+            self.write(f"{shard}.tar", tar(files))
+        self.write("1.tar.gz", gzip.compress(read(self.path("1.tar"))))
+
+    def test_classes(self):
+        self.shards(lambda i, name: name + "\n")
+        out, _ = self.train("datamodule.files.train=[0.tar,1.tar.gz]")
+        self.assertIn("train 11, val 1", out)
+        self.assertIn("2: cat, dog", out)
+        weights = read(self.path("run/checkpoints/last/model.safetensors"))
+        self.train("datamodule.files.train=[0.tar,1.tar]", "task.loss.balanced=false")
+        self.assertEqual(weights, read(self.path("run/checkpoints/last/model.safetensors")))
+        self.run_kiln("eval", "ckpt_path=run", "datamodule.files.test=[1.tar]", program="kiln")
+        self.train("datamodule.files={train: [0.tar], val: [1.tar], test: [1.tar]}", "task.loss.balanced=true")
+
+    def test_numbers_keep_their_order(self):
+        self.shards(lambda i, name: "2" if name == "cat" else "10")
+        out, _ = self.train("datamodule.files.train=[0.tar,1.tar]")
+        self.assertIn("11: 0, 1, 2, 3", out)
+
+    def test_json(self):
+        self.shards(lambda i, name: json.dumps({"kind": i % 3, "tags": ["x", name][: i % 3]}), "json")
+        out, _ = self.train("datamodule.files.train=[0.tar,1.tar]", "datamodule.label=json", "datamodule.label_key=kind")
+        self.assertIn("3: 0, 1, 2", out)
+        out, _ = self.train("task=multilabel_classification", "datamodule.files.train=[0.tar,1.tar]", "datamodule.label=json",
+                            "datamodule.label_key=tags", "datamodule.multilabel=true",
+                            "task.loss={_target_: binary_cross_entropy, balanced: true}")
+        self.assertIn("labels f32 [", out)
+
+    def test_mistakes(self):
+        for label, ending, args, says in (
+                (lambda i, name: None if i == 3 else name, "cls", [], "1.tar/part/003.left.png: no file with the same name that ends in .cls"),
+                (lambda i, name: "" if i == 2 else name, "cls", [], '0.tar/part/002.left.png: the label (column "cls") is empty'),
+                (lambda i, name: "{", "json", ["datamodule.label=json", "datamodule.label_key=x"], "0.tar/part/000.json:1:"),
+                (lambda i, name: '{"x": 1.5}', "json", ["datamodule.label=json", "datamodule.label_key=x"], '"x" is neither a text nor'),
+                (lambda i, name: "[1]", "json", ["datamodule.label=json", "datamodule.label_key=x"], "(column \"x\") is empty"),
+                (lambda i, name: name, "cls", ["datamodule.multilabel=true"], "multilabel: needs label_key")):
+            self.shards(label, ending)
+            _, err = self.train("datamodule.files.train=[0.tar,1.tar]", *args, status=1)
+            self.assertIn(says, err)
+        self.write("none.tar", tar({"a.txt": b""}))
+        _, err = self.train("datamodule.files.train=[none.tar]", status=1)
+        self.assertIn("none.tar: no sample with an image", err)
+
+    def test_bad_samples_are_counted(self):
+        self.shards(lambda i, name: None if i in (2, 3, 4) else name)
+        out, _ = self.train("datamodule.files.train=[0.tar,1.tar]", "datamodule.on_error=skip")
+        self.assertIn("3 samples such as 0.tar/part/002.left.png", out)
+        self.assertEqual(read_json(self.path("run/summary.json"))["data"]["samples"]["train"], 8)
 
 
 if __name__ == "__main__":
