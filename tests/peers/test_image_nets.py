@@ -108,7 +108,7 @@ class Networks(Case):
         out, _ = self.run_kiln("eval", "run", "split=val", program="kiln")
         with torch.no_grad():
             want = torch.nn.functional.cross_entropy(model(x)["out"].double(), masks[:, 0].long()).item()
-        got = json.loads(out)["val/loss"]
+        got = json.loads(out)["metrics"]["val/loss"]
         print(f"{name:20} loss over all pixels {got:.7f}, torchvision's {want:.7f}", flush=True)
         self.assertAlmostEqual(got, want, delta=1e-5 * want)
 

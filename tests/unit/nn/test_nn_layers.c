@@ -201,12 +201,71 @@ static void test_refused_blocks(void **unused)
     }
 }
 
+/* Another eps and another weight of the new statistics than PyTorch's defaults. */
+static void test_other_norms(void **unused)
+{
+    float data[4] = { 1.0f, 2.0f, 3.0f, 4.0f };
+    KilnBatchNorm2d norm;
+    KilnError err = { 0 };
+    Bench bench;
+
+    (void)unused;
+    bench_open(&bench);
+    assert_int_equal(kiln_nn_batch_norm2d_init(&norm, &bench.root, "bn", 1, &err), KILN_OK);
+    kiln_nn_batch_norm2d_set(&norm, 3.0, 0.01);
+    assert_int_equal(kiln_params_seal(bench.params, bench.backend, &err), KILN_OK);
+    kiln_graph_begin(bench.graph);
+    KilnTensor *x = kiln_graph_input(bench.graph, KILN_F32, KILN_SHAPE(4, 1, 1, 1), data);
+    KilnTensor *y[] = { kiln_nn_batch_norm2d(&norm, x, true) };
+    if (kiln_graph_run(bench.graph, y, 1, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_true(fabs((double)((const float *)kiln_tensor_data(y[0]))[3] - 1.5 / sqrt(4.25)) < 1e-6);
+    assert_true(fabs((double)*(float *)param_data(norm.running_mean) - 0.025) < 1e-7);
+    bench_close(&bench);
+}
+
+/* Stochastic depth: of each sample all or nothing, and in the mean what it was. */
+static void test_stochastic_depth(void **unused)
+{
+    enum { SAMPLES = 4000, SIZE = 3 };
+    static float data[SAMPLES * SIZE];
+    const int32_t key[] = { 3, 5 };
+    int kept = 0;
+    KilnError err = { 0 };
+    Bench bench;
+
+    (void)unused;
+    for (int i = 0; i < SAMPLES * SIZE; i++)
+        data[i] = 1.0f;
+    bench_open(&bench);
+    assert_int_equal(kiln_params_seal(bench.params, bench.backend, &err), KILN_OK);
+    kiln_graph_begin(bench.graph);
+    KilnDropoutState drop = { .key = kiln_graph_input(bench.graph, KILN_I32, KILN_SHAPE(2), key) };
+    KilnTensor *x = kiln_graph_input(bench.graph, KILN_F32, KILN_SHAPE(SAMPLES, 1, 1, SIZE), data);
+    KilnTensor *y[] = { kiln_nn_stochastic_depth(x, 0.2, &drop) };
+    assert_int_equal(drop.stream, 1);
+    assert_ptr_equal(kiln_nn_stochastic_depth(x, 0.2, NULL), x);
+    assert_ptr_equal(kiln_nn_stochastic_depth(x, 0.0, &drop), x);
+    if (kiln_graph_run(bench.graph, y, 1, &err) < 0)
+        fail_msg("%s", err.text);
+    const float *result = kiln_tensor_data(y[0]);
+    for (int i = 0; i < SAMPLES; i++) {
+        assert_true(result[i * SIZE] == 0.0f || fabs((double)result[i * SIZE] - 1.25) < 1e-6);
+        for (int k = 1; k < SIZE; k++)
+            assert_true(result[i * SIZE + k] == result[i * SIZE]);
+        kept += result[i * SIZE] != 0.0f;
+    }
+    assert_true(fabs((double)kept / SAMPLES - 0.8) < 0.03);
+    bench_close(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_initial_bounds),     cmocka_unit_test(test_errors_name_the_layer),
         cmocka_unit_test(test_running_statistics), cmocka_unit_test(test_residual_blocks),
-        cmocka_unit_test(test_refused_blocks),
+        cmocka_unit_test(test_refused_blocks),     cmocka_unit_test(test_other_norms),
+        cmocka_unit_test(test_stochastic_depth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
