@@ -119,7 +119,7 @@ class Train(Case):
         parts = re.split(r"\n\n", out)
         asked = [part.split(":")[0] for part in parts[1:3]]
         self.assertEqual(asked, ["model", "optimizer"], "what the arguments are about comes first")
-        self.assertRegex(out, r"  model.depth +18\|34\|50 +18 +layers")
+        self.assertRegex(out, r"  model.depth +18\|34\|50\|101\|152 +18 +layers")
         self.assertRegex(out, r"optimizer.momentum +float 0\.\.1 +0\.0 +fraction")
         words = " ".join(out.split())
         self.assertIn("now 0.3, from argument 2 `lr=0.3`, through ${lr} in kiln:conf/optimizer/sgd.yaml:3:5",
