@@ -449,6 +449,11 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         state->n_classes = files_of(state, KILN_TRAIN)->n_classes;
         names = files_of(state, KILN_TRAIN)->classes;
     }
+    if (status >= 0 && context->fitted != NULL)
+        status = kiln_image_reader_open(state->reader, context->fitted, err);
+    else if (status >= 0)
+        status = kiln_image_reader_fit(state->reader, &state->all[0], state->order, state->n_train,
+                                       context->poll, err);
     if (status < 0)
         return status;
     state->class_names = kiln_class_names_copy(names, state->n_classes);
@@ -573,6 +578,13 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
     return kiln_image_reader_read(state->reader, &file, &unused, sample->data[0], err);
 }
 
+static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
+{
+    const State *state = kiln_state(self);
+
+    return kiln_image_reader_save(state->reader, dir, err);
+}
+
 /* ---- What is left out ----------------------------------------------------------------------- */
 
 static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
@@ -618,6 +630,7 @@ static const KilnDataModuleOps ops = {
     .reload = reload,
     .raw_fields = raw_fields,
     .preprocess = preprocess,
+    .save_preprocessing = save_preprocessing,
     .loading = loading,
     .report = report,
     .memory = memory,

@@ -416,7 +416,15 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     if (status >= 0)
         status = hold_out(state, err);
     state->samples[KILN_TRAIN].training = context->stage == KILN_STAGE_FIT;
-    return status >= 0 ? find_shape(state, context, err) : status;
+    if (status >= 0)
+        status = find_shape(state, context, err);
+    if (status < 0)
+        return status;
+    const Split *train = &state->splits[KILN_TRAIN];
+    const KilnImageSource images = { .count = train->n, .ctx = (void *)train, .get = get_image };
+    return context->fitted != NULL ? kiln_image_reader_open(state->reader, context->fitted, err)
+                                   : kiln_image_reader_fit(state->reader, &images, state->order,
+                                                           state->n_train, context->poll, err);
 }
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
@@ -549,8 +557,9 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
 static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
 {
     const State *state = kiln_state(self);
+    KilnStatus status = kiln_name_list_write(&state->classes, dir, classes_file, err);
 
-    return kiln_name_list_write(&state->classes, dir, classes_file, err);
+    return status >= 0 ? kiln_image_reader_save(state->reader, dir, err) : status;
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)

@@ -7,12 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Images that one call of read works with. */
-typedef struct Scratch {
-    KilnImage image, spare;
-    struct Scratch *next;
-} Scratch;
-
 KilnStatus kiln_image_reader_new(const KilnImageForm *form, KilnImageReader **ret, KilnError *err)
 {
     KilnImageReader *self = calloc(1, sizeof(*self));
@@ -31,7 +25,7 @@ void kiln_image_reader_free(KilnImageReader *self)
     if (self == NULL)
         return;
     while (self->unused != NULL) {
-        Scratch *next = self->unused->next;
+        KilnImageScratch *next = self->unused->next;
 
         kiln_image_release(&self->unused->image);
         kiln_image_release(&self->unused->spare);
@@ -44,17 +38,17 @@ void kiln_image_reader_free(KilnImageReader *self)
 
 /* ---- A sample --------------------------------------------------------------------------- */
 
-static Scratch *take_scratch(KilnImageReader *self)
+static KilnImageScratch *take_scratch(KilnImageReader *self)
 {
     pthread_mutex_lock(&self->lock);
-    Scratch *scratch = self->unused;
+    KilnImageScratch *scratch = self->unused;
     if (scratch != NULL)
         self->unused = scratch->next;
     pthread_mutex_unlock(&self->lock);
     return scratch != NULL ? scratch : calloc(1, sizeof(*scratch));
 }
 
-static void give_scratch(KilnImageReader *self, Scratch *scratch)
+static void give_scratch(KilnImageReader *self, KilnImageScratch *scratch)
 {
     pthread_mutex_lock(&self->lock);
     scratch->next = self->unused;
@@ -90,7 +84,7 @@ static KilnStatus cut_window(void *ctx, const int64_t size[3], KilnImageWindow *
 
 /* Read and scale the image of `raw`. With `cut`, only what the first transform takes. */
 static KilnStatus decode(const KilnImageForm *form, const KilnRawValue *raw, Cut *cut,
-                         Scratch *scratch, KilnError *err)
+                         KilnImageScratch *scratch, KilnError *err)
 {
     const KilnPngForm as = { .channels = form->channels,
                              .height = form->height,
@@ -109,7 +103,7 @@ static KilnStatus decode(const KilnImageForm *form, const KilnRawValue *raw, Cut
 
 /* The same through the cache. */
 static KilnStatus decode_cached(const KilnImageForm *form, const KilnImageFile *file,
-                                const KilnRawValue *raw, uint64_t source, Scratch *scratch,
+                                const KilnRawValue *raw, uint64_t source, KilnImageScratch *scratch,
                                 KilnError *err)
 {
     const int64_t *size = file->decoded;
@@ -134,7 +128,8 @@ static bool cuts_first(const KilnImageForm *form, const KilnRawValue *raw)
 
 /* The image of `file`, and how many transforms have been applied to it: none or the first. */
 static KilnStatus decode_file(const KilnImageForm *form, const KilnImageFile *file,
-                              Scratch *scratch, KilnRng *rng, size_t *ret_applied, KilnError *err)
+                              KilnImageScratch *scratch, KilnRng *rng, size_t *ret_applied,
+                              KilnError *err)
 {
     const KilnRawValue path = { .name = file->path, .type = KILN_RAW_PATH, .text = file->path };
     const KilnRawValue *raw = file->raw != NULL ? file->raw : &path;
@@ -151,8 +146,8 @@ static KilnStatus decode_file(const KilnImageForm *form, const KilnImageFile *fi
 }
 
 /* Take a part of scratch->image. */
-static KilnStatus cut_image(KilnInstance *transform, Scratch *scratch, KilnRng *rng, bool training,
-                            KilnError *err)
+static KilnStatus cut_image(KilnInstance *transform, KilnImageScratch *scratch, KilnRng *rng,
+                            bool training, KilnError *err)
 {
     const KilnImage image = scratch->image;
     const int64_t size[3] = { image.height, image.width, image.channels };
@@ -171,7 +166,7 @@ static KilnStatus cut_image(KilnInstance *transform, Scratch *scratch, KilnRng *
 
 /* Transform scratch->image, from transform `first` on. */
 static KilnStatus transform(const KilnImageForm *form, const KilnImageFile *file, size_t first,
-                            Scratch *scratch, KilnRng *rng, KilnError *err)
+                            KilnImageScratch *scratch, KilnRng *rng, KilnError *err)
 {
     KilnStatus status = KILN_OK;
 
@@ -191,16 +186,22 @@ static KilnStatus transform(const KilnImageForm *form, const KilnImageFile *file
     return status;
 }
 
-static KilnStatus load(const KilnImageForm *form, const KilnImageFile *file, Scratch *scratch,
-                       KilnRng *rng, float *to, KilnError *err)
+KilnStatus kiln_image_prepare(const KilnImageForm *form, const KilnImageFile *file,
+                              KilnImageScratch *scratch, KilnRng *rng, KilnError *err)
 {
-    const KilnImage *image = &scratch->image;
-    const int64_t *shape = file->shape;
     size_t applied;
     KilnStatus status = decode_file(form, file, scratch, rng, &applied, err);
 
-    if (status >= 0)
-        status = transform(form, file, applied, scratch, rng, err);
+    return status >= 0 ? transform(form, file, applied, scratch, rng, err) : status;
+}
+
+static KilnStatus load(const KilnImageForm *form, const KilnImageFile *file,
+                       KilnImageScratch *scratch, KilnRng *rng, float *to, KilnError *err)
+{
+    const KilnImage *image = &scratch->image;
+    const int64_t *shape = file->shape;
+    KilnStatus status = kiln_image_prepare(form, file, scratch, rng, err);
+
     if (status < 0)
         return status;
     if (image->height != shape[0] || image->width != shape[1] || image->channels != shape[2])
@@ -217,7 +218,7 @@ static KilnStatus load(const KilnImageForm *form, const KilnImageFile *file, Scr
 KilnStatus kiln_image_reader_read(KilnImageReader *self, const KilnImageFile *file, KilnRng *rng,
                                   float *to, KilnError *err)
 {
-    Scratch *scratch = take_scratch(self);
+    KilnImageScratch *scratch = take_scratch(self);
 
     if (scratch == NULL)
         return kiln_error_nomem(err, sizeof(*scratch));

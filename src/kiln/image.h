@@ -169,6 +169,11 @@ struct KilnTransformOps {
     KilnStatus (*window)(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
                          KilnImageWindow *ret, KilnError *err);
     KilnTransformKind kind;
+    /* Optional, both: whether it needs the statistics of the training images, and taking them: mean
+     * and standard deviation of each channel, of images as they come to it. Called before apply. */
+    bool (*needs_statistics)(KilnInstance *self);
+    KilnStatus (*set_statistics)(KilnInstance *self, const double *mean, const double *std,
+                                 int64_t channels, KilnError *err);
 };
 
 /* ---- Image files as samples ----------------------------------------------- */
@@ -212,6 +217,22 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_shape_of(const KilnImageRea
                                                               size_t n, const KilnPoll *poll,
                                                               int64_t ret_decoded[3],
                                                               int64_t ret_shape[3], KilnError *err);
+
+/* Give the transforms that need them the statistics of the training images, as validation prepares
+ * them: images order[0..n-1] of `source` (NULL: all n), or 10,000 of them at equal distances.
+ * Before reading. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_fit(KilnImageReader *reader,
+                                                         const KilnImageSource *source,
+                                                         const int32_t *order, int64_t n,
+                                                         const KilnPoll *poll, KilnError *err);
+/* Write what was computed to image_statistics.txt in `dir`, if anything was
+ * (KilnDataModuleOps.save_preprocessing). */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_save(const KilnImageReader *reader,
+                                                          const char *dir, KilnError *err);
+/* Read it there instead of computing it (KilnDataContext.fitted). KILN_E_FORMAT if the transforms
+ * need other statistics. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_open(KilnImageReader *reader, const char *dir,
+                                                          KilnError *err);
 
 /* Bytes that a thread holds while it reads a sample of these files: of the largest of those looked
  * at, at most 1,024 spread over all. For KilnDataModuleOps.memory. */

@@ -59,6 +59,25 @@ class Folders(Case):
         out, err = self.run_kiln(*args, "datamodule.on_error=skip")
         self.assertIn("pets/train/cat/cut.jpg: damaged JPEG", out + err)
 
+    def test_statistics_of_the_data(self):
+        """normalize without numbers takes those of the training images; they are part of the checkpoint."""
+        self.write_all("pets", pets())
+        args = ["datamodule=image_folder", "datamodule.root=pets", *MODEL, "datamodule.transforms=[{_target_: normalize}]"]
+        self.run_kiln(*args, "kiln.run.dir=run", "seed=1")
+        numbers = read(self.path("run/checkpoints/last/preprocessing/image_statistics.txt"), "r").split()
+        self.assertEqual(numbers[0], "0")
+        mean, std = [[float(n) for n in part] for part in (numbers[1:4], numbers[4:])]
+        for got, want in zip(mean + std, [100 / 255, 100 / 255, 9 / 255, 100 / 255, 68.313 / 255, 0]):
+            self.assertAlmostEqual(got, want, 5)
+        std[2] = 1  # of a channel that is constant
+        self.run_kiln(*args[:-1], f"datamodule.transforms=[{{_target_: normalize, mean: {mean}, std: {std}}}]",
+                      "kiln.run.dir=same", "seed=1")
+        self.assertEqual(read(self.path("run/checkpoints/last/model.safetensors")),
+                         read(self.path("same/checkpoints/last/model.safetensors")))
+        out = [self.run_kiln("predict", f"ckpt_path={run}", "input=pets/val", "output=-", program="kiln")[0] for run in ("run", "same")]
+        self.assertEqual(*out)
+        self.run_kiln("resume=run", "trainer.max_epochs=2")
+
     def test_tar(self):
         """The numbers of a folder, also from a packed archive; and what its members' names say is checked."""
         files = pets()

@@ -137,6 +137,21 @@ static void test_normalize(void **unused)
     for (int i = 0; i < 12; i++)
         assert_float_equal(t.image.data[i], ((float)i - (float)(i % 3 + 1)) / 2.0f, 1e-6f);
     transform_close(&t);
+    /* The statistics of the data, where a datamodule computes them. */
+    KilnError err = { 0 };
+    transform_open(&t, "normalize", "", 2, 2, 3);
+    const KilnTransformOps *ops = kiln_instance_component(t.built.instance)->ops.transform;
+    assert_true(ops->needs_statistics(t.built.instance));
+    assert_int_equal(transform_apply(&t, false, &err), KILN_E_MISSING);
+    assert_non_null(strstr(err.text, "set mean and std"));
+    assert_int_equal(ops->set_statistics(t.built.instance, (double[]) { 1, 2, 3 },
+                                         (double[]) { 2, 0, 4 }, 3, NULL),
+                     KILN_OK);
+    assert_int_equal(transform_apply(&t, false, NULL), KILN_OK);
+    assert_float_equal(t.image.data[3], 1.0f, 1e-6f);
+    assert_float_equal(t.image.data[4], 2.0f, 1e-6f);
+    assert_float_equal(t.image.data[5], 0.5f, 1e-6f);
+    transform_close(&t);
     transform_open(&t, "normalize", "mean: [1, 2, 3], std: [2]", 2, 2, 1);
     assert_int_equal(transform_apply(&t, false, NULL), KILN_E_SHAPE);
     transform_close(&t);
