@@ -50,7 +50,7 @@ static KilnStatus convert(const KilnMaskForm *form, const char *path, uint8_t va
 static KilnStatus scale_mask(const KilnMaskForm *form, const char *path, const uint8_t *values,
                              int64_t height, int64_t width, KilnImage *mask, KilnError *err)
 {
-    float to_class[UINT8_MAX + 1];
+    float to_class[UINT8_MAX + 1] = { 0 };
     bool known[UINT8_MAX + 1] = { false };
     KilnStatus status = KILN_OK;
 

@@ -67,8 +67,9 @@ static KilnStatus up_init(Up *up, const KilnScope *scope, int64_t in, int64_t ou
                           KilnError *err)
 {
     const KilnScope conv = kiln_scope(scope, "conv");
+    const KilnConvTranspose twice = { .conv = { .stride = 2 } };
     const KilnConvTranspose2dSpec spec = {
-        .in = in, .out = in / 2, .kernel = 2, .conv = { .conv = { .stride = 2 } }, .bias = true
+        .in = in, .out = in / 2, .kernel = 2, .conv = twice, .bias = true
     };
     KilnStatus status = bilinear ? KILN_OK
                                  : kiln_nn_conv_transpose2d_init(&up->up, scope, "up", spec, err);
