@@ -39,8 +39,8 @@ static const CommandHelp pages[] = {
       "format=jsonl (and where a sample is more than one text) a JSON object. "
       "split=test, val or train takes the datamodule's samples, with one file for each of several "
       "sets. " RUN,
-      { "kiln predict best DIR", "all images in a folder, at any depth",
-        "kiln predict RUN x.png", "one image", "kiln predict RUN list.jsonl",
+      { "kiln predict best DIR", "all images in a folder, at any depth", "kiln predict RUN x.png",
+        "one image", "kiln predict RUN list.jsonl",
         "a sample per line, such as {\"image\": \"x.png\"}", "kiln predict best DIR output=all.csv",
         "a table", "tail -f log | kiln predict RUN -", "texts from a pipe, line by line",
         "kiln predict best split=test output=all.csv",

@@ -180,7 +180,7 @@ static KilnStatus read_source(Load *load, int split, const bool *wanted, KilnCel
     const KilnSourceColumns columns = { .list = load->columns,
                                         .wanted = wanted,
                                         .n = load->data->plan.n_columns };
-    const KilnRowSink sink = { .ctx = load, .bad_row = bad_row };
+    const KilnTableSink sink = { .ctx = load, .bad_row = bad_row };
 
     load->reading = (KilnSplit)split;
     return kiln_source_read(&load->data->source, &load->data->sources[split], &columns,

@@ -180,7 +180,7 @@ static bool *present_columns(const int64_t *places, size_t n_places, size_t n_co
 }
 
 static KilnStatus drop_bad(const KilnCellReader *reader, KilnCells *cells, const uint8_t *bad,
-                           const KilnRowSink *sink, KilnError *err)
+                           const KilnTableSink *sink, KilnError *err)
 {
     KilnError *why = malloc(sizeof(*why));
     KilnStatus status = why != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(*why));
@@ -198,7 +198,7 @@ static KilnStatus drop_bad(const KilnCellReader *reader, KilnCells *cells, const
 
 static KilnStatus read_records(KilnOpenSource *opened, const KilnSourceColumns *columns,
                                const KilnCellRules *rules, const KilnPoll *poll,
-                               const KilnRowSink *sink, KilnCells *ret, KilnError *err)
+                               const KilnTableSink *sink, KilnCells *ret, KilnError *err)
 {
     const int64_t n = kiln_records_count(opened->records);
     int64_t *places = NULL;
@@ -345,7 +345,7 @@ KilnStatus kiln_source_open(const KilnTableSource *source, char *const *paths, s
 
 KilnStatus kiln_source_read(const KilnTableSource *source, KilnOpenSource *opened,
                             const KilnSourceColumns *columns, const KilnCellRules *rules,
-                            const KilnPoll *poll, const KilnRowSink *sink, KilnCells *ret,
+                            const KilnPoll *poll, const KilnTableSink *sink, KilnCells *ret,
                             KilnError *err)
 {
     return opened->records != NULL ? read_records(opened, columns, rules, poll, sink, ret, err)

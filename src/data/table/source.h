@@ -26,10 +26,10 @@ typedef struct KilnSourceColumns {
 } KilnSourceColumns;
 
 /* Gets rows that can't be read: a failure ends reading. */
-typedef struct KilnRowSink {
+typedef struct KilnTableSink {
     void *ctx;
     KilnStatus (*bad_row)(void *ctx, const KilnError *why, KilnError *err);
-} KilnRowSink;
+} KilnTableSink;
 
 /* Open the files. Close it also after a failure. */
 KILN_NODISCARD KilnStatus kiln_source_open(const KilnTableSource *source, char *const *paths,
@@ -40,7 +40,8 @@ KILN_NODISCARD KilnStatus kiln_source_open(const KilnTableSource *source, char *
 KILN_NODISCARD KilnStatus kiln_source_read(const KilnTableSource *source, KilnOpenSource *opened,
                                            const KilnSourceColumns *columns,
                                            const KilnCellRules *rules, const KilnPoll *poll,
-                                           const KilnRowSink *sink, KilnCells *ret, KilnError *err);
+                                           const KilnTableSink *sink, KilnCells *ret,
+                                           KilnError *err);
 /* "train.csv:17", where a row is. Returns ret. */
 const char *kiln_source_place(const KilnOpenSource *opened, int64_t row, char *ret, size_t size);
 void kiln_source_close(KilnOpenSource *opened);

@@ -70,8 +70,8 @@ LINES = [
     ("train -m model=resnet,mlp model.st", "train -m model=resnet,mlp model.stem="),
     ("train callbacks.early", "train callbacks.early"),
     ("train callbacks=early_stopping callbacks.early", "train callbacks=early_stopping callbacks.early_stopping."),
-    ("train datamodule=cifar10 datamodule.transforms.0.pad",
-     "train datamodule=cifar10 datamodule.transforms.0.padding="),
+    ("train datamodule=cifar10 datamodule.transforms.0.padding_",
+     "train datamodule=cifar10 datamodule.transforms.0.padding_mode="),
     ("train +callb", "train +callbacks"),
     # values
     ("train model=resnet model.stem=sm", "train model=resnet model.stem=small "),
