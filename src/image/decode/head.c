@@ -76,7 +76,7 @@ KilnStatus kiln_image_head(const KilnImageBytes *bytes, int64_t max_pixels, Kiln
 {
     const bool cut_png = bytes->size > 0 && bytes->size < png.size &&
                          memcmp(bytes->data, png.bytes, bytes->size) == 0;
-    KilnImageHead head;
+    KilnImageHead head = { 0 };
     KilnStatus status;
 
     if (cut_png || begins(bytes, png))
