@@ -65,8 +65,8 @@ typedef struct KilnCellValue {
 
 /* Read a text; with `as_text` a number is a text, too. */
 KilnCellValue kiln_cell_value(const KilnCellRules *rules, KilnString text, bool as_text);
-/* Read the number at *at, which advances behind it; false, and *at as before: there is none, it has
- * an unusual form, or it does not fit. `end` is that of the bytes. */
+/* Read the number at *at, which then stands after it; false, and *at as before: there is none, it
+ * has an unusual form, or it does not fit. `end` is that of the bytes. */
 bool kiln_number_at(const char **at, const char *end, char decimal, double *ret);
 
 /* ---- Dates ----------------------------------------------------------------------------------- */
