@@ -10,7 +10,7 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, kernel_size, NULL, 1, 255, "pixels that are blurred over; odd"),
+    KILN_FIELD_I64(Opts, kernel_size, "3", 1, 255, "pixels that are blurred over; odd"),
     KILN_FIELD_F64_LIST(Opts, sigma, "[0.1, 2]", 1e-3, 1e3, "standard deviation, from and to"),
     KILN_FIELD_F64(Opts, p, "1", 0, 1, "probability of changing an image"),
     KILN_FIELD_END,

@@ -40,7 +40,7 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT(Opts, optimizer, KILN_KIND_OPTIMIZER, "${optimizer}", "the optimizer"),
     KILN_FIELD_COMPONENT_OPT(Opts, scheduler, KILN_KIND_SCHEDULER, "${scheduler}",
                              "the learning rate schedule; null: constant"),
-    KILN_FIELD_STR(Opts, item, "???", "the column of the item; the other columns are the query"),
+    KILN_FIELD_STR(Opts, item, NULL, "the column of the item; the other columns are the query"),
     KILN_FIELD_F64(Opts, temperature, "0.05", 1e-6, 1e6,
                    "scores are divided by this before the softmax"),
     KILN_FIELD_BOOL(Opts, correct_sampling, "true",
@@ -55,11 +55,7 @@ static const KilnField fields[] = {
 
 static const KilnTensorSpec reads[] = {
     { .name = "ids", .content = KILN_ROW, .dtype = KILN_I32, .axes = "categories" },
-    { .name = "x",
-      .content = KILN_ROW | KILN_VECTOR,
-      .dtype = KILN_F32,
-      .axes = "numbers",
-      .optional = true },
+    { .name = "x", .content = KILN_ROW, .dtype = KILN_F32, .axes = "numbers", .optional = true },
 };
 
 enum { CATEGORIES, NUMBERS, FEEDS };

@@ -11,28 +11,48 @@ typedef struct Choice {
     const KilnComponent *task, *data, *model;
 } Choice;
 
-/* Whether the task can train the network, its option `model`, on the data. */
-static bool fits(const Choice *choice)
+/* Whether the task's network of that option is the config's `model` unless another one is given. */
+static bool is_model_of_config(const KilnComponent *task, const char *option)
 {
-    const KilnModuleOps *task = choice->task->ops.module;
+    for (const KilnField *f = task->fields; f != NULL && f->type != KILN_TYPE_END; f++)
+        if (f->value != NULL && strcmp(f->name, option) == 0)
+            return strcmp(f->value, "${model}") == 0;
+    return false;
+}
+
+/* Whether the network fits one of the task's options. */
+static bool fits_use(const Choice *choice, const KilnModelUse *use)
+{
     const KilnDataModuleOps *data = choice->data->ops.datamodule;
     const KilnSignature *signature = choice->model->ops.model->signature;
-
-    if (task->n_models != 1 || strcmp(task->models[0].option, "model") != 0 || signature == NULL ||
-        signature->inputs_of != NULL || data->features == NULL ||
-        kiln_features_unmet(task->features, task->n_features, data->features, data->n_features) !=
-            NULL)
-        return false;
     const KilnModelPair pair = { .user = choice->task->name,
                                  .giver = choice->data->name,
-                                 .use = &task->models[0],
+                                 .use = use,
                                  .model = choice->model->name,
                                  .inputs = signature->inputs,
                                  .n_inputs = signature->n_inputs,
                                  .signature = signature,
                                  .given = data->features,
                                  .n_given = data->n_features };
-    return kiln_model_match(&pair).misfit == KILN_FITS;
+
+    return is_model_of_config(choice->task, use->option) &&
+           kiln_model_match(&pair).misfit == KILN_FITS;
+}
+
+/* Whether the task can train the network on the data. */
+static bool fits(const Choice *choice)
+{
+    const KilnModuleOps *task = choice->task->ops.module;
+    const KilnDataModuleOps *data = choice->data->ops.datamodule;
+    const KilnSignature *signature = choice->model->ops.model->signature;
+    bool all = task->n_models > 0 && signature != NULL && signature->inputs_of == NULL &&
+               data->features != NULL &&
+               kiln_features_unmet(task->features, task->n_features, data->features,
+                                   data->n_features) == NULL;
+
+    for (size_t i = 0; i < task->n_models && all; i++)
+        all = fits_use(choice, &task->models[i]);
+    return all;
 }
 
 /* Find a task, and a component of the other kind, that fit. */
@@ -83,8 +103,9 @@ static const char *task_companions(KilnArena *arena, const KilnRegistry *registr
     if (choice.data == NULL || choice.model == NULL || fits(&choice) ||
         !search_for_task(registry, &choice))
         return "";
-    return kiln_arena_printf(arena, " datamodule=%s model=%s", choice.data->name,
-                             choice.model->name);
+    return kiln_arena_printf(arena, " datamodule=%s model=%s%s", choice.data->name,
+                             choice.model->name,
+                             kiln_example_required(arena, choice.data->fields, "datamodule"));
 }
 
 const char *kiln_example_companions(KilnArena *arena, const KilnRegistry *registry,
@@ -105,7 +126,9 @@ const char *kiln_example_companions(KilnArena *arena, const KilnRegistry *regist
     *(is_data ? &choice.model : &choice.data) = NULL;
     if (!search(registry, &choice))
         return "";
-    return kiln_arena_printf(arena, " task=%s %s=%s", choice.task->name,
-                             is_data ? "model" : "datamodule",
-                             is_data ? choice.model->name : choice.data->name);
+    if (is_data)
+        return kiln_arena_printf(arena, " task=%s model=%s", choice.task->name, choice.model->name);
+    return kiln_arena_printf(arena, " task=%s datamodule=%s%s", choice.task->name,
+                             choice.data->name,
+                             kiln_example_required(arena, choice.data->fields, "datamodule"));
 }

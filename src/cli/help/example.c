@@ -95,7 +95,7 @@ static const char *placeholder(KilnArena *arena, const KilnField *field)
     if (field->type == KILN_TYPE_PATH)
         value = "DIR";
     else if (value == NULL)
-        value = "VALUE";
+        value = field->shape == KILN_LIST ? "VALUE,ANOTHER" : "VALUE";
     return field->shape == KILN_LIST ? kiln_arena_printf(arena, "[%s]", value) : value;
 }
 

@@ -11,7 +11,9 @@ static KilnStatus check_specs(const KilnTensorSpec *specs, size_t n, const char 
     for (size_t i = 0; i < n; i++) {
         if (specs[i].name == NULL || specs[i].name[0] == '\0' || specs[i].content == 0)
             return kiln_error_set(err, KILN_E_PLUGIN, "%s %zu needs a name and a content", what, i);
-        if (single && (kiln_content_name(specs[i].content) == NULL || specs[i].axes == NULL))
+        /* A label may have any: regression takes one number or several. */
+        if (single && (kiln_content_name(specs[i].content) == NULL ||
+                       (specs[i].axes == NULL && specs[i].content != KILN_LABEL)))
             return kiln_error_set(err, KILN_E_PLUGIN, "%s \"%s\" needs one content, and axes", what,
                                   specs[i].name);
         for (size_t j = 0; j < i; j++)

@@ -38,14 +38,14 @@ class Fit(Case):
     def test_task_for_other_data(self):
         self.misfit("datamodule=pairs", "model=two_towers",
                      says='task: task vision feeds its model an image, but datamodule pairs gives tokens "source", '
-                          'tokens "target" and a label of i32; datamodules that fit: digits, image_folder, mnist, noise')
+                          'tokens "target" and a label of i32; datamodules that fit: digits, image_folder, image_list, image_shards, mnist, noise')
 
     def test_outputs(self):
         self.misfit("task=matching", "datamodule=pairs", "model=encoder",
                      says="input \"words\" of encoder has several candidates")
         self.misfit("model=cnn", "task=gan", "task.generator._target_=encoder",
                      says='task.generator: encoder takes tokens "words", but task gan feeds it a vector "noise"; models '
-                          "that fit: linear, mlp")
+                          "that fit: dlrm, linear, mlp, row_encoder, transformer with embed=column_embedding")
 
     def test_models_in_models(self):
         self.run_kiln("model=vit", "trainer.fast_dev_run=true")

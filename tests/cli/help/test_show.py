@@ -36,7 +36,7 @@ class Show(Case):
         out = self.show("model/resnet")
         page = parts(out)
         self.assertTrue(out.startswith("model/resnet: Residual network"))
-        self.assertRegex(out, r"(?m)^  depth +18\|34\|50 +18 +layers")
+        self.assertRegex(out, r"(?m)^  depth +18\|34\|50\|101\|152 +18 +layers")
         self.assertIn("  _target_: model/resnet", page["example"])
         self.assertIn("  depth: 18", page["example"])
         self.assertEqual(page["try"], ["  train model=resnet model.depth=34",
@@ -101,8 +101,8 @@ class Show(Case):
         group = os.path.dirname(heading)[len("conf/"):]
         required = any(re.search(r": \?\?\?( |$)", line) for line in lines)  # a run would refuse that, so --cfg does too
         # With what its lines to try choose besides.
-        besides = [w for w in parts(out)["try"][0].split() if re.fullmatch(r"(task|model|datamodule)=\w+", w) and
-                   not w.startswith(f"{group}=")] if group in ("task", "model", "datamodule") else []
+        besides = [w for w in parts(out)["try"][0].split() if re.fullmatch(r"(task|model|datamodule)(\.\w+)?=.*", w) and
+                   not w.startswith((f"{group}=", f"{group}."))] if group in ("task", "model", "datamodule") else []
         out, _ = self.run_kiln(f"{group}=mine", *besides, "--cfg", "all" if group.startswith("kiln") else "job",
                                status=1 if required or name == UNFINISHED else 0)
         self.assertIn(f"_target_: {name}", out)
