@@ -12,17 +12,17 @@ check=build/check-arm64
 # The libraries as ARM64 packages, in a folder of their own: the system's packages stay as they are.
 make_root() {
     root=build/arm64/root
-    [ ! -e $root/complete ] || return 0
+    libraries=$(sh tools/deps.sh list build check | grep '^lib' | grep -vE '^lib(clang|omp)' | paste -sd ,)
+    [ "$(cat $root/complete 2>/dev/null)" != "$libraries" ] || return 0
     rm -rf $root
     mkdir -p build/arm64
-    libraries=$(sh tools/deps.sh list build check | grep '^lib' | grep -vE '^lib(clang|omp)' | paste -sd ,)
     mmdebstrap --variant=extract --architectures=arm64 --include="$libraries" \
         "$(. /etc/os-release && echo "$VERSION_CODENAME")" $root || return
     # Absolute links would lead to the system's own libraries.
     find $root/lib $root/usr/lib -type l -lname '/*' | while read -r link; do
         ln -sfnr "$root$(readlink "$link")" "$link"
     done
-    touch $root/complete
+    echo "$libraries" >$root/complete
 }
 
 # Not run: tests that compile plugins, which this machine's compiler makes for this machine; that measure
