@@ -107,10 +107,9 @@ bool kiln_rewrite_visible(const KilnRewrite *rewrite, const KilnTensor *tensor)
 bool kiln_overlaps(const KilnTensor *updated, const KilnTensor *variable)
 {
     uintptr_t a = kiln_location_address(&updated->at), b = kiln_location_address(&variable->at);
-    size_t a_bytes = (size_t)kiln_shape_count(&updated->shape) * kiln_dtype_size(updated->dtype);
-    size_t b_bytes = (size_t)kiln_shape_count(&variable->shape) * kiln_dtype_size(variable->dtype);
 
-    return updated == variable || (a != 0 && b != 0 && a < b + b_bytes && b < a + a_bytes);
+    return updated == variable || (a != 0 && b != 0 && a < b + kiln_tensor_bytes(variable) &&
+                                   b < a + kiln_tensor_bytes(updated));
 }
 
 bool kiln_rewrite_written(const KilnRewrite *rewrite, const KilnTensor *tensor, size_t from,
