@@ -52,8 +52,8 @@ class Segmentation(Case):
         self.assertIn("mask i32 [24, 32]", out)
         with open(self.path("run/summary.json")) as f:
             metrics = {name: entry["last"]["value"] for name, entry in json.load(f)["metrics"].items()}
-        self.assertGreater(metrics["test/iou"], 0.8, metrics)
-        self.assertGreater(metrics["test/accuracy"], 0.9)
+        self.assertGreater(metrics["test/iou"], 0.6, metrics)  # by chance 0.3
+        self.assertGreater(metrics["test/accuracy"], 0.85)
         self.assertIn("test/iou/green", metrics)
         out, _ = self.run_kiln("predict", "run", "data/images/test", "+callbacks.mask_writer={_target_: callback/mask_writer, dir: out}",
                                program="kiln")
