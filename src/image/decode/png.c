@@ -104,6 +104,8 @@ static void on_read(png_structp png, png_bytep data, size_t size)
     reader->at += size;
 }
 
+enum { LEAST_CHUNK = 1 << 20 }; /* bytes of a chunk that are allowed in any file */
+
 /* Palette to RGB, 1 to 4 bits to 8, a transparent colour to alpha. */
 static bool read_header(Reader *reader)
 {
@@ -111,6 +113,9 @@ static bool read_header(Reader *reader)
         return false;
     png_set_read_fn(reader->png, reader, on_read);
     png_set_user_limits(reader->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    /* No chunk is longer than its file, whatever it says: libpng allocates before it reads. */
+    png_set_chunk_malloc_max(reader->png,
+                             reader->bytes->size > LEAST_CHUNK ? reader->bytes->size : LEAST_CHUNK);
     png_read_info(reader->png, reader->info);
     reader->stored_bytes = png_get_rowbytes(reader->png, reader->info);
     png_set_expand(reader->png);
