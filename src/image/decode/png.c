@@ -104,8 +104,6 @@ static void on_read(png_structp png, png_bytep data, size_t size)
     reader->at += size;
 }
 
-enum { LEAST_CHUNK = 1 << 20 }; /* bytes of a chunk that are allowed in any file */
-
 /* Palette to RGB, 1 to 4 bits to 8, a transparent colour to alpha. */
 static bool read_header(Reader *reader)
 {
@@ -113,9 +111,6 @@ static bool read_header(Reader *reader)
         return false;
     png_set_read_fn(reader->png, reader, on_read);
     png_set_user_limits(reader->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-    /* No chunk is longer than its file, whatever it says: libpng allocates before it reads. */
-    png_set_chunk_malloc_max(reader->png,
-                             reader->bytes->size > LEAST_CHUNK ? reader->bytes->size : LEAST_CHUNK);
     png_read_info(reader->png, reader->info);
     reader->stored_bytes = png_get_rowbytes(reader->png, reader->info);
     png_set_expand(reader->png);
@@ -205,13 +200,14 @@ static KilnStatus decode(Reader *reader, KilnImage *image, KilnError *err)
     const KilnImagePart *part = reader->part;
     const int64_t size[2] = { part->head.height, part->head.width };
 
+    /* First: libpng allocates what a chunk says of its size. */
+    if (!is_whole(reader->bytes))
+        return damaged(reader, "the file ends before the image does", err);
     if (!read_header(reader))
         return damaged(reader, reader->message, err);
     KilnStatus status = check_plausible(reader, err);
     if (status < 0)
         return status;
-    if (!is_whole(reader->bytes))
-        return damaged(reader, "the file ends before the image does", err);
     status = kiln_row_sink_init(&reader->sink, &part->window, size, 1, part->channels, image, err);
     if (status < 0)
         return status;
