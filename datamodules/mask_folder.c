@@ -23,7 +23,7 @@ typedef struct Opts {
     int64_t max_pixels;
 } Opts;
 
-static const char placeholder[] = "SPLIT";
+static const char split_word[] = "SPLIT";
 
 static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "8"),
@@ -93,11 +93,11 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
             return kiln_error_set(err, KILN_E_RANGE, "%lld is class \"%s\"",
                                   (long long)opts->ignore[i], opts->classes[opts->ignore[i]]);
     *ret_option = "images";
-    if (strstr(opts->images, placeholder) == NULL)
+    if (strstr(opts->images, split_word) == NULL)
         return kiln_error_set(err, KILN_E_FORMAT, "expected a path with SPLIT in it, got \"%s\"",
                               opts->images);
     *ret_option = "masks";
-    if (strstr(opts->masks, placeholder) == NULL)
+    if (strstr(opts->masks, split_word) == NULL)
         return kiln_error_set(err, KILN_E_FORMAT, "expected a path with SPLIT in it, got \"%s\"",
                               opts->masks);
     return KILN_OK;
@@ -145,10 +145,10 @@ enum { PATH_ROOM = 4096 };
 /* root/pattern with the split's name in place of SPLIT. */
 static void folder_of(const State *state, const char *pattern, KilnSplit split, char ret[PATH_ROOM])
 {
-    const char *at = strstr(pattern, placeholder);
+    const char *at = strstr(pattern, split_word);
 
     snprintf(ret, PATH_ROOM, "%s/%.*s%s%s", state->opts->root, (int)(at - pattern), pattern,
-             kiln_split_name(split), at + sizeof(placeholder) - 1);
+             kiln_split_name(split), at + sizeof(split_word) - 1);
 }
 
 static bool is_folder(const char *path)

@@ -90,7 +90,7 @@ static const KilnModelUse models[] = {
 
 /* ---- Setup ----------------------------------------------------------------------------------- */
 
-/* Find the item's column, and put it behind the others. */
+/* Find the item's column, and put it after the others. */
 static KilnStatus find_item(State *state, const Opts *opts, const KilnFeature *ids, KilnError *err)
 {
     const int64_t n = ids->shape.dim[0];
