@@ -223,10 +223,10 @@ static bool runs_differ(const Outcome *first, const Outcome *second, Difference 
     return false;
 }
 
-static bool skips(const Spec *spec)
+static bool hides(const Spec *spec)
 {
     for (int i = 0; i < spec->n; i++)
-        if (spec->items[i].row != NULL && spec->items[i].row->skips)
+        if (spec->items[i].row != NULL && spec->items[i].row->hides)
             return true;
     return false;
 }
@@ -271,7 +271,7 @@ static bool way_differs(const Spec *spec, const Way *way, const Outcome *want, S
     static const uint64_t runs[] = { 0, 3, 100 };
     Tolerance tolerance = tolerance_of(spec, way);
     Strictness strictness = !has_infinite_leaf(spec) ? COMPARE_ALL
-                            : skips(spec)            ? COMPARE_NOTHING
+                            : hides(spec)            ? COMPARE_NOTHING
                                                      : COMPARE_HIDDEN;
     Outcome got, again;
     bool differs = true;

@@ -81,7 +81,9 @@ struct Row {
     unsigned constant; /* bit i: input i gets kiln_detach, as it must not want a gradient */
     unsigned optional; /* bit i: input i may be left out */
     bool cancels; /* kernels subtract numbers that nearly agree, before anything can see them */
-    bool skips; /* does not multiply what it knows to be 0: infinities and NaN there may not show */
+    /* An infinity or a NaN of the reference may be hidden: it does not multiply what it knows to be
+     * 0, or puts elements in an order that one NaN more changes. */
+    bool hides;
 };
 
 typedef struct Rows {

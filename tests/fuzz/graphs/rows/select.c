@@ -143,15 +143,15 @@ BUILD_ONE(arange, kiln_add(x, kiln_arange(kiln_tensor_graph(x), kiln_tensor_dtyp
                                           kiln_tensor_dim(x, -1))))
 
 static const Row table[] = {
-    { "sort", row_sort, build_sort, 0, 0, false, false },
-    { "topk", row_sort, build_topk, 0, 0, false, false },
-    { "argsort", row_sort, build_argsort, 0, 0, false, false },
+    { "sort", row_sort, build_sort, 0, 0, false, true },
+    { "topk", row_sort, build_topk, 0, 0, false, true },
+    { "argsort", row_sort, build_argsort, 0, 0, false, true },
     { "segment_sum", row_segment, build_segment_sum, 0, 0, false, false },
     { "segment_mean", row_segment, build_segment_mean, 0, 0, false, false },
     { "segment_max", row_segment, build_segment_max, 0, 0, false, false },
-    { "nonzero", row_nonzero, build_nonzero, 1, 0, false, false },
-    { "masked_select", row_nonzero, build_masked_select, 0, 0, false, false },
-    { "unique", row_unique, build_unique, 1, 0, false, false },
+    { "nonzero", row_nonzero, build_nonzero, 1, 0, false, true },
+    { "masked_select", row_nonzero, build_masked_select, 0, 0, false, true },
+    { "unique", row_unique, build_unique, 1, 0, false, true },
     { "gather", row_gather, build_gather, 0, 0, false, false },
     { "scatter_add", row_gather, build_scatter_add, 0, 0, false, false },
     { "index_select", row_index_select, build_index_select, 0, 0, false, false },
