@@ -62,7 +62,7 @@ endif
 # first and then build in a second make.
 PACKAGES := yaml-0.1 libcyaml libpng libjpeg jansson libxxhash libdeflate libmd libutf8proc libpcre2-8 zlib libzstd
 # Features of a missing library are not built; using one is an error that names the library.
-# WITHOUT=cairo,protobuf-c,sqlite3,webp,xgboost omits them even if installed.
+# WITHOUT=cairo,protobuf-c,sqlite3,webp,xgboost,curl omits them even if installed.
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
 optional = $(if $(filter $(1),$(left_out)),,$(shell $(PKG_CONFIG) --exists $(2) 2>/dev/null && echo $(2)))
@@ -70,12 +70,14 @@ CAIRO := $(call optional,cairo,cairo)
 PROTOBUF := $(if $(shell command -v protoc-c),$(call optional,protobuf-c,libprotobuf-c))
 SQLITE := $(call optional,sqlite3,sqlite3)
 WEBP := $(call optional,webp,libwebp)
-# Only its header: the library is loaded when it is first used.
+# Only their headers: the libraries are loaded when they are first used.
 XGBOOST := $(call optional,xgboost,xgboost)
+CURL := $(call optional,curl,libcurl)
 OPTIONAL := $(CAIRO) $(PROTOBUF) $(SQLITE) $(WEBP)
 OPTIONAL_FLAGS = $(if $(CAIRO),-DKILN_WITH_CAIRO) $(if $(PROTOBUF),-DKILN_WITH_PROTOBUF -I$(B)/gen) \
 	$(if $(SQLITE),-DKILN_WITH_SQLITE) $(if $(WEBP),-DKILN_WITH_WEBP) \
 	$(if $(XGBOOST),-DKILN_WITH_XGBOOST $(shell $(PKG_CONFIG) --cflags-only-I xgboost)) \
+	$(if $(CURL),-DKILN_WITH_CURL $(shell $(PKG_CONFIG) --cflags-only-I libcurl)) \
 	$(if $(OPTIONAL),$(shell $(PKG_CONFIG) --cflags $(OPTIONAL)))
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
@@ -135,6 +137,7 @@ $(call without,$(PROTOBUF),libprotobuf-c: no logger tensorboard,libprotobuf-c-de
 $(call without,$(SQLITE),sqlite3: no tables from SQL queries,libsqlite3-dev)
 $(call without,$(WEBP),libwebp: no WebP images,libwebp-dev)
 $(call without,$(XGBOOST),xgboost: no task trees,libxgboost-dev)
+$(call without,$(CURL),libcurl: no downloads,libcurl4-openssl-dev)
 
 # The stamp changes only when the flags change; then all objects are rebuilt.
 $(B)/.flags: FORCE
@@ -191,7 +194,7 @@ $(B)/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/.flags
 # The only files that use the optional libraries; rebuilt when one is installed or removed.
 $(B)/.flags.optional: FORCE
 	@mkdir -p $(@D); echo '$(OPTIONAL_FLAGS)' | cmp -s - $@ || echo '$(OPTIONAL_FLAGS)' >$@
-OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c src/boost/*.c) src/data/table/query.c \
+OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c src/boost/*.c src/download/*.c) src/data/table/query.c \
 	src/image/decode/webp.c)
 $(OPTIONAL_OBJ): private CPPFLAGS += $(OPTIONAL_FLAGS)
 $(OPTIONAL_OBJ): $(B)/.flags.optional $(if $(PROTOBUF),$(B)/gen/events.pb-c.c)

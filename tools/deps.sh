@@ -8,6 +8,7 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libpng-dev libjpeg62-turbo-dev libjansson-dev libxxhash-dev libdeflate-dev libmd-dev libutf8proc-dev libpcre2-dev
        zlib1g-dev libzstd-dev
        libwebp-dev libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libsqlite3-dev libxgboost-dev
+       libcurl4-openssl-dev
        libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
        python3-jsonschema strace zsh fish bash-completion"
@@ -39,6 +40,7 @@ present() {
     libcairo2-dev) pkg-config --exists cairo ;;
     libsqlite3-dev) pkg-config --exists sqlite3 ;;
     libxgboost-dev) pkg-config --exists xgboost ;;
+    libcurl4-openssl-dev) pkg-config --exists libcurl ;;
     libprotobuf-c-dev) pkg-config --exists libprotobuf-c ;;
     protobuf-c-compiler) command -v protoc-c >/dev/null ;;
     libpcre2-dev) pkg-config --exists libpcre2-8 ;;

@@ -7,6 +7,16 @@
 
 /* ---- Options ------------------------------------------------------------------ */
 
+/* A file that a run downloads where it is missing. */
+typedef struct KilnSource {
+    char *url;
+    char *sha256;
+    char *to;
+} KilnSource;
+
+/* url, sha256, to */
+KILN_API extern const KilnField kiln_source_fields[4];
+
 /* The first members of every datamodule's options struct, and their rows in the options table.
  * `batch_` is the default batch size as YAML text. */
 #define KILN_LOADING_OPTIONS                                                                       \
@@ -14,7 +24,10 @@
     bool drop_last;                                                                                \
     KilnInstance *sampler;                                                                         \
     KilnInstance **batch_transforms;                                                               \
-    size_t batch_transforms_count
+    size_t batch_transforms_count;                                                                 \
+    bool download;                                                                                 \
+    KilnSource *sources;                                                                           \
+    size_t sources_count
 #define KILN_LOADING_FIELDS(T, batch_)                                                             \
     KILN_FIELD_I64(T, batch_size, batch_, 1, 1e6, "samples per batch"),                            \
         KILN_FIELD_BOOL(T, drop_last, "false",                                                     \
@@ -22,7 +35,10 @@
         KILN_FIELD_COMPONENT(T, sampler, KILN_KIND_SAMPLER, "shuffle",                             \
                              "which samples a training epoch takes, and in which order"),          \
         KILN_FIELD_COMPONENT_LIST(T, batch_transforms, KILN_KIND_BATCH_TRANSFORM, "[]",            \
-                                  "applied to each training batch in this order")
+                                  "applied to each training batch in this order"),                 \
+        KILN_FIELD_BOOL(T, download, "false", "download the files in sources that are missing"),   \
+        KILN_FIELD_STRUCT_LIST(T, sources, KilnSource, kiln_source_fields, "[]",                   \
+                               "where files of the data can be downloaded")
 
 /* The same for datamodules with varying features. */
 #define KILN_LENGTH_OPTIONS                                                                        \
@@ -48,13 +64,19 @@ struct KilnLoading {
     const int64_t *buckets; /* NULL without KILN_LENGTH_OPTIONS */
     size_t buckets_count;
     int64_t max_tokens;
+    bool download;
+    const KilnSource *sources;
+    size_t sources_count;
 };
 #define KILN_LOADING(opts)                                                                         \
     ((KilnLoading) { .batch_size = (opts)->batch_size,                                             \
                      .drop_last = (opts)->drop_last,                                               \
                      .sampler = (opts)->sampler,                                                   \
                      .batch_transforms = (opts)->batch_transforms,                                 \
-                     .batch_transforms_count = (opts)->batch_transforms_count })
+                     .batch_transforms_count = (opts)->batch_transforms_count,                     \
+                     .download = (opts)->download,                                                 \
+                     .sources = (opts)->sources,                                                   \
+                     .sources_count = (opts)->sources_count })
 /* The same with KILN_LENGTH_OPTIONS. */
 #define KILN_LENGTH_LOADING(opts)                                                                  \
     ((KilnLoading) { .batch_size = (opts)->batch_size,                                             \
@@ -64,7 +86,10 @@ struct KilnLoading {
                      .batch_transforms_count = (opts)->batch_transforms_count,                     \
                      .buckets = (opts)->buckets,                                                   \
                      .buckets_count = (opts)->buckets_count,                                       \
-                     .max_tokens = (opts)->max_tokens })
+                     .max_tokens = (opts)->max_tokens,                                             \
+                     .download = (opts)->download,                                                 \
+                     .sources = (opts)->sources,                                                   \
+                     .sources_count = (opts)->sources_count })
 
 /* ---- Samplers ------------------------------------------------------------------- */
 

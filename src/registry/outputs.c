@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/system/trust.h"
 #include "config/provenance/error_list.h"
+#include "config/tree/edit.h"
 #include "registry/registry.h"
 
 typedef struct Outputs {
@@ -67,6 +68,18 @@ static void visit(void *ctx, const char *key, const KilnConfigNode *written,
     free(path);
 }
 
+/* Only the user's own arguments make a run download. */
+static KilnStatus forbid_download(KilnConfig *config)
+{
+    static const char key[] = "datamodule.download";
+    const KilnConfigNode *download = kiln_node_find(kiln_config_root(config), key);
+    KilnError err;
+
+    if (download == NULL || download->layer != KILN_LAYER_FILE)
+        return KILN_OK;
+    return kiln_config_change(config, key, "false", "a config from a run folder", NULL, &err);
+}
+
 KilnStatus kiln_config_confine(KilnConfig *config, const KilnRegistry *registry, const char *run,
                                KilnErrors *errors)
 {
@@ -77,6 +90,8 @@ KilnStatus kiln_config_confine(KilnConfig *config, const KilnRegistry *registry,
         return KILN_E_NOMEM;
     kiln_config_visit_outputs(config, registry, visit, &outputs);
     free(real);
+    if (outputs.status >= 0 && errors != NULL)
+        outputs.status = forbid_download(config);
     return outputs.status;
 }
 

@@ -247,6 +247,11 @@ static KilnStatus sync_parent(const char *path, KilnError *err)
     return status;
 }
 
+KilnStatus kiln_file_rename(const char *from, const char *path, KilnError *err)
+{
+    return rename(from, path) == 0 ? sync_parent(path, err) : kiln_error_errno(err, path);
+}
+
 /* A name beside `path` that no other process uses; owned by the caller. */
 static char *temporary_name(const char *path)
 {

@@ -13,6 +13,8 @@ KILN_NODISCARD KilnStatus kiln_file_read(const char *path, size_t limit, char **
 /* Replace the file atomically: temporary file, fsync, rename, fsync of the folder. */
 KILN_NODISCARD KilnStatus kiln_file_write(const char *path, const void *data, size_t size,
                                           KilnError *err);
+/* Rename a file, and sync the folder that it goes to. */
+KILN_NODISCARD KilnStatus kiln_file_rename(const char *from, const char *path, KilnError *err);
 /* Write an unimportant text: directly, without syncing to disk. Links are not followed. */
 KILN_NODISCARD KilnStatus kiln_file_write_plain(const char *path, const char *text, KilnError *err);
 /* open() for a file of a run folder, as kiln_file_open does; -1 with errno set. */

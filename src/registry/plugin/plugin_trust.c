@@ -10,29 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <sha2.h>
-
+#include "base/system/sha256.h"
 #include "base/system/trust.h"
 
 typedef struct File {
     char *path; /* absolute, without links */
-    char sum[SHA256_DIGEST_STRING_LENGTH], owner[24];
+    char sum[KILN_SHA256_TEXT], owner[24];
     bool world_writable;
 } File;
-
-static bool sum_up(int fd, char ret[SHA256_DIGEST_STRING_LENGTH])
-{
-    unsigned char piece[1 << 14];
-    SHA2_CTX hash;
-    ssize_t got;
-
-    SHA256Init(&hash);
-    while ((got = read(fd, piece, sizeof(piece))) > 0 || (got < 0 && errno == EINTR))
-        if (got > 0)
-            SHA256Update(&hash, piece, (size_t)got);
-    (void)SHA256End(&hash, ret);
-    return got == 0;
-}
 
 static KilnStatus read_file(const char *path, File *ret, KilnError *err)
 {
@@ -47,8 +32,8 @@ static KilnStatus read_file(const char *path, File *ret, KilnError *err)
                                 errno == ENOENT ? "there is no such file" : strerror(errno));
     else if (!S_ISREG(info.st_mode))
         status = kiln_error_set(err, KILN_E_PLUGIN, "it is not a regular file");
-    else if (!sum_up(fd, file.sum))
-        status = kiln_error_set(err, KILN_E_PLUGIN, "%s", strerror(errno));
+    else if (kiln_fd_sha256(fd, NULL, "", file.sum, err) < 0)
+        status = KILN_E_PLUGIN;
     if (fd >= 0)
         close(fd);
     if (status < 0) {

@@ -6,6 +6,7 @@
 
 #include "base/call.h"
 #include "registry/instance.h"
+#include "train/loader/prepare_data.h"
 #include "train/step/manual.h"
 #include "train/step/module_data.h"
 #include "train/trainer.h"
@@ -456,23 +457,6 @@ static KilnStage data_stage(const KilnTrainer *trainer, const KilnDataSpec *reme
     return trainer->split == KILN_TEST ? KILN_STAGE_TEST : KILN_STAGE_VALIDATE;
 }
 
-/* Rank 0 prepares the data; the other ranks wait for it. */
-static KilnStatus prepare_data(KilnTrainer *trainer, const KilnDataContext *context, KilnError *err)
-{
-    KilnInstance *datamodule = trainer->datamodule;
-    KilnStatus status = KILN_OK;
-    char done = 1;
-
-    if (data_ops(trainer)->prepare_data == NULL || context->stage == KILN_STAGE_PREDICT)
-        return KILN_OK;
-    if (trainer->ranks.rank == 0)
-        status = KILN_CALLED(datamodule, "prepare_data",
-                             data_ops(trainer)->prepare_data(datamodule, context, err), err);
-    if (status < 0)
-        return kiln_instance_error(trainer->config, datamodule, err);
-    return kiln_ranks_broadcast(&trainer->ranks, &done, sizeof(done), err);
-}
-
 static KilnStatus set_up_class_counts(KilnTrainer *trainer, KilnError *err)
 {
     KilnClassCounts *counts = calloc(1, sizeof(*counts));
@@ -498,12 +482,20 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
         .fitted = trainer->fitted,
         .data = trainer->env->data,
     };
-    KilnStatus status = prepare_data(trainer, &context, err);
+    const KilnLoading *loading = &trainer->data.loading;
+    KilnStatus status = KILN_OK;
 
+    kiln_call_enter(trainer->datamodule, "loading");
+    data_ops(trainer)->loading(trainer->datamodule, &trainer->data.loading);
+    kiln_call_leave();
+    trainer->data.batch_size = loading->batch_size;
+    status = kiln_prepare_data(trainer, &context, err);
     if (status < 0)
         return status;
     status = KILN_CALLED(trainer->datamodule, "setup",
                          data_ops(trainer)->setup(trainer->datamodule, &context, err), err);
+    if (status == KILN_E_IO && stage != KILN_STAGE_PREDICT)
+        status = kiln_missing_source(loading, status, err);
     if (status >= 0)
         status = KILN_CALLED(trainer->datamodule, "spec",
                              data_ops(trainer)->spec(trainer->datamodule, &trainer->data.spec, err),
@@ -515,10 +507,6 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
     if (status < 0)
         return kiln_instance_error(trainer->config, trainer->datamodule, err);
     status = set_up_class_counts(trainer, err);
-    kiln_call_enter(trainer->datamodule, "loading");
-    data_ops(trainer)->loading(trainer->datamodule, &trainer->data.loading);
-    kiln_call_leave();
-    trainer->data.batch_size = trainer->data.loading.batch_size;
     for (int split = 0; split < KILN_SPLIT_COUNT && stage != KILN_STAGE_PREDICT && status >= 0;
          split++)
         status = name_sets(trainer, (KilnSplit)split, err);

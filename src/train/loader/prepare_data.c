@@ -1,0 +1,108 @@
+#include "train/loader/prepare_data.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/call.h"
+#include "base/text.h"
+#include "download/download.h"
+#include "registry/instance.h"
+#include "train/run/preparation.h"
+#include "train/trainer.h"
+
+static bool is_missing(const KilnSource *source)
+{
+    return access(source->to, F_OK) != 0;
+}
+
+/* "sources: to: ..." begins with the option, so its origin is found. */
+static KilnStatus check_source(const KilnSource *source, KilnError *err)
+{
+    const size_t digits = strlen(source->sha256);
+
+    if (strncmp(source->url, "http://", 7) != 0 && strncmp(source->url, "https://", 8) != 0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "sources: url '%s': expected an address that begins with https:// or "
+                              "http://",
+                              source->url);
+    if (digits != 0 && (digits != 64 || strspn(source->sha256, "0123456789abcdefABCDEF") != 64))
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "sources: sha256 '%s' of %s: expected 64 hexadecimal digits",
+                              source->sha256, source->url);
+    return KILN_OK;
+}
+
+static KilnStatus download(KilnTrainer *trainer, const KilnSource *source, KilnError *err)
+{
+    const char *slash = strrchr(source->to, '/');
+    KilnText what = { 0 };
+    KilnStatus status = KILN_OK;
+
+    kiln_text_printf(&what, "downloading %s", slash != NULL ? slash + 1 : source->to);
+    if (what.data == NULL)
+        return kiln_error_nomem(err, strlen(source->to));
+    status = kiln_download(
+        &(KilnDownload) {
+            .url = source->url, .sha256 = source->sha256, .path = source->to, .what = what.data },
+        &trainer->poll, err);
+    kiln_preparation_end(trainer); /* it shows `what` */
+    kiln_text_release(&what);
+    if (status == KILN_E_IO || status == KILN_E_MISSING) {
+        const KilnError cause = *err;
+
+        kiln_error_set(err, status, "%s; or fetch %s yourself and put it at %s", cause.text,
+                       status == KILN_E_MISSING ? source->url : "it", source->to);
+    }
+    return status;
+}
+
+static KilnStatus download_sources(KilnTrainer *trainer, KilnError *err)
+{
+    const KilnLoading *loading = &trainer->data.loading;
+    KilnStatus status = KILN_OK;
+
+    if (loading->download && loading->sources_count == 0)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "download: nothing says where the files are: add them to "
+                              "datamodule.sources, each with url, sha256 and to");
+    for (size_t i = 0; i < loading->sources_count && loading->download && status >= 0; i++) {
+        status = check_source(&loading->sources[i], err);
+        if (status >= 0 && is_missing(&loading->sources[i]))
+            status = download(trainer, &loading->sources[i], err);
+    }
+    return status;
+}
+
+KilnStatus kiln_prepare_data(KilnTrainer *trainer, const KilnDataContext *context, KilnError *err)
+{
+    KilnInstance *datamodule = trainer->datamodule;
+    const KilnDataModuleOps *ops = kiln_instance_component(datamodule)->ops.datamodule;
+    KilnStatus status = KILN_OK;
+    char done = 1;
+
+    if (context->stage == KILN_STAGE_PREDICT ||
+        (ops->prepare_data == NULL && !trainer->data.loading.download))
+        return KILN_OK;
+    if (trainer->ranks.rank == 0) {
+        status = download_sources(trainer, err);
+        if (status >= 0 && ops->prepare_data != NULL)
+            status = KILN_CALLED(datamodule, "prepare_data",
+                                 ops->prepare_data(datamodule, context, err), err);
+    }
+    if (status < 0)
+        return kiln_instance_error(trainer->config, datamodule, err);
+    return kiln_ranks_broadcast(&trainer->ranks, &done, sizeof(done), err);
+}
+
+KilnStatus kiln_missing_source(const KilnLoading *loading, KilnStatus status, KilnError *err)
+{
+    for (size_t i = 0; i < loading->sources_count; i++)
+        if (is_missing(&loading->sources[i])) {
+            const KilnError cause = *err;
+
+            return kiln_error_set(err, status, "%s; datamodule.download=true downloads %s",
+                                  cause.text, loading->sources[i].to);
+        }
+    return status;
+}
