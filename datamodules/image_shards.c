@@ -2,7 +2,7 @@
  * KEY.jpg beside KEY.cls or KEY.json. They are read where they are, and decoded when a sample is
  * read. */
 #include "kiln.h"
-#include "kiln/tools/row_labels.h"
+#include "kiln/tools/image_data.h"
 #include "kiln/tools/tar_samples.h"
 #include "kiln/tools/text_data.h"
 
@@ -16,11 +16,8 @@ typedef struct Opts {
     size_t classes_count;
     bool multilabel;
     double val_fraction;
-    int64_t on_error, channels;
-    KilnSize *size;
-    KilnInstance **transforms;
-    size_t transforms_count;
-    int64_t max_pixels;
+    int64_t on_error;
+    KILN_IMAGE_OPTIONS;
     char *cache;
 } Opts;
 
@@ -41,16 +38,7 @@ static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, on_error, "stop", kiln_on_error_choices,
                     "what a sample does whose label is wrong or whose image can't be read: stop "
                     "the run, or be left out and counted"),
-    KILN_FIELD_I64(Opts, channels, "3", 1, 3,
-                   "1: grey, 3: colour; other files are converted, transparency is laid over "
-                   "black"),
-    KILN_FIELD_IMAGE_SIZE_OPT(Opts, size, "null", 1, 16384,
-                              "scale to [height, width], or one number for both, before the "
-                              "transforms; null: do not scale"),
-    KILN_FIELD_COMPONENT_LIST(Opts, transforms, KILN_KIND_TRANSFORM, "[]",
-                              "applied to each image in this order"),
-    KILN_FIELD_I64(Opts, max_pixels, "89478485", 1, 4294967296.0,
-                   "largest image to read, in pixels; a small file can hold very many"),
+    KILN_IMAGE_FIELDS(Opts, "applied to each image in this order"),
     KILN_FIELD_OUTPUT_OPT(Opts, cache, "null",
                           "folder for unpacked archives, used again by later runs; null: temporary "
                           "files"),
@@ -58,7 +46,6 @@ static const KilnField fields[] = {
 };
 
 enum { IMAGE, LABEL, FEATURES };
-static const char classes_file[] = "classes.txt";
 
 typedef struct State State;
 
@@ -76,43 +63,25 @@ typedef struct Split {
     const char *path; /* of the archive that is being read */
     Item *items;
     int64_t n, capacity;
-    KilnText text;           /* names, with a NUL each, and labels */
-    KilnLabelNumbers labels; /* without multilabel one each */
+    KilnText text; /* names, with a NUL each, and labels */
     int64_t skipped;
     char example[256], reason[256]; /* of the first one skipped */
 } Split;
 
-/* What a dataset points to. */
-typedef struct Samples {
-    const Split *split;
-    const int32_t *order; /* NULL: as in the files */
-    bool training;
-} Samples;
-
 struct State {
     const Opts *opts;
-    KilnImageReader *reader;
-    KilnLabelFormat format;
-    KilnNameList classes;
-    bool collects; /* classes, from the training samples */
+    KilnImageData *data;
+    KilnDataLabels labels;
     Split splits[KILN_SPLIT_COUNT];
-    Samples samples[KILN_SPLIT_COUNT];
-    int32_t *order; /* of the training files: for training first, then for validation */
-    int64_t n_train, n_val;
-    int64_t shape[3]; /* of a sample: height, width, channels */
     KilnFeature features[FEATURES];
-    KilnImageSource sources[KILN_SPLIT_COUNT];
-    size_t n_sources;
-    uint64_t seed;
 };
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
     const Opts *opts = options;
 
-    *ret_option = "channels";
-    if (opts->channels == 2)
-        return kiln_error_set(err, KILN_E_RANGE, "expected 1 (grey) or 3 (colour), got 2");
+    if (kiln_image_check_channels(opts->channels, ret_option, err) < 0)
+        return KILN_E_RANGE;
     *ret_option = "multilabel";
     return opts->multilabel && opts->label_key == NULL
                ? kiln_error_set(err, KILN_E_RANGE, "needs label_key, of a list in a JSON file")
@@ -123,19 +92,10 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
+    const KilnImageForm form = KILN_IMAGE_FORM(opts, opts->on_error == KILN_ON_ERROR_SKIP);
 
     state->opts = opts;
-    return kiln_image_reader_new(
-        &(KilnImageForm) {
-            .channels = opts->channels,
-            .height = opts->size != NULL ? opts->size->height : -1,
-            .width = opts->size != NULL ? opts->size->width : -1,
-            .transforms = opts->transforms,
-            .n_transforms = opts->transforms_count,
-            .max_pixels = opts->max_pixels,
-            .skips = opts->on_error == KILN_ON_ERROR_SKIP,
-        },
-        &state->reader, err);
+    return kiln_image_data_new(self, &form, &state->data, err);
 }
 
 static void release(KilnInstance *self)
@@ -150,15 +110,12 @@ static void release(KilnInstance *self)
         free(split->tars);
         free(split->items);
         kiln_text_release(&split->text);
-        kiln_label_numbers_release(&split->labels);
     }
-    kiln_name_list_release(&state->classes);
-    kiln_image_reader_free(state->reader);
-    free(state->order);
+    kiln_data_labels_release(&state->labels);
+    kiln_image_data_free(state->data);
 }
 
-/* ---- Reading the archives ---------------------------------------------------------------------
- */
+/* ---- Reading the archives ------------------------------------------------------------------- */
 
 static KilnStatus append_item(Split *split, const KilnTarSample *sample, KilnError *err)
 {
@@ -202,6 +159,11 @@ static KilnString trim(KilnString text)
     return text;
 }
 
+static KilnSplit number_of(const Split *split)
+{
+    return (KilnSplit)(split - split->state->splits);
+}
+
 static KilnStatus check_sample(Split *split, const KilnTarSample *sample, KilnError *err)
 {
     State *state = split->state;
@@ -211,13 +173,7 @@ static KilnStatus check_sample(Split *split, const KilnTarSample *sample, KilnEr
         return kiln_error_set(err, KILN_E_MISSING,
                               "no file with the same name that ends in .%s (datamodule.label)",
                               opts->label);
-    return kiln_row_labels_check(
-        &(KilnLabelRule) { .format = &state->format,
-                           .several = opts->multilabel,
-                           .column = opts->label_key != NULL ? opts->label_key : opts->label,
-                           .given = opts->classes_count > 0 },
-        &sample->labels, &state->classes, state->collects && split == &state->splits[KILN_TRAIN],
-        err);
+    return kiln_data_labels_check(&state->labels, number_of(split), &sample->labels, err);
 }
 
 static KilnStatus take_sample(void *ctx, const KilnTarSample *found, KilnError *err)
@@ -272,22 +228,7 @@ static KilnStatus read_split(State *state, KilnSplit number, const KilnPoll *pol
     return status;
 }
 
-/* ---- Classes ----------------------------------------------------------------------------------
- */
-
-static KilnStatus given_classes(State *state, const KilnDataContext *context, KilnError *err)
-{
-    const Opts *opts = state->opts;
-    KilnStatus status = KILN_OK;
-
-    if (context->fitted != NULL)
-        return kiln_name_list_read(&state->classes, context->fitted, classes_file, err);
-    for (size_t i = 0; i < opts->classes_count && status >= 0; i++)
-        status = kiln_name_list_add(
-            &state->classes, (KilnString) { opts->classes[i], strlen(opts->classes[i]) }, err);
-    state->collects = state->classes.sorted = opts->classes_count == 0;
-    return status;
-}
+/* ---- Classes -------------------------------------------------------------------------------- */
 
 /* The largest of the names as numbers; -1: one of them is none. */
 static int64_t largest_number(const KilnNameList *names)
@@ -310,17 +251,18 @@ static int64_t largest_number(const KilnNameList *names)
 /* Classes that are numbers keep them. */
 static KilnStatus order_numbers(State *state, KilnError *err)
 {
-    const int64_t largest = state->collects ? largest_number(&state->classes) : -1;
+    KilnNameList *classes = &state->labels.classes;
+    const int64_t largest = state->labels.collects ? largest_number(classes) : -1;
     KilnStatus status = KILN_OK;
 
     if (largest < 0)
         return KILN_OK;
-    kiln_name_list_release(&state->classes);
+    kiln_name_list_release(classes);
     for (int64_t i = 0; i <= largest && status >= 0; i++) {
         char name[24];
 
         snprintf(name, sizeof(name), "%lld", (long long)i);
-        status = kiln_name_list_add(&state->classes, (KilnString) { name, strlen(name) }, err);
+        status = kiln_name_list_add(classes, (KilnString) { name, strlen(name) }, err);
     }
     return status;
 }
@@ -333,14 +275,12 @@ static KilnStatus number_labels(State *state, Split *split, KilnError *err)
         const Item *item = &split->items[i];
         const KilnString labels = { split->text.data + item->labels, (size_t)item->labels_size };
 
-        status = kiln_label_numbers_add(&split->labels, &state->format, &labels, &state->classes,
-                                        err);
+        status = kiln_data_labels_add(&state->labels, number_of(split), &labels, err);
     }
     return status;
 }
 
-/* ---- Setup ------------------------------------------------------------------------------------
- */
+/* ---- Setup ---------------------------------------------------------------------------------- */
 
 static const char *name_of(const Split *split, int64_t i)
 {
@@ -357,74 +297,32 @@ static void get_image(void *ctx, int64_t i, KilnRawValue *ret)
     };
 }
 
-/* Without files for validation, hold out a part of the training samples. */
-static KilnStatus hold_out(State *state, KilnError *err)
-{
-    const int64_t n = state->splits[KILN_TRAIN].n;
-    const double fraction = state->opts->val_fraction;
-    const bool holds = state->splits[KILN_VAL].n == 0 && fraction > 0.0 && n > 1;
-    const int64_t part = (int64_t)((double)n * fraction + 0.5);
-
-    state->n_val = holds ? (part > 1 ? part : 1) : 0;
-    state->n_train = n - state->n_val;
-    if (n > INT32_MAX)
-        return kiln_error_set(err, KILN_E_RANGE, "%lld samples are too many", (long long)n);
-    state->order = malloc((size_t)(n + 1) * sizeof(*state->order));
-    return state->order != NULL ? kiln_hold_out(n, state->n_val, state->seed, state->order, err)
-                                : kiln_error_nomem(err, (size_t)n * sizeof(*state->order));
-}
-
-/* The size of samples; of the checkpoint in prediction. */
-static KilnStatus find_shape(State *state, const KilnDataContext *context, KilnError *err)
-{
-    int64_t decoded[3];
-
-    if (context->stage == KILN_STAGE_PREDICT) {
-        const KilnFeature *image = kiln_spec_feature(context->remembered, "image");
-
-        if (image == NULL || image->shape.rank != 3)
-            return kiln_error_set(
-                err, KILN_E_SHAPE,
-                "datamodule image_shards: the checkpoint was not trained on images");
-        memcpy(state->shape, image->shape.dim, sizeof(state->shape));
-        return KILN_OK;
-    }
-    for (int i = 0; i < KILN_SPLIT_COUNT; i++)
-        if (state->splits[i].n > 0)
-            state->sources[state->n_sources++] = (KilnImageSource) { .count = state->splits[i].n,
-                                                                     .ctx = &state->splits[i],
-                                                                     .get = get_image };
-    if (state->n_sources == 0)
-        return kiln_error_set(err, KILN_E_MISSING, "files: expected tar files for training");
-    return kiln_image_reader_shape_of(state->reader, state->sources, state->n_sources,
-                                      context->poll, decoded, state->shape, err);
-}
-
 static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
 {
     State *state = kiln_state(self);
+    const Opts *opts = state->opts;
+    const KilnLabelSource labels = { .label = opts->label_key != NULL ? opts->label_key
+                                                                      : opts->label,
+                                     .classes = opts->classes,
+                                     .n_classes = opts->classes_count,
+                                     .several = opts->multilabel };
     const bool has_files = context->stage != KILN_STAGE_PREDICT;
-    KilnStatus status = given_classes(state, context, err);
+    KilnStatus status = kiln_data_labels_open(&state->labels, &labels, context, err);
 
-    state->seed = context->seed;
     for (int i = 0; i < KILN_SPLIT_COUNT && has_files && status >= 0; i++)
         status = read_split(state, (KilnSplit)i, context->poll, err);
     if (status >= 0)
         status = order_numbers(state, err);
-    for (int i = 0; i < KILN_SPLIT_COUNT && status >= 0; i++)
-        status = number_labels(state, &state->splits[i], err);
-    if (status >= 0)
-        status = hold_out(state, err);
-    state->samples[KILN_TRAIN].training = context->stage == KILN_STAGE_FIT;
-    if (status >= 0)
-        status = find_shape(state, context, err);
-    if (status < 0)
-        return status;
-    const Split *train = &state->splits[KILN_TRAIN];
-    const KilnImageSource images = { .count = train->n, .ctx = (void *)train, .get = get_image };
-    return context->fitted != NULL ? kiln_image_reader_open(state->reader, context->fitted, err)
-                                   : kiln_image_reader_fit(state->reader, &images, state->order,
-                                                           state->n_train, context->poll, err);
+    for (int i = 0; i < KILN_SPLIT_COUNT && status >= 0; i++) {
+        Split *split = &state->splits[i];
+
+        status = number_labels(state, split, err);
+        kiln_image_data_put(state->data, (KilnSplit)i, 0,
+                            &(KilnImageSamples) { .images = { split->n, split, get_image },
+                                                  .labels = &state->labels });
+    }
+    return status >= 0 ? kiln_image_data_setup(state->data, context, opts->val_fraction, err)
+                       : status;
 }
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
@@ -432,134 +330,42 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     State *state = kiln_state(self);
 
     (void)err;
-    state->features[IMAGE] =
-        (KilnFeature) { .name = "image",
-                        .content = KILN_IMAGE,
-                        .dtype = KILN_F32,
-                        .shape = KILN_SHAPE(state->shape[0], state->shape[1], state->shape[2]) };
-    state->features[LABEL] =
-        state->opts->multilabel
-            ? (KilnFeature) { .name = "labels",
-                              .content = KILN_LABEL,
-                              .dtype = KILN_F32,
-                              .shape = KILN_SHAPE((int64_t)state->classes.n) }
-            : (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
+    state->features[IMAGE] = kiln_image_data_feature(state->data);
+    state->features[LABEL] = kiln_data_labels_feature(&state->labels);
     *ret = (KilnDataSpec) { .features = state->features,
                             .n_features = FEATURES,
-                            .n_classes = (int64_t)state->classes.n,
-                            .class_names = (const char *const *)state->classes.names };
+                            .n_classes = (int64_t)state->labels.classes.n,
+                            .class_names = (const char *const *)state->labels.classes.names };
     return KILN_OK;
 }
 
+/* ---- Samples -------------------------------------------------------------------------------- */
+
 static int64_t memory(KilnInstance *self)
 {
-    const State *state = kiln_state(self);
-
-    return kiln_image_reader_memory_of(state->reader, state->sources, state->n_sources);
-}
-
-/* ---- Samples ----------------------------------------------------------------------------------
- */
-
-static int64_t place(const Samples *samples, int64_t index)
-{
-    return samples->order != NULL ? samples->order[index] : index;
-}
-
-static KilnStatus read_image(const Samples *samples, int64_t i, KilnRng *rng, float *to,
-                             KilnError *err)
-{
-    const State *state = samples->split->state;
-    KilnRawValue raw;
-
-    get_image((void *)samples->split, i, &raw);
-    const KilnImageFile file = {
-        .path = raw.name, .raw = &raw, .shape = state->shape, .training = samples->training
-    };
-    return kiln_image_reader_read(state->reader, &file, rng, to, err);
-}
-
-static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
-{
-    const Samples *samples = ctx;
-    const Split *split = samples->split;
-    const int64_t i = place(samples, index);
-    KilnStatus status = KILN_OK;
-
-    if (sample->data[IMAGE] != NULL)
-        status = read_image(samples, i, rng, sample->data[IMAGE], err);
-    if (status >= 0 && sample->data[LABEL] != NULL && split->state->opts->multilabel)
-        kiln_label_numbers_flags(&split->labels, i, split->state->classes.n, sample->data[LABEL]);
-    else if (status >= 0 && sample->data[LABEL] != NULL)
-        *(int32_t *)sample->data[LABEL] = split->labels.numbers[i];
-    return status;
-}
-
-static const char *name(void *ctx, int64_t index)
-{
-    const Samples *samples = ctx;
-
-    return name_of(samples->split, place(samples, index));
-}
-
-static int64_t label(void *ctx, int64_t index)
-{
-    const Samples *samples = ctx;
-
-    return samples->split->labels.numbers[place(samples, index)];
+    return kiln_image_data_memory(((const State *)kiln_state(self))->data);
 }
 
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
                           KilnError *err)
 {
-    State *state = kiln_state(self);
-    Samples *samples = &state->samples[split];
-    const bool held_out = split == KILN_VAL && state->n_val > 0;
-
-    (void)set;
     (void)err;
-    samples->split = &state->splits[held_out ? KILN_TRAIN : split];
-    samples->order = held_out              ? state->order + state->n_train
-                     : split == KILN_TRAIN ? state->order
-                                           : NULL;
-    *ret = (KilnDataset) { .count = held_out              ? state->n_val
-                                    : split == KILN_TRAIN ? state->n_train
-                                                          : samples->split->n,
-                           .ctx = samples,
-                           .get = get,
-                           .name = name,
-                           .label = state->opts->multilabel ? NULL : label };
+    kiln_image_data_dataset(((State *)kiln_state(self))->data, split, set, ret);
     return KILN_OK;
-}
-
-static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
-{
-    (void)self;
-    *ret = &kiln_raw_image;
-    return 1;
 }
 
 static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
                              KilnError *err)
 {
-    const State *state = kiln_state(self);
-    const KilnImageFile file = {
-        .path = values[0].type == KILN_RAW_PATH ? values[0].text : values[0].name,
-        .raw = &values[0],
-        .shape = state->shape,
-    };
-    KilnRng unused;
-
-    kiln_rng_init(&unused, state->seed, KILN_RNG_AUGMENT, 0, 0);
-    return kiln_image_reader_read(state->reader, &file, &unused, sample->data[IMAGE], err);
+    return kiln_image_data_preprocess(((State *)kiln_state(self))->data, values, sample, err);
 }
 
 static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
 {
     const State *state = kiln_state(self);
-    KilnStatus status = kiln_name_list_write(&state->classes, dir, classes_file, err);
+    KilnStatus status = kiln_data_labels_save(&state->labels, dir, err);
 
-    return status >= 0 ? kiln_image_reader_save(state->reader, dir, err) : status;
+    return status >= 0 ? kiln_image_data_save(state->data, dir, err) : status;
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -582,15 +388,7 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
                                        .reason = state->splits[i].reason });
 }
 
-static const KilnTensorSpec declared[] = {
-    { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
-    { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "", .optional = true },
-    { .name = "labels",
-      .content = KILN_LABEL,
-      .dtype = KILN_F32,
-      .axes = "classes",
-      .optional = true },
-};
+static const KilnTensorSpec declared[] = { KILN_IMAGE_SPEC, KILN_LABEL_SPECS };
 
 static const KilnDataModuleOps ops = {
     .features = declared,
@@ -598,7 +396,7 @@ static const KilnDataModuleOps ops = {
     .setup = setup,
     .spec = spec,
     .dataset = dataset,
-    .raw_fields = raw_fields,
+    .raw_fields = kiln_image_raw_fields,
     .preprocess = preprocess,
     .save_preprocessing = save_preprocessing,
     .loading = loading,

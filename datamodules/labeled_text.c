@@ -1,7 +1,7 @@
 /* Texts with a label, or with any number of labels, in files: CSV, TSV, JSON lines, lines that
  * begin with their labels, a folder per class. */
 #include "kiln.h"
-#include "kiln/tools/row_labels.h"
+#include "kiln/tools/data_labels.h"
 #include "kiln/tools/text_data.h"
 
 #include <stdlib.h>
@@ -12,10 +12,8 @@ typedef struct Opts {
     KILN_LENGTH_OPTIONS;
     KILN_TEXT_OPTIONS;
     KilnInstance *tokenizer, *bag;
-    char *text, *pair, *label, *label_end, *label_separator;
-    char **classes, **label_columns;
-    size_t classes_count, label_columns_count;
-    bool multilabel;
+    KILN_LABEL_OPTIONS;
+    char *text, *pair, *label_end;
     int64_t max_length;
     bool special_tokens;
 } Opts;
@@ -32,21 +30,9 @@ static const KilnField fields[] = {
                              "none"),
     KILN_FIELD_STR(Opts, text, "text", "the column of the text"),
     KILN_FIELD_STR_OPT(Opts, pair, "null", "the column of a second text; null: there is none"),
-    KILN_FIELD_STR(Opts, label, "label", "the column of the class, or of the labels"),
-    KILN_FIELD_BOOL(Opts, multilabel, "false",
-                    "a text has any number of labels: a list of JSON, several __label__ words, or "
-                    "as the next two options say"),
-    KILN_FIELD_STR_OPT(
-        Opts, label_separator, "null",
-        "with multilabel: the text between the labels in their column, such as \"|\""),
-    KILN_FIELD_STR_LIST(
-        Opts, label_columns, "[]",
-        "with multilabel: a column for each label, with 1 where a text has it and 0 "
-        "where not, instead of the column label"),
+    KILN_LABEL_FIELDS(Opts, "a text", "several __label__ words, "),
     KILN_FIELD_STR_OPT(Opts, label_end, "null",
                        "a label ends before this text: with \":\" DESC:manner is the class DESC"),
-    KILN_FIELD_STR_LIST(Opts, classes, "[]",
-                        "names of the classes; empty: those of the training files, sorted"),
     KILN_FIELD_I64(Opts, max_length, "256", 1, 1e6, "ids per text; later ones are cut"),
     KILN_FIELD_BOOL(Opts, special_tokens, "false",
                     "add the tokens that the tokenizer puts around a text, as in [CLS] text [SEP]"),
@@ -60,7 +46,6 @@ enum { ENCODINGS = 2 }; /* of a text: its tokens, and its bag */
 static const char *const tokenizer_files[ENCODINGS] = { "tokenizer.json", "bag.json" };
 static const char *const encoding_names[ENCODINGS] = { "tokens", "bag" };
 static const size_t encoding_features[ENCODINGS] = { TOKENS, BAG };
-static const char classes_file[] = "classes.txt";
 
 typedef struct State State;
 
@@ -69,8 +54,7 @@ typedef struct Samples {
     State *state;
     KilnSplit split;
     KilnTextTokens ids[ENCODINGS];
-    KilnLabelNumbers labels; /* without multilabel one each */
-    char place[512];         /* of the sample whose name was asked for last */
+    char place[512]; /* of the sample whose name was asked for last */
 } Samples;
 
 struct State {
@@ -78,9 +62,7 @@ struct State {
     KilnTextData *data;
     KilnTextEncode encode[ENCODINGS];
     size_t n_encodings;
-    KilnLabelFormat format; /* of labels; without multilabel one in a column */
-    KilnNameList classes;
-    bool collects;        /* classes, from the training rows */
+    KilnDataLabels labels;
     size_t first_label;   /* the column of the labels, or the first of label_columns */
     const char **columns; /* [first_label + columns of labels] */
     Samples samples[KILN_SPLIT_COUNT];
@@ -89,8 +71,7 @@ struct State {
     KilnRawField raw[2]; /* called as the columns */
 };
 
-/* ---- Rows -------------------------------------------------------------------------------------
- */
+/* ---- Rows ----------------------------------------------------------------------------------- */
 
 static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err)
 {
@@ -101,12 +82,7 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->text);
     if (opts->pair != NULL && kiln_text_is_blank(record->fields[PAIR_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the text (column \"%s\") is empty", opts->pair);
-    return kiln_row_labels_check(&(KilnLabelRule) { .format = &state->format,
-                                                    .several = opts->multilabel,
-                                                    .column = opts->label,
-                                                    .given = opts->classes_count > 0 },
-                                 record->fields + state->first_label, &state->classes,
-                                 state->collects && split == KILN_TRAIN, err);
+    return kiln_data_labels_check(&state->labels, split, record->fields + state->first_label, err);
 }
 
 /* The classes of all samples. */
@@ -121,33 +97,20 @@ static KilnStatus read_labels(State *state, Samples *samples, const KilnPoll *po
         if (status >= 0)
             status = kiln_text_data_read(state->data, samples->split, i, &record, err);
         if (status >= 0)
-            status = kiln_label_numbers_add(&samples->labels, &state->format,
-                                            record.fields + state->first_label, &state->classes,
-                                            err);
+            status = kiln_data_labels_add(&state->labels, samples->split,
+                                          record.fields + state->first_label, err);
     }
     kiln_record_release(&record);
     return status;
 }
 
-/* ---- Setup ------------------------------------------------------------------------------------
- */
+/* ---- Setup ---------------------------------------------------------------------------------- */
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = options;
+    const KilnLabelSource labels = KILN_LABEL_SOURCE((const Opts *)options);
 
-    *ret_option = opts->label_columns_count > 0 ? "label_columns" : "label_separator";
-    if (!opts->multilabel && (opts->label_columns_count > 0 || opts->label_separator != NULL))
-        return kiln_error_set(err, KILN_E_RANGE, "needs multilabel=true");
-    if (opts->label_columns_count == 0)
-        return KILN_OK;
-    if (opts->classes_count > 0)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "the columns are the classes; leave the option classes out");
-    return opts->label_separator == NULL
-               ? KILN_OK
-               : kiln_error_set(err, KILN_E_RANGE,
-                                "the columns have 0 or 1; leave label_separator out");
+    return kiln_label_source_check(&labels, ret_option, err);
 }
 
 static KilnStatus init(KilnInstance *self, KilnError *err)
@@ -157,10 +120,6 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
 
     (void)err;
     state->opts = opts;
-    state->format = (KilnLabelFormat) { .end = opts->label_end,
-                                        .separator = opts->label_separator,
-                                        .columns = (const char *const *)opts->label_columns,
-                                        .n_columns = opts->label_columns_count };
     state->raw[0] = (KilnRawField) { .name = opts->text, .types = KILN_RAW_TEXT, .help = "a text" };
     state->raw[1] =
         (KilnRawField) { .name = opts->pair, .types = KILN_RAW_TEXT, .help = "the second text" };
@@ -168,48 +127,33 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     return KILN_OK;
 }
 
-/* The columns to read, and the options that name them. */
-static KilnStatus choose_columns(State *state, const char **options, KilnError *err)
-{
-    const Opts *opts = state->opts;
-    const size_t n_labels = opts->label_columns_count > 0 ? opts->label_columns_count : 1;
-
-    state->first_label = opts->pair != NULL ? PAIR_COLUMN + 1 : PAIR_COLUMN;
-    state->columns = calloc(state->first_label + n_labels, sizeof(*state->columns));
-    if (state->columns == NULL)
-        return kiln_error_nomem(err, n_labels * sizeof(*state->columns));
-    state->columns[TEXT_COLUMN] = opts->text;
-    state->columns[PAIR_COLUMN] = opts->pair;
-    options[TEXT_COLUMN] = "text";
-    options[PAIR_COLUMN] = "pair";
-    for (size_t i = 0; i < n_labels; i++) {
-        state->columns[state->first_label + i] = opts->label_columns_count > 0
-                                                     ? opts->label_columns[i]
-                                                     : opts->label;
-        options[state->first_label + i] = opts->label_columns_count > 0 ? "label_columns" : "label";
-    }
-    return KILN_OK;
-}
-
 static KilnStatus open_data(State *state, const KilnDataContext *context, KilnError *err)
 {
     const Opts *opts = state->opts;
     KilnTextSource source = KILN_TEXT_SOURCE(opts);
-    const char **options = calloc(opts->label_columns_count + 3, sizeof(*options));
-    KilnStatus status = options != NULL ? choose_columns(state, options, err)
-                                        : kiln_error_nomem(err, opts->label_columns_count);
-    const KilnTextWanted wanted = {
-        .columns = state->columns,
-        .options = options,
-        .n_columns = state->first_label +
-                     (opts->label_columns_count > 0 ? opts->label_columns_count : 1),
-        .check = check_row,
-        .ctx = state,
-    };
+    const size_t first = opts->pair != NULL ? PAIR_COLUMN + 1 : PAIR_COLUMN;
+    const size_t n = first + kiln_label_source_width(&state->labels.source);
+    const char **options = calloc(n + 1, sizeof(*options));
 
     source.label_end = opts->label_end;
-    if (status >= 0)
-        status = kiln_text_data_open(&source, &wanted, context, &state->data, err);
+    state->first_label = first;
+    state->columns = calloc(n + 1, sizeof(*state->columns));
+    if (state->columns == NULL || options == NULL) {
+        free(options);
+        return kiln_error_nomem(err, n * sizeof(*options));
+    }
+    state->columns[TEXT_COLUMN] = opts->text;
+    state->columns[PAIR_COLUMN] = opts->pair;
+    options[TEXT_COLUMN] = "text";
+    options[PAIR_COLUMN] = "pair";
+    kiln_label_source_columns(&state->labels.source, state->columns + first, options + first);
+    KilnStatus status = kiln_text_data_open(&source,
+                                            &(KilnTextWanted) { .columns = state->columns,
+                                                                .options = options,
+                                                                .n_columns = n,
+                                                                .check = check_row,
+                                                                .ctx = state },
+                                            context, &state->data, err);
     free(options);
     return status;
 }
@@ -251,28 +195,13 @@ static KilnStatus prepare_tokenizers(State *state, const KilnDataContext *contex
     return status;
 }
 
-/* The classes: of the checkpoint, of the options, or collected from the rows. */
-static KilnStatus prepare_classes(State *state, const KilnDataContext *context, KilnError *err)
-{
-    const Opts *opts = state->opts;
-    const bool columns = opts->label_columns_count > 0;
-    char *const *given = columns ? opts->label_columns : opts->classes;
-    const size_t n = columns ? opts->label_columns_count : opts->classes_count;
-    KilnStatus status = KILN_OK;
-
-    if (context->fitted != NULL)
-        return kiln_name_list_read(&state->classes, context->fitted, classes_file, err);
-    for (size_t i = 0; i < n && status >= 0; i++)
-        status = kiln_name_list_add(&state->classes, (KilnString) { given[i], strlen(given[i]) },
-                                    err);
-    state->collects = state->classes.sorted = n == 0;
-    return status;
-}
-
 static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
 {
     State *state = kiln_state(self);
-    KilnStatus status = prepare_classes(state, context, err);
+    KilnLabelSource labels = KILN_LABEL_SOURCE(state->opts);
+
+    labels.end = state->opts->label_end;
+    KilnStatus status = kiln_data_labels_open(&state->labels, &labels, context, err);
 
     if (status >= 0)
         status = open_data(state, context, err);
@@ -302,17 +231,11 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
             .n_ids = kiln_tokenizer_size(tokenizer),
         };
     }
-    state->features[LABEL] =
-        state->opts->multilabel
-            ? (KilnFeature) { .name = "labels",
-                              .content = KILN_LABEL,
-                              .dtype = KILN_F32,
-                              .shape = KILN_SHAPE((int64_t)state->classes.n) }
-            : (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
+    state->features[LABEL] = kiln_data_labels_feature(&state->labels);
     *ret = (KilnDataSpec) { .features = state->features,
                             .n_features = state->n_encodings == ENCODINGS ? FEATURES : BAG,
-                            .n_classes = (int64_t)state->classes.n,
-                            .class_names = (const char *const *)state->classes.names };
+                            .n_classes = (int64_t)state->labels.classes.n,
+                            .class_names = (const char *const *)state->labels.classes.names };
     return KILN_OK;
 }
 
@@ -320,18 +243,15 @@ static void release(KilnInstance *self)
 {
     State *state = kiln_state(self);
 
-    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
         for (size_t e = 0; e < ENCODINGS; e++)
             kiln_text_tokens_release(&state->samples[split].ids[e]);
-        kiln_label_numbers_release(&state->samples[split].labels);
-    }
-    kiln_name_list_release(&state->classes);
+    kiln_data_labels_release(&state->labels);
     free(state->columns);
     kiln_text_data_free(state->data);
 }
 
-/* ---- Samples ----------------------------------------------------------------------------------
- */
+/* ---- Samples -------------------------------------------------------------------------------- */
 
 static int64_t length_of(const KilnTextTokens *tokens, int64_t i)
 {
@@ -351,17 +271,16 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
             memcpy(sample->data[encoding_features[e]], ids->ids + ids->starts[index],
                    (size_t)length_of(ids, index) * sizeof(*ids->ids));
     }
-    if (sample->data[LABEL] != NULL && samples->state->opts->multilabel)
-        kiln_label_numbers_flags(&samples->labels, index, samples->state->classes.n,
-                                 sample->data[LABEL]);
-    else if (sample->data[LABEL] != NULL)
-        *(int32_t *)sample->data[LABEL] = samples->labels.numbers[index];
+    if (sample->data[LABEL] != NULL)
+        kiln_data_labels_write(&samples->state->labels, samples->split, index, sample->data[LABEL]);
     return KILN_OK;
 }
 
 static int64_t label(void *ctx, int64_t index)
 {
-    return ((const Samples *)ctx)->labels.numbers[index];
+    const Samples *samples = ctx;
+
+    return kiln_data_labels_class(&samples->state->labels, samples->split, index);
 }
 
 static void lengths(void *ctx, int64_t index, int64_t *ret)
@@ -397,8 +316,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
     return KILN_OK;
 }
 
-/* ---- Texts of a user --------------------------------------------------------------------------
- */
+/* ---- Texts of a user ------------------------------------------------------------------------ */
 
 static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
@@ -431,7 +349,7 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
 static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
 {
     const State *state = kiln_state(self);
-    KilnStatus status = kiln_name_list_write(&state->classes, dir, classes_file, err);
+    KilnStatus status = kiln_data_labels_save(&state->labels, dir, err);
 
     for (size_t e = 0; e < state->n_encodings && status >= 0; e++)
         status = kiln_text_tokenizer_save(state->encode[e].tokenizer, dir, tokenizer_files[e], err);
@@ -462,12 +380,7 @@ static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), 
 
 static const KilnTensorSpec declared[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
-    { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "", .optional = true },
-    { .name = "labels",
-      .content = KILN_LABEL,
-      .dtype = KILN_F32,
-      .axes = "classes",
-      .optional = true },
+    KILN_LABEL_SPECS,
     { .name = "bag",
       .content = KILN_TOKENS,
       .dtype = KILN_I32,

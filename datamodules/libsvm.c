@@ -77,7 +77,6 @@ struct State {
     size_t n_features;
     KilnRawField raw;
     KilnRecords *input; /* of a user */
-    KilnRecord line;
 };
 
 /* ---- What is fitted -------------------------------------------------------------------- */
@@ -370,7 +369,6 @@ static void release(KilnInstance *self)
     }
     kiln_name_list_release(&state->names);
     free(state->labels);
-    kiln_record_release(&state->line);
     kiln_records_close(state->input);
 }
 
@@ -494,52 +492,13 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
     return status;
 }
 
-/* A line of the user's file, which belongs to the sample. */
-static KilnStatus input_get(void *ctx, int64_t index, KilnRawSample *ret, KilnError *err)
-{
-    static const size_t column = 0;
-    const State *state = ctx;
-    KilnRecord record = { 0 };
-    KilnRawValue *value = calloc(1, sizeof(*value));
-    KilnStatus status = value != NULL
-                            ? kiln_records_read(state->input, index, &column, 1, &record, err)
-                            : kiln_error_nomem(err, sizeof(*value));
-    char *text = status >= 0 ? strndup(record.fields[0].data, record.fields[0].length) : NULL;
-
-    if (status >= 0 && text == NULL)
-        status = kiln_error_nomem(err, record.fields[0].length);
-    kiln_record_release(&record);
-    if (status < 0) {
-        free(value);
-        return status;
-    }
-    *value = (KilnRawValue) { .type = KILN_RAW_TEXT, .text = text };
-    *ret = (KilnRawSample) { .values = value, .n_values = 1 };
-    return KILN_OK;
-}
-
-static void input_done(void *ctx, KilnRawSample *sample)
-{
-    (void)ctx;
-    free((char *)sample->values[0].text);
-    free((void *)sample->values);
-}
-
 static KilnStatus open_input(KilnInstance *self, const char *path, KilnRawSet *ret, KilnError *err)
 {
     State *state = kiln_state(self);
-    const KilnRecordsSpec lines = { .paths = &path, .n_paths = 1, .format = KILN_RECORDS_LINES };
 
     kiln_records_close(state->input);
     state->input = NULL;
-    KilnStatus status = kiln_records_open(&lines, &state->input, err);
-    if (status < 0)
-        return status;
-    *ret = (KilnRawSet) { .count = kiln_records_count(state->input),
-                          .ctx = state,
-                          .get = input_get,
-                          .done = input_done };
-    return KILN_OK;
+    return kiln_libsvm_open_input(path, &state->input, ret, err);
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -554,17 +513,8 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
 {
     const State *state = kiln_state(self);
 
-    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
-        const KilnLibsvm *rows = &state->rows[split];
-        char what[32];
-
-        snprintf(what, sizeof(what), "%s rows", kiln_split_name((KilnSplit)split));
-        if (rows->n_skipped > 0)
-            add(ctx, &(KilnOmission) { .count = rows->n_skipped,
-                                       .what = what,
-                                       .example = rows->example,
-                                       .reason = rows->reason });
-    }
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        kiln_libsvm_left_out(&state->rows[split], (KilnSplit)split, add, ctx);
 }
 
 /* What no option says. */

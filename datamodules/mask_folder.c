@@ -1,6 +1,7 @@
 /* Images and their masks in two folders, for segmentation: the pixels of a mask are classes. Files
  * are decoded when a sample is read. */
 #include "kiln.h"
+#include "kiln/tools/image_data.h"
 #include "kiln/tools/image_masks.h"
 
 #include <stdio.h>
@@ -10,17 +11,13 @@
 
 typedef struct Opts {
     KILN_LOADING_OPTIONS;
+    KILN_IMAGE_OPTIONS;
     char *root, *images, *masks;
     char **classes;
     size_t classes_count;
     int64_t *ignore;
     size_t ignore_count;
-    int64_t channels;
-    KilnSize *size;
-    KilnInstance **transforms;
-    size_t transforms_count;
     double val_fraction;
-    int64_t max_pixels;
 } Opts;
 
 static const char split_word[] = "SPLIT";
@@ -36,53 +33,37 @@ static const KilnField fields[] = {
     KILN_FIELD_STR_LIST(Opts, classes, NULL, "names of the classes 0, 1, ..."),
     KILN_FIELD_I64_LIST(Opts, ignore, "[255]", 0, 255,
                         "values of pixels without class, which losses and metrics leave out"),
-    KILN_FIELD_I64(Opts, channels, "3", 1, 3,
-                   "of images; 1: grey, 3: colour; other files are converted"),
-    KILN_FIELD_IMAGE_SIZE_OPT(Opts, size, "null", 1, 16384,
-                              "scale to [height, width], or one number for both, before the "
-                              "transforms; null: do not scale"),
-    KILN_FIELD_COMPONENT_LIST(Opts, transforms, KILN_KIND_TRANSFORM, "[]",
-                              "applied in this order to each image, and those that move pixels "
-                              "(crop, flip) to its mask"),
+    KILN_IMAGE_FIELDS(Opts, "applied in this order to each image, and those that move pixels "
+                            "(crop, flip) to its mask"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
                    "fraction of the training images held out for validation if there is no folder "
                    "for it"),
-    KILN_FIELD_I64(Opts, max_pixels, "89478485", 1, 4294967296.0,
-                   "largest image to read, in pixels; a small file can hold very many"),
     KILN_FIELD_END,
 };
 
-typedef struct State {
+typedef struct State State;
+
+/* The images and masks of a split. */
+typedef struct Pairs {
+    const State *state;
+    KilnMaskPairs files;
+} Pairs;
+
+struct State {
     const Opts *opts;
     KilnImageForm form;
     KilnMaskForm mask_form;
-    KilnImageReader *reader;
-    const KilnPoll *poll;
-    uint64_t seed;
-    bool augments; /* the samples of training */
-    KilnMaskPairs pairs[KILN_SPLIT_COUNT];
-    int32_t *order; /* of the training pairs: for training first, then for validation */
-    int64_t n_train, n_val;
-    int64_t shape[3]; /* of a sample: height, width, channels */
+    KilnImageData *data;
+    Pairs pairs[KILN_SPLIT_COUNT];
     KilnFeature features[2];
-    /* What the datasets point to. */
-    struct Samples {
-        const struct State *state;
-        const KilnMaskPairs *pairs;
-        const int32_t *order; /* NULL: as found */
-        bool training;
-    } samples[KILN_SPLIT_COUNT];
-} State;
-
-typedef struct Samples Samples;
+};
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
     const Opts *opts = options;
 
-    *ret_option = "channels";
-    if (opts->channels == 2)
-        return kiln_error_set(err, KILN_E_RANGE, "expected 1 (grey) or 3 (colour), got 2");
+    if (kiln_image_check_channels(opts->channels, ret_option, err) < 0)
+        return KILN_E_RANGE;
     *ret_option = "classes";
     if (opts->classes_count < 2 || opts->classes_count > UINT8_MAX + 1)
         return kiln_error_set(err, KILN_E_RANGE, "expected the names of 2 to 256 classes, got %zu",
@@ -109,14 +90,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     const Opts *opts = kiln_opts(self);
 
     state->opts = opts;
-    state->form = (KilnImageForm) {
-        .channels = opts->channels,
-        .height = opts->size != NULL ? opts->size->height : -1,
-        .width = opts->size != NULL ? opts->size->width : -1,
-        .transforms = opts->transforms,
-        .n_transforms = opts->transforms_count,
-        .max_pixels = opts->max_pixels,
-    };
+    state->form = KILN_IMAGE_FORM(opts, false);
     state->mask_form = (KilnMaskForm) {
         .image = &state->form,
         .n_classes = (int64_t)opts->classes_count,
@@ -125,7 +99,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     };
     if (kiln_mask_check_transforms(&state->form, err) < 0)
         return err->status;
-    return kiln_image_reader_new(&state->form, &state->reader, err);
+    return kiln_image_data_new(self, &state->form, &state->data, err);
 }
 
 static void release(KilnInstance *self)
@@ -133,9 +107,8 @@ static void release(KilnInstance *self)
     State *state = kiln_state(self);
 
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
-        kiln_mask_pairs_release(&state->pairs[split]);
-    kiln_image_reader_free(state->reader);
-    free(state->order);
+        kiln_mask_pairs_release(&state->pairs[split].files);
+    kiln_image_data_free(state->data);
 }
 
 /* ---- Finding files --------------------------------------------------------------------------- */
@@ -159,7 +132,8 @@ static bool is_folder(const char *path)
 }
 
 /* The pairs of a split; none if there is no folder of images for it. */
-static KilnStatus scan(State *state, KilnSplit split, bool needed, KilnError *err)
+static KilnStatus scan(State *state, KilnSplit split, bool needed, const KilnPoll *poll,
+                       KilnError *err)
 {
     char images[PATH_ROOM], masks[PATH_ROOM];
 
@@ -174,79 +148,55 @@ static KilnStatus scan(State *state, KilnSplit split, bool needed, KilnError *er
         return kiln_error_set(err, KILN_E_IO,
                               "masks: %s: no such folder; expected the masks of the images in %s",
                               masks, images);
-    return kiln_mask_pairs_scan(images, masks, state->poll, &state->pairs[split], err);
+    return kiln_mask_pairs_scan(images, masks, poll, &state->pairs[split].files, err);
 }
 
-/* Without a folder for it, hold out a part of the training images for validation. */
-static KilnStatus split_train(State *state, KilnError *err)
-{
-    const int64_t n = state->pairs[KILN_TRAIN].images.count;
-    int64_t n_val = 0;
+/* ---- Samples --------------------------------------------------------------------------------- */
 
-    if (state->pairs[KILN_VAL].images.count == 0 && state->opts->val_fraction > 0.0) {
-        n_val = (int64_t)((double)n * state->opts->val_fraction + 0.5);
-        n_val = n_val < 1 ? 1 : n_val;
-    }
-    if (n > INT32_MAX || n_val >= n)
-        return kiln_error_set(err, KILN_E_RANGE,
-                              "%s: %lld training images; too %s to split with val_fraction=%g",
-                              state->opts->root, (long long)n, n_val >= n ? "few" : "many",
-                              state->opts->val_fraction);
-    state->order = malloc((size_t)n * sizeof(*state->order));
-    if (state->order == NULL)
-        return kiln_error_nomem(err, (size_t)n * sizeof(*state->order));
-    state->n_train = n - n_val;
-    state->n_val = n_val;
-    return kiln_hold_out(n, n_val, state->seed, state->order, err);
+static void get_image(void *ctx, int64_t i, KilnRawValue *ret)
+{
+    const Pairs *pairs = ctx;
+
+    *ret = (KilnRawValue) { .type = KILN_RAW_PATH, .text = pairs->files.images.paths[i] };
 }
 
-static KilnStatus setup_predict(State *state, const KilnDataSpec *spec, KilnError *err)
+static KilnStatus read_pair(void *ctx, const KilnImageSample *how, KilnRng *rng, KilnSample *sample,
+                            KilnError *err)
 {
-    const KilnFeature *image = kiln_spec_feature(spec, "image");
+    const Pairs *pairs = ctx;
 
-    if (image == NULL || image->shape.rank != 3 || image->shape.dim[2] != state->opts->channels)
-        return kiln_error_set(err, KILN_E_SHAPE,
-                              "datamodule mask_folder: the checkpoint was not trained on images of "
-                              "%lld channels",
-                              (long long)state->opts->channels);
-    memcpy(state->shape, image->shape.dim, sizeof(state->shape));
-    return KILN_OK;
+    return kiln_mask_pair_read(&pairs->state->mask_form, &pairs->files, how->number, how->shape,
+                               how->training, rng, sample->data[0], sample->data[1], err);
 }
 
 static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
 {
     State *state = kiln_state(self);
-    const KilnImageSet *sets[KILN_SPLIT_COUNT];
-    int64_t decoded[3];
+    const bool has_files = context->stage != KILN_STAGE_PREDICT;
     KilnStatus status = KILN_OK;
 
-    state->seed = context->seed;
-    state->poll = context->poll;
-    state->augments = context->stage == KILN_STAGE_FIT;
-    if (context->stage == KILN_STAGE_PREDICT)
-        return setup_predict(state, context->remembered, err);
-    for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++) {
-        const bool tested = split == KILN_TEST && context->stage == KILN_STAGE_TEST;
+    for (int i = 0; i < KILN_SPLIT_COUNT && has_files && status >= 0; i++) {
+        const bool tested = i == KILN_TEST && context->stage == KILN_STAGE_TEST;
+        Pairs *pairs = &state->pairs[i];
 
-        status = scan(state, (KilnSplit)split, split == KILN_TRAIN || tested, err);
-        sets[split] = &state->pairs[split].images;
+        pairs->state = state;
+        status = scan(state, (KilnSplit)i, i == KILN_TRAIN || tested, context->poll, err);
+        kiln_image_data_put(
+            state->data, (KilnSplit)i, 0,
+            &(KilnImageSamples) { .images = { pairs->files.images.count, pairs, get_image },
+                                  .read = read_pair });
     }
-    if (status >= 0)
-        status = kiln_image_reader_shape(state->reader, sets, KILN_SPLIT_COUNT, state->poll,
-                                         decoded, state->shape, err);
-    return status < 0 ? status : split_train(state, err);
+    return status >= 0 ? kiln_image_data_setup(state->data, context, state->opts->val_fraction, err)
+                       : status;
 }
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
     State *state = kiln_state(self);
-    const int64_t *shape = state->shape;
+    const int64_t *shape = kiln_image_data_shape(state->data);
 
     (void)err;
-    state->features[0] = (KilnFeature) { .name = "image",
-                                         .content = KILN_IMAGE,
-                                         .dtype = KILN_F32,
-                                         .shape = KILN_SHAPE(shape[0], shape[1], shape[2]) };
+    state->features[0] = kiln_image_data_feature(state->data);
     state->features[1] = (KilnFeature) { .name = "mask",
                                          .content = KILN_LABEL,
                                          .dtype = KILN_I32,
@@ -260,86 +210,29 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- Samples --------------------------------------------------------------------------------- */
-
-static int64_t number_of(const Samples *samples, int64_t index)
-{
-    return samples->order != NULL ? samples->order[index] : index;
-}
-
-static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
-{
-    const Samples *samples = ctx;
-    const State *state = samples->state;
-
-    return kiln_mask_pair_read(&state->mask_form, samples->pairs, number_of(samples, index),
-                               state->shape, samples->training, rng, sample->data[0],
-                               sample->data[1], err);
-}
-
-static const char *name(void *ctx, int64_t index)
-{
-    const Samples *samples = ctx;
-
-    return samples->pairs->images.paths[number_of(samples, index)];
-}
-
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
                           KilnError *err)
 {
-    State *state = kiln_state(self);
-    Samples *samples = &state->samples[split];
-    const bool held_out = split == KILN_VAL && state->n_val > 0;
-    const KilnSplit from = held_out ? KILN_TRAIN : split;
-
-    (void)set;
     (void)err;
-    *samples = (Samples) {
-        .state = state,
-        .pairs = &state->pairs[from],
-        .training = split == KILN_TRAIN && state->augments,
-    };
-    *ret = (KilnDataset) {
-        .count = samples->pairs->images.count, .ctx = samples, .get = get, .name = name
-    };
-    if (from == KILN_TRAIN) {
-        samples->order = held_out ? state->order + state->n_train : state->order;
-        ret->count = held_out ? state->n_val : state->n_train;
-    }
+    kiln_image_data_dataset(((State *)kiln_state(self))->data, split, set, ret);
     return KILN_OK;
-}
-
-static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
-{
-    (void)self;
-    *ret = &kiln_raw_image;
-    return 1;
 }
 
 static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
                              KilnError *err)
 {
-    const State *state = kiln_state(self);
-    const KilnImageFile file = {
-        .path = values[0].type == KILN_RAW_PATH ? values[0].text : values[0].name,
-        .raw = &values[0],
-        .shape = state->shape,
-    };
-    KilnRng unused;
+    return kiln_image_data_preprocess(((State *)kiln_state(self))->data, values, sample, err);
+}
 
-    kiln_rng_init(&unused, state->seed, KILN_RNG_AUGMENT, 0, 0);
-    return kiln_image_reader_read(state->reader, &file, &unused, sample->data[0], err);
+static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
+{
+    return kiln_image_data_save(((const State *)kiln_state(self))->data, dir, err);
 }
 
 /* An image and its mask, as floats and as bytes. */
 static int64_t memory(KilnInstance *self)
 {
-    const State *state = kiln_state(self);
-    const KilnImageSet *sets[KILN_SPLIT_COUNT];
-
-    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
-        sets[split] = &state->pairs[split].images;
-    return 2 * kiln_image_reader_memory(state->reader, sets, KILN_SPLIT_COUNT);
+    return 2 * kiln_image_data_memory(((const State *)kiln_state(self))->data);
 }
 
 static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
@@ -348,8 +241,8 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
     const State *state = kiln_state(self);
 
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
-        if (state->pairs[split].no_images != NULL)
-            add(ctx, state->pairs[split].no_images);
+        if (state->pairs[split].files.no_images != NULL)
+            add(ctx, state->pairs[split].files.no_images);
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -360,7 +253,7 @@ static void loading(const KilnInstance *self, KilnLoading *ret)
 }
 
 static const KilnTensorSpec features[] = {
-    { .name = "image", .content = KILN_IMAGE, .dtype = KILN_F32, .axes = "height width channels" },
+    KILN_IMAGE_SPEC,
     { .name = "mask", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "height width" },
 };
 
@@ -370,8 +263,9 @@ static const KilnDataModuleOps ops = {
     .setup = setup,
     .spec = spec,
     .dataset = dataset,
-    .raw_fields = raw_fields,
+    .raw_fields = kiln_image_raw_fields,
     .preprocess = preprocess,
+    .save_preprocessing = save_preprocessing,
     .loading = loading,
     .memory = memory,
     .left_out = left_out,

@@ -92,8 +92,7 @@ struct State {
     KilnWords words; /* of the row that is checked */
 };
 
-/* ---- Rows -------------------------------------------------------------------------------------
- */
+/* ---- Rows ----------------------------------------------------------------------------------- */
 
 /* A name for a message: at most 64 bytes. */
 static int shown(KilnString name)
@@ -119,23 +118,12 @@ static KilnStatus check_name(State *state, KilnNameList *list, KilnSplit split, 
 
 static KilnStatus check_tag(State *state, KilnSplit split, size_t i, KilnString tag, KilnError *err)
 {
-    const KilnWords *words = &state->words;
+    KilnStatus status = kiln_words_check_tag(&state->words, i, tag, err);
 
-    if (i >= words->n)
-        return kiln_error_set(err, KILN_E_FORMAT, "there are more tags than the %zu words",
-                              words->n);
-    const KilnString text = kiln_words_at(words, i);
-    if (tag.length == 0)
-        return kiln_error_set(err, KILN_E_MISSING, "word %zu \"%.*s\": the tag is empty", i + 1,
-                              shown(text), text.data);
-    for (size_t c = 0; c < tag.length; c++)
-        if (kiln_space_at(tag.data + c, tag.length - c) > 0)
-            return kiln_error_set(err, KILN_E_TYPE,
-                                  "word %zu \"%.*s\": the tag \"%.*s\" has white space in it",
-                                  i + 1, shown(text), text.data, shown(tag), tag.data);
-    if (check_name(state, &state->tags, split, "tag", tag, err) < 0)
-        return kiln_error_prefix(err, "word %zu \"%.*s\": ", i + 1, shown(text), text.data);
-    return KILN_OK;
+    if (status < 0 || check_name(state, &state->tags, split, "tag", tag, err) >= 0)
+        return status;
+    const KilnString word = kiln_words_at(&state->words, i);
+    return kiln_error_prefix(err, "word %zu \"%.*s\": ", i + 1, shown(word), word.data);
 }
 
 static KilnStatus check_label(State *state, KilnSplit split, KilnString list, KilnError *err)
@@ -170,8 +158,7 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
                : status;
 }
 
-/* ---- Ids --------------------------------------------------------------------------------------
- */
+/* ---- Ids ------------------------------------------------------------------------------------ */
 
 /* The number of a tag or class of a row that was checked. */
 static int32_t number_of(const KilnNameList *list, KilnString name)
@@ -223,8 +210,7 @@ static KilnStatus prepare_samples(State *state, KilnSplit split, const KilnPoll 
     return kiln_text_data_recheck(state->data, split, append_row, state, poll, err);
 }
 
-/* ---- Setup ------------------------------------------------------------------------------------
- */
+/* ---- Setup ---------------------------------------------------------------------------------- */
 
 static KilnStatus init(KilnInstance *self, KilnError *err)
 {
@@ -247,18 +233,18 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
 /* The names of tags and classes: those of a checkpoint, or of the training rows. */
 static KilnStatus prepare_names(State *state, const char *fitted, KilnError *err)
 {
-    const Opts *opts = state->opts;
+    KilnNameList *const lists[] = { &state->tags, &state->classes };
+    const char *const files[] = { tags_file, classes_file };
+    const size_t n = state->opts->label != NULL ? 2 : 1;
     KilnStatus status = KILN_OK;
 
-    state->collects = state->tags.sorted = state->classes.sorted = fitted == NULL;
-    if (fitted != NULL) {
-        status = kiln_name_list_read(&state->tags, fitted, tags_file, err);
-        if (status >= 0 && opts->label != NULL)
-            status = kiln_name_list_read(&state->classes, fitted, classes_file, err);
-    } else if (opts->unknown == UNKNOWN_KEEP) {
-        status = kiln_name_list_add(&state->tags, unknown_name, err);
-        if (status >= 0 && opts->label != NULL)
-            status = kiln_name_list_add(&state->classes, unknown_name, err);
+    state->collects = fitted == NULL;
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        lists[i]->sorted = fitted == NULL;
+        if (fitted != NULL)
+            status = kiln_name_list_read(lists[i], fitted, files[i], err);
+        else if (state->opts->unknown == UNKNOWN_KEEP)
+            status = kiln_name_list_add(lists[i], unknown_name, err);
     }
     return status;
 }
@@ -311,38 +297,15 @@ static void list_tokenizers(const Opts *opts, Tokenizer ret[TOKENIZERS])
 static void describe(State *state)
 {
     const Opts *opts = state->opts;
-    const int64_t pad = kiln_tokenizer_special(opts->tokenizer, KILN_TOKEN_PAD);
-    const KilnShape time = KILN_SHAPE(opts->max_length);
     const KilnFeature all[FEATURES] = {
-        [TOKENS] = { .name = "tokens",
-                     .content = KILN_TOKENS,
-                     .dtype = KILN_I32,
-                     .shape = time,
-                     .varies = true,
-                     .pad = pad >= 0 ? (double)pad : 0.0,
-                     .n_ids = kiln_tokenizer_size(opts->tokenizer) },
-        [FIRST_TOKENS] = { .name = "first_tokens",
-                           .content = KILN_TOKENS,
-                           .dtype = KILN_I32,
-                           .shape = time,
-                           .varies = true,
-                           .n_ids = opts->max_length },
-        [CHARACTERS] = { .name = "characters",
-                         .content = KILN_SEQUENCE,
-                         .dtype = KILN_I32,
-                         .shape = KILN_SHAPE(opts->max_length, opts->word_length),
-                         .varies = true,
-                         .n_ids = opts->characters != NULL ? kiln_tokenizer_size(opts->characters)
-                                                           : 0 },
-        [WORDS] = { .name = "words",
-                    .content = KILN_SEQUENCE,
-                    .dtype = KILN_I32,
-                    .shape = KILN_SHAPE(opts->max_length, 2),
-                    .varies = true },
+        [TOKENS] = kiln_word_ids_feature(&state->encode, KILN_WORD_TOKENS),
+        [FIRST_TOKENS] = kiln_word_ids_feature(&state->encode, KILN_WORD_FIRST_TOKENS),
+        [CHARACTERS] = kiln_word_ids_feature(&state->encode, KILN_WORD_CHARACTERS),
+        [WORDS] = kiln_word_ids_feature(&state->encode, KILN_WORD_SPANS),
         [TAGS] = { .name = "tags",
                    .content = KILN_LABEL,
                    .dtype = KILN_I32,
-                   .shape = time,
+                   .shape = KILN_SHAPE(opts->max_length),
                    .varies = true,
                    .n_ids = (int64_t)state->tags.n,
                    .id_names = (const char *const *)state->tags.names },
@@ -415,8 +378,7 @@ static void release(KilnInstance *self)
     kiln_text_data_free(state->data);
 }
 
-/* ---- Samples ----------------------------------------------------------------------------------
- */
+/* ---- Samples -------------------------------------------------------------------------------- */
 
 /* Where feature f of a sample is to be written; NULL: nowhere. */
 static void *place_of(const State *state, const KilnSample *sample, int f)
@@ -445,33 +407,13 @@ static void set_lengths(const State *state, const KilnWordIds *encoded, int64_t 
 static void put_sentence(const State *state, const KilnWordIds *encoded, int64_t i,
                          const KilnSample *sample)
 {
-    const int64_t first = encoded->first_word[i], end = encoded->first_word[i + 1];
-    const int64_t token = encoded->first_token[i], n = encoded->first_token[i + 1] - token;
-    void *tokens = place_of(state, sample, TOKENS), *words = place_of(state, sample, WORDS);
-    void *first_tokens = place_of(state, sample, FIRST_TOKENS);
-    void *characters = place_of(state, sample, CHARACTERS);
-
-    if (tokens != NULL)
-        memcpy(tokens, encoded->tokens + token, (size_t)n * sizeof(int32_t));
-    if (first_tokens != NULL)
-        memcpy(first_tokens, encoded->first_tokens + first,
-               (size_t)(end - first) * sizeof(int32_t));
-    if (words != NULL)
-        memcpy(words, encoded->spans + 2 * first, (size_t)(end - first) * 2 * sizeof(int32_t));
-    if (characters != NULL)
-        kiln_word_ids_characters(encoded, &state->encode, i, characters);
-}
-
-/* The words or tags of a column's value with spaces between them, owned; `to` NULL: not wanted. */
-static KilnStatus put_text(KilnString value, char **to, KilnError *err)
-{
-    KilnWords words = { 0 };
-    KilnStatus status = to != NULL ? kiln_words_of_value(&words, value, err) : KILN_OK;
-
-    if (status >= 0 && to != NULL && (*to = kiln_text_take(&words.text)) == NULL)
-        status = kiln_error_nomem(err, value.length);
-    kiln_words_release(&words);
-    return status;
+    kiln_word_ids_write(encoded, &state->encode, i,
+                        &(KilnWordFeatures) {
+                            .tokens = place_of(state, sample, TOKENS),
+                            .first_tokens = place_of(state, sample, FIRST_TOKENS),
+                            .characters = place_of(state, sample, CHARACTERS),
+                            .spans = place_of(state, sample, WORDS),
+                        });
 }
 
 /* Write the text and its tags as they are in the file. */
@@ -482,10 +424,10 @@ static KilnStatus put_texts(const Samples *samples, int64_t index, char **text, 
     KilnStatus status = kiln_text_data_read(samples->state->data, samples->split, index, &record,
                                             err);
 
-    if (status >= 0)
-        status = put_text(record.fields[TEXT_COLUMN], text, err);
-    if (status >= 0)
-        status = put_text(record.fields[TAGS_COLUMN], tags, err);
+    if (status >= 0 && text != NULL)
+        status = kiln_words_text_of_value(record.fields[TEXT_COLUMN], text, err);
+    if (status >= 0 && tags != NULL)
+        status = kiln_words_text_of_value(record.fields[TAGS_COLUMN], tags, err);
     kiln_record_release(&record);
     return status;
 }
@@ -549,8 +491,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
     return KILN_OK;
 }
 
-/* ---- Texts of a user --------------------------------------------------------------------------
- */
+/* ---- Texts of a user ------------------------------------------------------------------------ */
 
 static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {

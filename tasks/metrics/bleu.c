@@ -2,6 +2,7 @@
  * 100, texts tokenized as mteval-v13a.pl does, several references, smoothing after
  * Chen and Cherry (2014). Sequences of ids are compared as they are. */
 #include "kiln.h"
+#include "kiln/tools/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,34 +50,6 @@ static const KilnField fields[] = {
 
 /* ---- Tokenizing ------------------------------------------------------------------------ */
 
-typedef struct Text {
-    char *data;
-    size_t n, capacity;
-    bool failed;
-} Text;
-
-static void put(Text *text, char c)
-{
-    if (text->n == text->capacity) {
-        size_t capacity = text->capacity > 0 ? 2 * text->capacity : 256;
-        char *more = realloc(text->data, capacity);
-
-        if (more == NULL) {
-            text->failed = true;
-            return;
-        }
-        text->data = more;
-        text->capacity = capacity;
-    }
-    text->data[text->n++] = c;
-}
-
-static void put_all(Text *text, const char *from, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        put(text, from[i]);
-}
-
 /* Length of `s` without white space at its end. */
 static size_t stripped(const char *s, size_t n)
 {
@@ -108,61 +81,61 @@ static bool is_symbol(char c)
 }
 
 /* The passes of mteval-v13a over text[0..n) into `out`; pairs that match don't overlap. */
-typedef void Pass(const char *text, size_t n, Text *out);
+typedef void Pass(const char *text, size_t n, KilnText *out);
 
-static void part_symbols(const char *text, size_t n, Text *out)
+static void part_symbols(const char *text, size_t n, KilnText *out)
 {
     for (size_t i = 0; i < n; i++) {
         if (is_symbol(text[i]))
-            put(out, ' ');
-        put(out, text[i]);
+            kiln_text_char(out, ' ');
+        kiln_text_char(out, text[i]);
         if (is_symbol(text[i]))
-            put(out, ' ');
+            kiln_text_char(out, ' ');
     }
 }
 
-static void part_stops_after(const char *text, size_t n, Text *out)
+static void part_stops_after(const char *text, size_t n, KilnText *out)
 {
     for (size_t i = 0; i < n; i++) {
-        put(out, text[i]);
+        kiln_text_char(out, text[i]);
         if (i + 1 < n && !is_digit(text[i]) && is_stop(text[i + 1])) {
-            put(out, ' ');
-            put(out, text[++i]);
-            put(out, ' ');
+            kiln_text_char(out, ' ');
+            kiln_text_char(out, text[++i]);
+            kiln_text_char(out, ' ');
         }
     }
 }
 
-static void part_stops_before(const char *text, size_t n, Text *out)
+static void part_stops_before(const char *text, size_t n, KilnText *out)
 {
     for (size_t i = 0; i < n; i++) {
         bool parted = i + 1 < n && is_stop(text[i]) && !is_digit(text[i + 1]);
 
         if (parted)
-            put(out, ' ');
-        put(out, text[i]);
+            kiln_text_char(out, ' ');
+        kiln_text_char(out, text[i]);
         if (parted) {
-            put(out, ' ');
-            put(out, text[++i]);
+            kiln_text_char(out, ' ');
+            kiln_text_char(out, text[++i]);
         }
     }
 }
 
-static void part_dashes(const char *text, size_t n, Text *out)
+static void part_dashes(const char *text, size_t n, KilnText *out)
 {
     for (size_t i = 0; i < n; i++) {
-        put(out, text[i]);
+        kiln_text_char(out, text[i]);
         if (i + 1 < n && is_digit(text[i]) && text[i + 1] == '-') {
-            put(out, ' ');
-            put(out, text[++i]);
-            put(out, ' ');
+            kiln_text_char(out, ' ');
+            kiln_text_char(out, text[++i]);
+            kiln_text_char(out, ' ');
         }
     }
 }
 
 /* The passes of mteval-v14, international: a space on both sides of the second of two characters
  * that are no number and punctuation, of the first of punctuation and no number, and of symbols. */
-static void part_pairs(const char *text, size_t n, bool stop_first, Text *out)
+static void part_pairs(const char *text, size_t n, bool stop_first, KilnText *out)
 {
     for (size_t i = 0, length, next_length; i < n; i += length) {
         const char first = kiln_category_at(text + i, n - i, &length);
@@ -171,74 +144,74 @@ static void part_pairs(const char *text, size_t n, bool stop_first, Text *out)
 
         if (second == 0 ||
             (stop_first ? first != 'P' || second == 'N' : first == 'N' || second != 'P')) {
-            put_all(out, text + i, length);
+            kiln_text_append_n(out, text + i, length);
             continue;
         }
-        put_all(out, " ", stop_first);
-        put_all(out, text + i, length);
-        put(out, ' ');
-        put_all(out, text + next, next_length);
-        put_all(out, " ", !stop_first);
+        kiln_text_append_n(out, " ", stop_first);
+        kiln_text_append_n(out, text + i, length);
+        kiln_text_char(out, ' ');
+        kiln_text_append_n(out, text + next, next_length);
+        kiln_text_append_n(out, " ", !stop_first);
         length += next_length;
     }
 }
 
-static void part_punctuation_after(const char *text, size_t n, Text *out)
+static void part_punctuation_after(const char *text, size_t n, KilnText *out)
 {
     part_pairs(text, n, false, out);
 }
 
-static void part_punctuation_before(const char *text, size_t n, Text *out)
+static void part_punctuation_before(const char *text, size_t n, KilnText *out)
 {
     part_pairs(text, n, true, out);
 }
 
-static void part_all_symbols(const char *text, size_t n, Text *out)
+static void part_all_symbols(const char *text, size_t n, KilnText *out)
 {
     for (size_t i = 0, length; i < n; i += length) {
         const bool symbol = kiln_category_at(text + i, n - i, &length) == 'S';
 
-        put_all(out, " ", symbol);
-        put_all(out, text + i, length);
-        put_all(out, " ", symbol);
+        kiln_text_append_n(out, " ", symbol);
+        kiln_text_append_n(out, text + i, length);
+        kiln_text_append_n(out, " ", symbol);
     }
 }
 
-static void part_characters(const char *text, size_t n, Text *out)
+static void part_characters(const char *text, size_t n, KilnText *out)
 {
     for (size_t i = 0, length; i < n; i += length) {
         (void)kiln_category_at(text + i, n - i, &length);
-        put_all(out, text + i, length);
-        put(out, ' ');
+        kiln_text_append_n(out, text + i, length);
+        kiln_text_char(out, ' ');
     }
 }
 
-static void swap(Text *a, Text *b)
+static void swap(KilnText *a, KilnText *b)
 {
-    Text kept = *a;
+    KilnText kept = *a;
 
     *a = *b;
     *b = kept;
 }
 
 /* Replace in `text`, through `room`. */
-static void replace(Text *text, const char *from, const char *to, Text *room)
+static void replace(KilnText *text, const char *from, const char *to, KilnText *room)
 {
     size_t length = strlen(from);
 
-    room->n = 0;
-    for (size_t i = 0; i < text->n; i++)
-        if (text->n - i >= length && memcmp(text->data + i, from, length) == 0) {
-            put_all(room, to, strlen(to));
+    room->length = 0;
+    for (size_t i = 0; i < text->length; i++)
+        if (text->length - i >= length && memcmp(text->data + i, from, length) == 0) {
+            kiln_text_append_n(room, to, strlen(to));
             i += length - 1;
         } else {
-            put(room, text->data[i]);
+            kiln_text_char(room, text->data[i]);
         }
     swap(text, room);
 }
 
 /* What mteval-v13a does first: line breaks, and characters that are written as entities. */
-static void undo_escapes(Text *text, Text *room)
+static void undo_escapes(KilnText *text, KilnText *room)
 {
     static const char *const replaced[][2] = {
         { "<skipped>", "" }, { "-\n", "" },   { "\n", " " },   { "&quot;", "\"" },
@@ -250,7 +223,7 @@ static void undo_escapes(Text *text, Text *room)
 }
 
 /* `s` with spaces between words, into `text`. */
-static void tokenize(const char *s, int64_t how, Text *text, Text *room)
+static void tokenize(const char *s, int64_t how, KilnText *text, KilnText *room)
 {
     static Pass *const passes[][5] = {
         [TOKENIZE_13A] = { part_symbols, part_stops_after, part_stops_before, part_dashes },
@@ -258,17 +231,17 @@ static void tokenize(const char *s, int64_t how, Text *text, Text *room)
         [TOKENIZE_CHAR] = { part_characters },
     };
 
-    text->n = 0;
+    text->length = 0;
     if (how == TOKENIZE_13A)
-        put(text, ' ');
-    put_all(text, s, stripped(s, strlen(s)));
+        kiln_text_char(text, ' ');
+    kiln_text_append_n(text, s, stripped(s, strlen(s)));
     if (how == TOKENIZE_13A) {
         undo_escapes(text, room);
-        put(text, ' ');
+        kiln_text_char(text, ' ');
     }
     for (size_t i = 0; passes[how][i] != NULL; i++) {
-        room->n = 0;
-        passes[how][i](text->data, text->n, room);
+        room->length = 0;
+        passes[how][i](text->data, text->length, room);
         swap(text, room);
     }
 }
@@ -297,7 +270,7 @@ typedef struct Row {
     int64_t n, capacity;
     int64_t *ids, *heads; /* equal words, and equal n-grams of the last order, have equal ids */
     Gram *grams;
-    Text text, room;
+    KilnText text, room;
 } Row;
 
 static void release(Row *row)
@@ -310,8 +283,8 @@ static void release(Row *row)
     free(row->ids);
     free(row->heads);
     free(row->grams);
-    free(row->text.data);
-    free(row->room.data);
+    kiln_text_release(&row->text);
+    kiln_text_release(&row->room);
 }
 
 static KilnStatus add_word(Row *row, Word word, KilnError *err)
@@ -332,7 +305,7 @@ static KilnStatus add_word(Row *row, Word word, KilnError *err)
 
 static KilnStatus add_text(Row *row, int64_t sequence, KilnError *err)
 {
-    size_t n = row->text.n;
+    size_t n = row->text.length;
     char *text = malloc(n + 1);
     KilnStatus status = KILN_OK;
 

@@ -331,3 +331,16 @@ void kiln_libsvm_release(KilnLibsvm *rows)
     kiln_records_close(rows->records);
     *rows = (KilnLibsvm) { 0 };
 }
+
+void kiln_libsvm_left_out(const KilnLibsvm *rows, KilnSplit split,
+                          void (*add)(void *ctx, const KilnOmission *omission), void *ctx)
+{
+    char what[32];
+
+    snprintf(what, sizeof(what), "%s rows", kiln_split_name(split));
+    if (rows->n_skipped > 0)
+        add(ctx, &(KilnOmission) { .count = rows->n_skipped,
+                                   .what = what,
+                                   .example = rows->example,
+                                   .reason = rows->reason });
+}

@@ -111,6 +111,38 @@ KilnStatus kiln_words_check(const KilnWords *words, int64_t max_length, KilnErro
     return KILN_OK;
 }
 
+KilnStatus kiln_words_text_of_value(KilnString value, char **ret, KilnError *err)
+{
+    KilnWords words = { 0 };
+    KilnStatus status = kiln_words_of_value(&words, value, err);
+
+    if (status >= 0 && (*ret = kiln_text_take(&words.text)) == NULL)
+        status = kiln_error_nomem(err, value.length);
+    kiln_words_release(&words);
+    return status;
+}
+
+KilnStatus kiln_words_check_tag(const KilnWords *words, size_t i, KilnString tag, KilnError *err)
+{
+    enum { SHOWN = 64 };
+
+    if (i >= words->n)
+        return kiln_error_set(err, KILN_E_FORMAT, "there are more tags than the %zu words",
+                              words->n);
+    const KilnString word = kiln_words_at(words, i);
+    const int word_shown = (int)(word.length < SHOWN ? word.length : SHOWN);
+    if (tag.length == 0)
+        return kiln_error_set(err, KILN_E_MISSING, "word %zu \"%.*s\": the tag is empty", i + 1,
+                              word_shown, word.data);
+    for (size_t c = 0; c < tag.length; c++)
+        if (kiln_space_at(tag.data + c, tag.length - c) > 0)
+            return kiln_error_set(err, KILN_E_TYPE,
+                                  "word %zu \"%.*s\": the tag \"%.*s\" has white space in it",
+                                  i + 1, word_shown, word.data,
+                                  (int)(tag.length < SHOWN ? tag.length : SHOWN), tag.data);
+    return KILN_OK;
+}
+
 void kiln_words_release(KilnWords *words)
 {
     kiln_text_release(&words->text);
@@ -146,6 +178,57 @@ static KilnStatus reserve(KilnWordIds *to, size_t tokens, size_t characters, Kil
                    KILN_RESERVE(to->characters, to->room[6], (size_t)to->n_characters + characters)
                ? KILN_OK
                : kiln_error_nomem(err, words);
+}
+
+KilnFeature kiln_word_ids_feature(const KilnWordEncode *encode, KilnWordFeature feature)
+{
+    const int64_t pad = kiln_tokenizer_special(encode->tokenizer, KILN_TOKEN_PAD);
+    KilnFeature ret = { .dtype = KILN_I32,
+                        .shape = KILN_SHAPE(encode->max_length),
+                        .varies = true };
+
+    switch (feature) {
+    case KILN_WORD_TOKENS:
+        ret.name = "tokens";
+        ret.content = KILN_TOKENS;
+        ret.pad = pad >= 0 ? (double)pad : 0.0;
+        ret.n_ids = kiln_tokenizer_size(encode->tokenizer);
+        break;
+    case KILN_WORD_FIRST_TOKENS:
+        ret.name = "first_tokens";
+        ret.content = KILN_TOKENS;
+        ret.n_ids = encode->max_length;
+        break;
+    case KILN_WORD_CHARACTERS:
+        ret.name = "characters";
+        ret.content = KILN_SEQUENCE;
+        ret.shape = KILN_SHAPE(encode->max_length, encode->word_length);
+        ret.n_ids = encode->characters != NULL ? kiln_tokenizer_size(encode->characters) : 0;
+        break;
+    case KILN_WORD_SPANS:
+        ret.name = "words";
+        ret.content = KILN_SEQUENCE;
+        ret.shape = KILN_SHAPE(encode->max_length, 2);
+        break;
+    }
+    return ret;
+}
+
+void kiln_word_ids_write(const KilnWordIds *ids, const KilnWordEncode *encode, int64_t i,
+                         const KilnWordFeatures *ret)
+{
+    const int64_t first = ids->first_word[i], token = ids->first_token[i];
+    const size_t words = (size_t)(ids->first_word[i + 1] - first);
+    const size_t tokens = (size_t)(ids->first_token[i + 1] - token);
+
+    if (ret->tokens != NULL)
+        memcpy(ret->tokens, ids->tokens + token, tokens * sizeof(int32_t));
+    if (ret->first_tokens != NULL)
+        memcpy(ret->first_tokens, ids->first_tokens + first, words * sizeof(int32_t));
+    if (ret->spans != NULL)
+        memcpy(ret->spans, ids->spans + 2 * first, words * 2 * sizeof(int32_t));
+    if (ret->characters != NULL)
+        kiln_word_ids_characters(ids, encode, i, ret->characters);
 }
 
 void kiln_word_ids_release(KilnWordIds *ids)

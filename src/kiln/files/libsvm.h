@@ -56,6 +56,9 @@ typedef struct KilnLibsvm {
 KILN_API KILN_NODISCARD KilnStatus kiln_libsvm_read(const KilnLibsvmSpec *spec, KilnLibsvm *ret,
                                                     KilnError *err);
 KILN_API void kiln_libsvm_release(KilnLibsvm *rows);
+/* KilnDataModuleOps.left_out: bad rows of a split. */
+KILN_API void kiln_libsvm_left_out(const KilnLibsvm *rows, KilnSplit split,
+                                   void (*add)(void *ctx, const KilnOmission *omission), void *ctx);
 
 /* Hold out a fraction of the rows for validation by the seed, of rows with queries whole queries:
  * the numbers of those that stay and of those held out, both ascending. KILN_E_RANGE if none stays,
@@ -64,5 +67,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_libsvm_hold_out(const KilnLibsvm *rows, 
                                                         uint64_t seed, int64_t **ret_kept,
                                                         int64_t *ret_n_kept, int64_t **ret_held,
                                                         int64_t *ret_n_held, KilnError *err);
+
+/* KilnDataModuleOps.open_input: the lines of a file as texts of the only field. `ret` is valid
+ * until the caller closes *ret_lines (kiln_records_close). */
+KILN_API KILN_NODISCARD KilnStatus kiln_libsvm_open_input(const char *path, KilnRecords **ret_lines,
+                                                          KilnRawSet *ret, KilnError *err);
 
 #endif

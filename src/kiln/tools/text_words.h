@@ -3,6 +3,7 @@
 #ifndef KILN_TEXT_WORDS_H
 #define KILN_TEXT_WORDS_H
 
+#include "kiln/data.h"
 #include "kiln/files/text_records.h"
 
 /* A word in a text: bytes, and characters (code points) [begin, end). */
@@ -27,6 +28,9 @@ KILN_API bool kiln_value_next_item(KilnString *rest, bool list, KilnString *ret)
 /* The words of a column's value; the text of a list is its items with spaces between them. */
 KILN_API KILN_NODISCARD KilnStatus kiln_words_of_value(KilnWords *words, KilnString value,
                                                        KilnError *err);
+/* Their text, owned by the caller. */
+KILN_API KILN_NODISCARD KilnStatus kiln_words_text_of_value(KilnString value, char **ret,
+                                                            KilnError *err);
 /* The words of a text: the tokens of `splitter`, or, if it is NULL, what white space separates. */
 KILN_API KILN_NODISCARD KilnStatus kiln_words_of_text(KilnWords *words,
                                                       const KilnInstance *splitter, KilnString text,
@@ -37,6 +41,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_words_check(const KilnWords *words, int6
                                                     KilnError *err);
 /* Word i, borrowed from `words`. */
 KILN_API KilnString kiln_words_at(const KilnWords *words, size_t i);
+/* Check the form of the tag of word i: KILN_E_FORMAT if there is no such word, KILN_E_MISSING if
+ * the tag is empty, KILN_E_TYPE if it has white space in it. */
+KILN_API KILN_NODISCARD KilnStatus kiln_words_check_tag(const KilnWords *words, size_t i,
+                                                        KilnString tag, KilnError *err);
 /* Free the memory; zeroed afterwards. */
 KILN_API void kiln_words_release(KilnWords *words);
 
@@ -69,6 +77,22 @@ typedef struct KilnWordIds {
 KILN_API KILN_NODISCARD KilnStatus kiln_word_ids_append(KilnWordIds *to,
                                                         const KilnWordEncode *encode,
                                                         const KilnWords *words, KilnError *err);
+
+/* The features of a sentence. */
+typedef enum KilnWordFeature {
+    KILN_WORD_TOKENS,       /* "tokens" i32 [tokens] */
+    KILN_WORD_FIRST_TOKENS, /* "first_tokens" i32 [words] */
+    KILN_WORD_CHARACTERS,   /* "characters" i32 [words, word_length] */
+    KILN_WORD_SPANS,        /* "words" i32 [words, 2] */
+} KilnWordFeature;
+KILN_API KilnFeature kiln_word_ids_feature(const KilnWordEncode *encode, KilnWordFeature feature);
+/* Where they go; NULL: not wanted. */
+typedef struct KilnWordFeatures {
+    int32_t *tokens, *first_tokens, *characters, *spans;
+} KilnWordFeatures;
+/* Write those of sentence i. */
+KILN_API void kiln_word_ids_write(const KilnWordIds *ids, const KilnWordEncode *encode, int64_t i,
+                                  const KilnWordFeatures *ret);
 /* Write the characters of sentence i to ret[words, word_length], padded with 0. */
 KILN_API void kiln_word_ids_characters(const KilnWordIds *ids, const KilnWordEncode *encode,
                                        int64_t i, int32_t *ret);
