@@ -3,6 +3,7 @@
 #include "kiln.h"
 #include "kiln/tools/image_data.h"
 #include "kiln/tools/image_masks.h"
+#include "kiln/tools/text_data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,11 @@ typedef struct Opts {
     int64_t *ignore;
     size_t ignore_count;
     double val_fraction;
+    int64_t on_error, mask_orientation;
 } Opts;
+
+enum { SEEN, STORED };
+static const KilnChoice orientations[] = { { "seen", SEEN }, { "stored", STORED }, { NULL, 0 } };
 
 static const char split_word[] = "SPLIT";
 
@@ -34,10 +39,16 @@ static const KilnField fields[] = {
     KILN_FIELD_I64_LIST(Opts, ignore, "[255]", 0, 255,
                         "values of pixels without class, which losses and metrics leave out"),
     KILN_IMAGE_FIELDS(Opts, "applied in this order to each image, and those that move pixels "
-                            "(crop, flip) to its mask"),
+                            "(crop, flip, random_resized_crop) to its mask"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
                    "fraction of the training images held out for validation if there is no folder "
                    "for it"),
+    KILN_FIELD_ENUM(Opts, on_error, "stop", kiln_on_error_choices,
+                    "at an image or mask that can't be read: stop the run, or leave both out and "
+                    "count them"),
+    KILN_FIELD_ENUM(Opts, mask_orientation, "seen", orientations,
+                    "how masks lie whose images have an EXIF orientation: as the image is seen, or "
+                    "as its pixels are stored (then the mask is turned with it)"),
     KILN_FIELD_END,
 };
 
@@ -90,12 +101,13 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     const Opts *opts = kiln_opts(self);
 
     state->opts = opts;
-    state->form = KILN_IMAGE_FORM(opts, false);
+    state->form = KILN_IMAGE_FORM(opts, opts->on_error == KILN_ON_ERROR_SKIP);
     state->mask_form = (KilnMaskForm) {
         .image = &state->form,
         .n_classes = (int64_t)opts->classes_count,
         .ignored = opts->ignore,
         .n_ignored = opts->ignore_count,
+        .as_stored = opts->mask_orientation == STORED,
     };
     if (kiln_mask_check_transforms(&state->form, err) < 0)
         return err->status;
@@ -240,9 +252,13 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
 {
     const State *state = kiln_state(self);
 
-    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
-        if (state->pairs[split].files.no_images != NULL)
-            add(ctx, state->pairs[split].files.no_images);
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++) {
+        const KilnMaskPairs *pairs = &state->pairs[split].files;
+
+        kiln_image_set_left_out(&pairs->images, add, ctx);
+        if (pairs->no_images != NULL)
+            add(ctx, pairs->no_images);
+    }
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)

@@ -28,12 +28,13 @@ bool kiln_left_out_add(KilnLeftOut *left_out, const char *what, const char *reas
         omission = &left_out->list[left_out->n++];
         *omission = (KilnOmission) {
             .what = kiln_arena_strdup(arena, what),
-            .example = kiln_arena_printf(arena, "%s/%s", folder, name),
-            .reason = reason,
+            .example = kiln_arena_printf(arena, "%s%s%s", folder != NULL ? folder : "",
+                                         folder != NULL ? "/" : "", name),
+            .reason = kiln_arena_strdup(arena, reason),
         };
     }
     omission->count++;
-    return omission->what != NULL && omission->example != NULL;
+    return omission->what != NULL && omission->example != NULL && omission->reason != NULL;
 }
 
 bool kiln_left_out_add_file(KilnLeftOut *left_out, const char *reason, const char *folder,

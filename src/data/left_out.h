@@ -12,8 +12,8 @@ typedef struct KilnLeftOut {
     size_t n;
 } KilnLeftOut;
 
-/* Count one more of `what` ("files"), found as FOLDER/NAME. `reason` is borrowed as long as the
- * list. False: memory ran out. */
+/* Count one more of `what` ("files"), found as FOLDER/NAME, or NAME if folder is NULL. False:
+ * memory ran out. */
 bool kiln_left_out_add(KilnLeftOut *left_out, const char *what, const char *reason,
                        const char *folder, const char *name);
 /* The same of a file, by its ending: ".jpg files". */

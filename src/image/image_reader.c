@@ -64,21 +64,28 @@ typedef struct Cut {
     KilnStatus status; /* of the transform */
 } Cut;
 
+KilnStatus kiln_image_window_of(KilnInstance *transform, const int64_t size[3], KilnRng *rng,
+                                bool training, KilnImageWindow *ret, KilnError *err)
+{
+    const KilnTransformOps *ops = kiln_instance_component(transform)->ops.transform;
+
+    *ret = (KilnImageWindow) { 0 };
+    KilnStatus status = KILN_CALLED(transform, "window",
+                                    ops->window(transform, size, rng, training, ret, err), err);
+    const bool inside = ret->top >= 0 && ret->left >= 0 && ret->height >= 1 && ret->width >= 1 &&
+                        ret->height <= size[0] - ret->top && ret->width <= size[1] - ret->left;
+    if (status >= 0 && (!inside || ret->to_height < 1 || ret->to_width < 1))
+        status = kiln_error_set(
+            err, KILN_E_INTERNAL, "%s: the window is not in the image of %lld x %lld",
+            kiln_instance_path(transform), (long long)size[0], (long long)size[1]);
+    return status;
+}
+
 static KilnStatus cut_window(void *ctx, const int64_t size[3], KilnImageWindow *ret, KilnError *err)
 {
     Cut *cut = ctx;
-    const KilnTransformOps *ops = kiln_instance_component(cut->transform)->ops.transform;
 
-    *ret = (KilnImageWindow) { 0 };
-    cut->status = KILN_CALLED(cut->transform, "window",
-                              ops->window(cut->transform, size, cut->rng, cut->training, ret, err),
-                              err);
-    const bool inside = ret->top >= 0 && ret->left >= 0 && ret->height >= 1 && ret->width >= 1 &&
-                        ret->height <= size[0] - ret->top && ret->width <= size[1] - ret->left;
-    if (cut->status >= 0 && (!inside || ret->to_height < 1 || ret->to_width < 1))
-        cut->status = kiln_error_set(
-            err, KILN_E_INTERNAL, "%s: the window is not in the image of %lld x %lld",
-            kiln_instance_path(cut->transform), (long long)size[0], (long long)size[1]);
+    cut->status = kiln_image_window_of(cut->transform, size, cut->rng, cut->training, ret, err);
     return cut->status;
 }
 
@@ -151,9 +158,8 @@ static KilnStatus cut_image(KilnInstance *transform, KilnImageScratch *scratch, 
 {
     const KilnImage image = scratch->image;
     const int64_t size[3] = { image.height, image.width, image.channels };
-    Cut cut = { .transform = transform, .rng = rng, .training = training };
     KilnImageWindow window;
-    KilnStatus status = cut_window(&cut, size, &window, err);
+    KilnStatus status = kiln_image_window_of(transform, size, rng, training, &window, err);
 
     if (status >= 0)
         status = kiln_image_scale_part(&image, &window, &scratch->spare, err);

@@ -3,16 +3,19 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/arena.h"
 #include "base/system/file.h"
+#include "data/left_out.h"
+#include "data/raw/raw_input.h"
 
-/* The names of PNG files in a folder, in byte order. */
+static const char *const png[] = { ".png", NULL };
+
+/* The names of the files in a folder that have some endings, in byte order and by their stems. */
 typedef struct Names {
     char **all;
     size_t n_all;
-    const char **png; /* of `all` */
+    const char **list, **by_stem; /* of `all` */
     size_t n;
 } Names;
 
@@ -23,59 +26,64 @@ static int compare(const void *a, const void *b)
 
 static size_t stem_of(const char *name)
 {
-    return strlen(name) - strlen(".png");
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL ? (size_t)(dot - name) : strlen(name);
 }
 
-static bool is_png(const char *name)
+static int compare_stems(const void *a, const void *b)
 {
-    return name[0] != '.' && strlen(name) > strlen(".png") &&
-           strcasecmp(name + stem_of(name), ".png") == 0;
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    const size_t stem_x = stem_of(x), stem_y = stem_of(y);
+    const int order = strncmp(x, y, stem_x < stem_y ? stem_x : stem_y);
+
+    return order != 0 ? order : (stem_x > stem_y) - (stem_x < stem_y);
 }
 
-static KilnStatus list(const char *folder, Names *ret, KilnError *err)
+/* `others`: what counts the other files; NULL: nothing does. */
+static KilnStatus list(const char *folder, const char *const *endings, KilnLeftOut *others,
+                       Names *ret, KilnError *err)
 {
     KilnStatus status = kiln_dir_list(folder, &ret->all, &ret->n_all, err);
 
     if (status < 0)
         return status;
-    ret->png = calloc(ret->n_all + 1, sizeof(*ret->png));
-    if (ret->png == NULL)
-        return kiln_error_nomem(err, ret->n_all * sizeof(*ret->png));
-    for (size_t i = 0; i < ret->n_all; i++)
-        if (is_png(ret->all[i]))
-            ret->png[ret->n++] = ret->all[i];
-    qsort(ret->png, ret->n, sizeof(*ret->png), compare);
+    ret->list = calloc(ret->n_all + 1, sizeof(*ret->list));
+    ret->by_stem = calloc(ret->n_all + 1, sizeof(*ret->by_stem));
+    if (ret->list == NULL || ret->by_stem == NULL)
+        return kiln_error_nomem(err, ret->n_all * sizeof(*ret->list));
+    for (size_t i = 0; i < ret->n_all; i++) {
+        const char *name = ret->all[i];
+
+        if (name[0] == '.')
+            continue;
+        if (stem_of(name) > 0 && kiln_raw_has_ending(name, endings))
+            ret->list[ret->n++] = name;
+        else if (others != NULL &&
+                 !kiln_left_out_add_file(others, "images are .png, .jpg, .jpeg and .webp files",
+                                         folder, name))
+            return kiln_error_nomem(err, strlen(name));
+    }
+    qsort(ret->list, ret->n, sizeof(*ret->list), compare);
+    memcpy(ret->by_stem, ret->list, ret->n * sizeof(*ret->list));
+    qsort(ret->by_stem, ret->n, sizeof(*ret->by_stem), compare_stems);
     return KILN_OK;
 }
 
 static void names_release(Names *names)
 {
     kiln_names_free(names->all, names->n_all);
-    free(names->png);
+    free(names->list);
+    free(names->by_stem);
 }
 
-/* The order of two names without their endings. */
-static int compare_stems(const char *a, const char *b)
-{
-    const size_t stem_a = stem_of(a), stem_b = stem_of(b);
-    const int order = strncmp(a, b, stem_a < stem_b ? stem_a : stem_b);
-
-    return order != 0 ? order : stem_a < stem_b ? -1 : stem_a > stem_b;
-}
-
+/* The name with the stem of another; NULL: there is none. */
 static const char *find(const Names *names, const char *like)
 {
-    for (size_t i = 0; i < names->n; i++) /* endings may differ in capitals alone */
-        if (compare_stems(names->png[i], like) == 0)
-            return names->png[i];
-    return NULL;
-}
+    const char **found = bsearch(&like, names->by_stem, names->n, sizeof(*names->by_stem),
+                                 compare_stems);
 
-/* Where the masks have the names of the images, the mask of number i is near i. */
-static const char *find_near(const Names *names, size_t i, const char *like)
-{
-    return i < names->n && compare_stems(names->png[i], like) == 0 ? names->png[i]
-                                                                   : find(names, like);
+    return found != NULL ? *found : NULL;
 }
 
 static KilnStatus pair_up(KilnArena *arena, const char *image_folder, const char *mask_folder,
@@ -86,7 +94,7 @@ static KilnStatus pair_up(KilnArena *arena, const char *image_folder, const char
     const char **mask_paths = (const char **)ret->masks;
 
     for (size_t i = 0; i < images->n; i++) {
-        const char *name = images->png[i], *mask = find_near(masks, i, name);
+        const char *name = images->list[i], *mask = find(masks, name);
 
         if (kiln_poll_check(poll, "finding masks", (int64_t)i, (int64_t)images->n, err) < 0)
             return KILN_E_INTERRUPTED;
@@ -108,11 +116,11 @@ static KilnStatus leave_out(KilnArena *arena, const char *mask_folder, const Nam
 {
     KilnOmission omission = { .what = "masks", .reason = "no image has their names" };
 
-    for (size_t i = 0; i < masks->n && images->n < masks->n; i++) {
-        if (find_near(images, i, masks->png[i]) != NULL)
+    for (size_t i = 0; i < masks->n; i++) {
+        if (find(images, masks->list[i]) != NULL)
             continue;
         if (omission.count++ == 0)
-            omission.example = kiln_arena_printf(arena, "%s/%s", mask_folder, masks->png[i]);
+            omission.example = kiln_arena_printf(arena, "%s/%s", mask_folder, masks->list[i]);
     }
     if (omission.count == 0)
         return KILN_OK;
@@ -127,19 +135,25 @@ static KilnStatus leave_out(KilnArena *arena, const char *mask_folder, const Nam
 static KilnStatus scan(const char *image_folder, const char *mask_folder, Names *images,
                        Names *masks, const KilnPoll *poll, KilnMaskPairs *ret, KilnError *err)
 {
-    KilnStatus status = list(image_folder, images, err);
+    KilnArena *arena = calloc(1, sizeof(*arena));
+    KilnLeftOut others = { .arena = arena };
 
+    ret->memory = arena;
+    if (arena == NULL)
+        return kiln_error_nomem(err, sizeof(*arena));
+    KilnStatus status = list(image_folder, kiln_raw_image.endings, &others, images, err);
     if (status >= 0)
-        status = list(mask_folder, masks, err);
+        status = list(mask_folder, png, NULL, masks, err);
     if (status < 0)
         return status;
     if (images->n == 0)
-        return kiln_error_set(err, KILN_E_FORMAT, "%s: no .png files", image_folder);
-    KilnArena *arena = calloc(1, sizeof(*arena));
-    ret->memory = arena;
+        return kiln_error_set(err, KILN_E_FORMAT, "%s: no .png, .jpg, .jpeg or .webp files",
+                              image_folder);
+    ret->images.left_out = others.list;
+    ret->images.n_left_out = others.n;
     ret->images.paths = calloc(images->n, sizeof(char *));
     ret->masks = calloc(images->n, sizeof(char *));
-    if (arena == NULL || ret->images.paths == NULL || ret->masks == NULL)
+    if (ret->images.paths == NULL || ret->masks == NULL)
         return kiln_error_nomem(err, images->n * sizeof(char *));
     status = pair_up(arena, image_folder, mask_folder, images, masks, poll, ret, err);
     return status < 0 ? status : leave_out(arena, mask_folder, images, masks, ret, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/call.h"
+#include "image/read.h"
 
 /* While transforms work on it, a mask is an image of one channel that holds the class plus 1: what
  * they fill in from outside, 0, is a pixel without class. */
@@ -18,11 +19,13 @@ KilnStatus kiln_mask_check_transforms(const KilnImageForm *form, KilnError *err)
         KilnInstance *transform = form->transforms[i];
         const KilnTransformOps *ops = kiln_instance_component(transform)->ops.transform;
 
-        if (ops->kind == KILN_TRANSFORM_OTHER)
-            return kiln_error_set(err, KILN_E_RANGE,
-                                  "transforms: %s would mix the classes of neighbouring pixels in "
-                                  "masks; use crop, flip, normalize, and the option size to scale",
-                                  kiln_instance_name(transform));
+        if (ops->kind == KILN_TRANSFORM_OTHER && ops->window == NULL)
+            return kiln_error_set(
+                err, KILN_E_RANGE,
+                "transforms: %s would mix the classes of neighbouring pixels in "
+                "masks; use those that take a part (random_resized_crop, center_crop, "
+                "resize), crop, flip, and those of colours",
+                kiln_instance_name(transform));
     }
     return KILN_OK;
 }
@@ -69,25 +72,87 @@ static KilnStatus scale_mask(const KilnMaskForm *form, const char *path, const u
     return status;
 }
 
+/* The values of a mask that lies as its image is stored, as the image is seen. */
+static KilnStatus turn_upright(const KilnImageHead *head, uint8_t **values, KilnError *err)
+{
+    int64_t size[3];
+    uint8_t *upright = malloc((size_t)(head->height * head->width));
+
+    if (upright == NULL)
+        return kiln_error_nomem(err, (size_t)(head->height * head->width));
+    kiln_image_upright_size(head, 1, size);
+    for (int64_t y = 0; y < size[0]; y++)
+        for (int64_t x = 0; x < size[1]; x++)
+            upright[y * size[1] + x] = (*values)[kiln_image_stored_pixel(
+                head->orientation, head->height, head->width, y, x)];
+    free(*values);
+    *values = upright;
+    return KILN_OK;
+}
+
+/* Read a mask's values, as its image of height size[0] and width size[1] is seen. */
+static KilnStatus read_values(const KilnMaskForm *form, const char *image, const char *path,
+                              uint8_t **values, int64_t size[3], KilnError *err)
+{
+    const int64_t max_pixels = form->image->max_pixels;
+    int64_t height = 0, width = 0;
+    KilnImageHead head;
+    KilnStatus status = kiln_image_file_head(image, max_pixels, &head, err);
+
+    if (status >= 0)
+        status = kiln_mask_read_png(path, max_pixels, values, &height, &width, err);
+    if (status < 0)
+        return status;
+    kiln_image_upright_size(&head, 1, size);
+    const bool turns = form->as_stored && head.orientation != 1;
+    const int64_t expected[2] = { turns ? head.height : size[0], turns ? head.width : size[1] };
+    if (height != expected[0] || width != expected[1])
+        return kiln_error_set(
+            err, KILN_E_FORMAT, "%s is %lld x %lld pixels, but its image %s is %lld x %lld%s", path,
+            (long long)height, (long long)width, image, (long long)expected[0],
+            (long long)expected[1],
+            head.orientation == 1 ? ""
+            : turns               ? " as its pixels are stored"
+                    : " as its EXIF orientation turns it; for masks of the stored pixels set "
+                      "datamodule.mask_orientation=stored");
+    return turns ? turn_upright(&head, values, err) : KILN_OK;
+}
+
 static KilnStatus read_mask(const KilnMaskForm *form, const char *image, const char *path,
                             Sample *sample, KilnError *err)
 {
-    int64_t height = 0, width = 0, size[3];
+    int64_t size[3];
     uint8_t *values = NULL;
-    KilnStatus status = kiln_image_png_size(image, form->image->max_pixels, size, err);
+    KilnStatus status = read_values(form, image, path, &values, size, err);
 
-    if (status >= 0)
-        status = kiln_mask_read_png(path, form->image->max_pixels, &values, &height, &width, err);
-    if (status >= 0 && (height != size[0] || width != size[1]))
-        status = kiln_error_set(
-            err, KILN_E_FORMAT, "%s is %lld x %lld pixels, but its image %s is %lld x %lld", path,
-            (long long)height, (long long)width, image, (long long)size[0], (long long)size[1]);
     if (status >= 0)
         status = kiln_image_resize_buffer(&sample->mask, sample->image.height, sample->image.width,
                                           1, err);
     if (status >= 0)
-        status = scale_mask(form, path, values, height, width, &sample->mask, err);
+        status = scale_mask(form, path, values, size[0], size[1], &sample->mask, err);
     free(values);
+    return status;
+}
+
+/* Take the same part of both, of the mask the nearest pixels. */
+static KilnStatus take_part(KilnInstance *transform, Sample *sample, bool training, KilnRng *rng,
+                            KilnError *err)
+{
+    KilnImage *const both[] = { &sample->image, &sample->mask };
+    const int64_t size[3] = { sample->image.height, sample->image.width, sample->image.channels };
+    KilnImageWindow window;
+    KilnStatus status = kiln_image_window_of(transform, size, rng, training, &window, err);
+
+    for (size_t i = 0; i < KILN_COUNT(both) && status >= 0; i++) {
+        const KilnImage whole = *both[i];
+
+        status = kiln_image_scale_part(&whole, &window, &sample->spare, err);
+        if (status < 0)
+            return status;
+        *both[i] = sample->spare;
+        sample->spare = whole;
+        window.filter = KILN_FILTER_NEAREST;
+    }
     return status;
 }
 
@@ -102,6 +167,10 @@ static KilnStatus transform(const KilnImageForm *form, Sample *sample, bool trai
         const KilnTransformOps *ops = kiln_instance_component(one)->ops.transform;
         KilnRng same = *rng;
 
+        if (ops->window != NULL) {
+            status = take_part(one, sample, training, rng, err);
+            continue;
+        }
         status = KILN_CALLED(
             one, "apply", ops->apply(one, &sample->image, &sample->spare, rng, training, err), err);
         if (status >= 0 && ops->kind == KILN_TRANSFORM_MOVES)
@@ -143,11 +212,15 @@ KilnStatus kiln_mask_pair_read(const KilnMaskForm *form, const KilnMaskPairs *pa
                               .width = as->width,
                               .max_pixels = as->max_pixels };
     Sample sample = { 0 };
-    KilnStatus status = kiln_image_read_png(image_path, &png, &sample.image, err);
+    KilnStatus status = kiln_image_read(image_path, &png, &sample.image, err);
 
     if (status >= 0)
         status = read_mask(form, image_path, mask_path, &sample, err);
-    if (status >= 0) {
+    if (status < 0 && status != KILN_E_NOMEM && as->skips) {
+        status = KILN_E_SKIP;
+        if (err != NULL)
+            err->status = status;
+    } else if (status >= 0) {
         status = transform(as, &sample, training, rng, err);
         if (status >= 0)
             status = write(&sample, shape, image, mask, err);

@@ -50,6 +50,16 @@ static KilnImageWindow stored_window(const KilnImageHead *head, const KilnImageW
     return to;
 }
 
+int64_t kiln_image_stored_pixel(int orientation, int64_t height, int64_t width, int64_t y,
+                                int64_t x)
+{
+    const Turn turn = turn_of(orientation);
+    const int64_t row = turn.transposed ? x : y, column = turn.transposed ? y : x;
+
+    return (turn.flips_rows ? height - 1 - row : row) * width +
+           (turn.flips_columns ? width - 1 - column : column);
+}
+
 /* Turn the decoded image upright. */
 static KilnStatus turn_upright(int orientation, KilnImage *image, KilnError *err)
 {
@@ -66,19 +76,17 @@ static KilnStatus turn_upright(int orientation, KilnImage *image, KilnError *err
     float *pixel = to.data;
     for (int64_t y = 0; y < to.height; y++)
         for (int64_t x = 0; x < to.width; x++) {
-            const int64_t row = turn.transposed ? x : y, column = turn.transposed ? y : x;
-            const int64_t r = turn.flips_rows ? height - 1 - row : row;
-            const int64_t c = turn.flips_columns ? width - 1 - column : column;
+            const int64_t at = kiln_image_stored_pixel(orientation, height, width, y, x);
 
             for (int64_t i = 0; i < channels; i++)
-                *pixel++ = image->data[(r * width + c) * channels + i];
+                *pixel++ = image->data[at * channels + i];
         }
     kiln_image_release(image);
     *image = to;
     return KILN_OK;
 }
 
-static void upright_size(const KilnImageHead *head, int64_t channels, int64_t ret[3])
+void kiln_image_upright_size(const KilnImageHead *head, int64_t channels, int64_t ret[3])
 {
     const bool transposed = turn_of(head->orientation).transposed;
 
@@ -114,7 +122,7 @@ static KilnStatus read_part(const KilnImageBytes *bytes, const KilnPngForm *form
 
     if (status < 0)
         return status;
-    upright_size(&part.head, form->channels, size);
+    kiln_image_upright_size(&part.head, form->channels, size);
     status = select->window(select->ctx, size, &window, err);
     if (status < 0)
         return status;
@@ -195,7 +203,7 @@ KilnStatus kiln_image_size_bytes(const void *data, size_t size, const char *name
     KilnStatus status = kiln_image_head(&bytes, max_pixels, &head, err);
 
     if (status >= 0)
-        upright_size(&head, head.channels, ret);
+        kiln_image_upright_size(&head, head.channels, ret);
     return status;
 }
 
@@ -224,7 +232,8 @@ static KilnStatus read_beginning(const char *path, uint8_t *data, size_t *ret_si
     return status;
 }
 
-KilnStatus kiln_image_size(const char *path, int64_t max_pixels, int64_t ret[3], KilnError *err)
+KilnStatus kiln_image_file_head(const char *path, int64_t max_pixels, KilnImageHead *ret,
+                                KilnError *err)
 {
     uint8_t beginning[BEGINNING];
     char *data = NULL;
@@ -233,14 +242,25 @@ KilnStatus kiln_image_size(const char *path, int64_t max_pixels, int64_t ret[3],
     KilnStatus status = read_beginning(path, beginning, &size, &whole, err);
 
     if (status >= 0)
-        status = kiln_image_size_bytes(beginning, size, path, max_pixels, ret, err);
+        status = kiln_image_head(&(KilnImageBytes) { path, beginning, size }, max_pixels, ret, err);
     if (status != KILN_E_FORMAT || whole)
         return status;
     /* Much may stand before a JPEG's frame: a preview, a color profile. */
     status = kiln_file_read(path, MOST_BYTES, &data, &size, err);
     if (status >= 0)
-        status = kiln_image_size_bytes(data, size, path, max_pixels, ret, err);
+        status = kiln_image_head(&(KilnImageBytes) { path, (uint8_t *)data, size }, max_pixels, ret,
+                                 err);
     free(data);
+    return status;
+}
+
+KilnStatus kiln_image_size(const char *path, int64_t max_pixels, int64_t ret[3], KilnError *err)
+{
+    KilnImageHead head;
+    KilnStatus status = kiln_image_file_head(path, max_pixels, &head, err);
+
+    if (status >= 0)
+        kiln_image_upright_size(&head, head.channels, ret);
     return status;
 }
 

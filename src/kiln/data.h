@@ -113,7 +113,8 @@ typedef struct KilnSample {
 
 /* A finite, indexable set of samples. `get` runs in several threads at once and must only read
  * shared state; `rng` is the sample's own stream for this epoch (augmentation). KILN_E_SKIP with a
- * message leaves the sample out with one warning; any other failure stops the run. */
+ * message leaves the sample out: the run warns of the first one with a message (after the sample's
+ * name and ": "), and counts all in the data report. Any other failure stops the run. */
 typedef struct KilnDataset {
     int64_t count;
     void *ctx; /* borrowed from the datamodule */

@@ -17,8 +17,9 @@ typedef struct KilnMaskPairs {
     void *memory;
 } KilnMaskPairs;
 
-/* The PNG files directly in a folder of images, in byte order, and those of the same name in a
- * folder of masks. KILN_E_IO if there is no such folder, KILN_E_FORMAT if an image has no mask or
+/* The image files (.png, .jpg, .jpeg, .webp) directly in a folder of images, in byte order, and the
+ * PNG files of the same name in a folder of masks. Other files among the images are in
+ * images.left_out. KILN_E_IO if there is no such folder, KILN_E_FORMAT if an image has no mask or
  * there are no images; the messages name the files. Release with kiln_mask_pairs_release. */
 KILN_API KILN_NODISCARD KilnStatus kiln_mask_pairs_scan(const char *images, const char *masks,
                                                         const KilnPoll *poll, KilnMaskPairs *ret,
@@ -32,18 +33,21 @@ typedef struct KilnMaskForm {
     int64_t n_classes;      /* their pixels are 0 to n_classes - 1, */
     const int64_t *ignored; /* or one of these, for pixels without class */
     size_t n_ignored;
+    bool as_stored; /* masks lie as the pixels of their images are stored, and are turned with them
+                     * (EXIF); false: as the images are seen */
 } KilnMaskForm;
 
-/* Whether all transforms can change a mask with its image: KilnTransformOps.kind. KILN_E_RANGE with
- * the first that can't. */
+/* Whether all transforms can change a mask with its image: KilnTransformOps.kind and .window.
+ * KILN_E_RANGE with the first that can't. */
 KILN_API KILN_NODISCARD KilnStatus kiln_mask_check_transforms(const KilnImageForm *form,
                                                               KilnError *err);
 
-/* Read image and mask number `i`. Both are scaled to the form's size, the mask to the class of the
- * nearest pixel, and get the same random transforms. Pixels from outside of the image (padding) are
- * ignored. Writes floats of `shape` to `image` and classes or KILN_MASK_IGNORED [height, width] to
- * `mask`. KILN_E_FORMAT for a mask of another size than its image and for a value that is neither a
- * class nor ignored, with the file and the value. Any number of threads may read at once. */
+/* Read image and mask number `i`, the image upright. Both are scaled to the form's size, the mask
+ * to the class of the nearest pixel, and get the same random transforms. Pixels from outside of the
+ * image (padding) are ignored. With form->image->skips, files that can't be read are KILN_E_SKIP.
+ * Writes floats of `shape` to `image` and classes or KILN_MASK_IGNORED [height, width] to `mask`.
+ * KILN_E_FORMAT for a mask of another size than its image and for a value that is neither a class
+ * nor ignored, with the file and the value. Any number of threads may read at once. */
 KILN_API KILN_NODISCARD KilnStatus kiln_mask_pair_read(const KilnMaskForm *form,
                                                        const KilnMaskPairs *pairs, int64_t i,
                                                        const int64_t shape[3], bool training,

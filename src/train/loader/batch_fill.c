@@ -226,8 +226,10 @@ KilnStatus kiln_batch_slot_init(KilnBatchSlot *slot, const KilnBatchSource *sour
 
 void kiln_batch_slot_clear_skips(KilnBatchSlot *slot)
 {
-    for (size_t i = 0; i < slot->n_skips; i++)
+    for (size_t i = 0; i < slot->n_skips; i++) {
+        free(slot->skips[i].name);
         free(slot->skips[i].message);
+    }
     slot->n_skips = 0;
 }
 
@@ -277,14 +279,21 @@ static void skip_sample(KilnBatchSlot *slot, const KilnDataset *dataset, int64_t
                         KilnStatus status)
 {
     const char *name = dataset->name != NULL ? dataset->name(dataset->ctx, sample) : NULL;
+    const size_t length = name != NULL ? strlen(name) : 0;
     KilnText text = { 0 };
 
     /* The message usually begins with the file's name already. */
     if (name != NULL && strstr(slot->error.text, name) == NULL)
         kiln_text_printf(&text, "%s: ", name);
     kiln_text_append(&text, slot->error.text);
-    slot->skips[slot->n_skips++] =
-        (KilnSkip) { .sample = sample, .status = status, .message = kiln_text_take(&text) };
+    const bool named = name != NULL && text.data != NULL && text.length > length + 2 &&
+                       strncmp(text.data, name, length) == 0 &&
+                       strncmp(text.data + length, ": ", 2) == 0;
+    slot->skips[slot->n_skips++] = (KilnSkip) { .sample = sample,
+                                                .status = status,
+                                                .name = name != NULL ? kiln_strdup(name) : NULL,
+                                                .message = kiln_text_take(&text),
+                                                .reason = named ? length + 2 : 0 };
 }
 
 /* Bytes of `length` elements of a varying feature's first axis. */

@@ -4,13 +4,6 @@
 
 #include "train/loader/batch_order.h"
 
-/* A skipped sample, until the caller's thread reports it. */
-typedef struct KilnSkip {
-    int64_t sample;
-    KilnStatus status;
-    char *message; /* NULL: memory ran out */
-} KilnSkip;
-
 /* The memory of a batch. */
 typedef struct KilnBatchSlot {
     KilnBatchFeature *features; /* in the order of the source's spec */
@@ -22,7 +15,8 @@ typedef struct KilnBatchSlot {
     int64_t size;        /* samples in it */
     int64_t *samples;    /* [batch_size], their indices in the dataset */
     int32_t *labels;     /* [batch_size], classes before they become soft labels */
-    KilnSkip *skips;     /* [batch_size] */
+    KilnSkip *skips; /* [batch_size], until the caller's thread reports them. message NULL: memory
+                      * ran out */
     size_t n_skips;
     KilnStatus status;
     KilnError error;

@@ -49,6 +49,8 @@ static Omissions read_omissions(const KilnTrainer *trainer)
 
     for (size_t i = 0; i < input->n_left_out; i++)
         add_omission(&all, &input->left_out[i]);
+    for (size_t i = 0; i < trainer->data.skipped.n; i++)
+        add_omission(&all, &trainer->data.skipped.list[i]);
     if (ops->left_out == NULL)
         return all;
     kiln_call_enter(trainer->datamodule, "left_out");
@@ -194,19 +196,32 @@ void kiln_data_summary_left_out(const KilnTrainer *trainer,
     kiln_arena_release(&left_out.arena);
 }
 
+static void warn(KilnTrainer *trainer, const KilnOmission *omission)
+{
+    KilnText text = { 0 };
+
+    put_omission(&text, omission);
+    if (text.length > 0)
+        kiln_output_print(&trainer->output, "warning: left out: %s", text.data);
+    kiln_text_release(&text);
+}
+
 void kiln_data_summary_warn(KilnTrainer *trainer)
 {
     Omissions left_out = read_omissions(trainer);
-    KilnText text = { 0 };
 
-    for (size_t i = 0; i < left_out.n; i++) {
-        put_omission(&text, &left_out.list[i]);
-        if (text.length > 0)
-            kiln_output_print(&trainer->output, "warning: left out: %s", text.data);
-        kiln_text_clear(&text);
-    }
-    kiln_text_release(&text);
+    for (size_t i = 0; i < left_out.n; i++)
+        warn(trainer, &left_out.list[i]);
     kiln_arena_release(&left_out.arena);
+}
+
+void kiln_data_summary_warn_skipped(KilnTrainer *trainer)
+{
+    const KilnLeftOut *skipped = &trainer->data.skipped;
+
+    for (size_t i = 0; i < skipped->n; i++)
+        if (skipped->list[i].count > 1)
+            warn(trainer, &skipped->list[i]);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------- */

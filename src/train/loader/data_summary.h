@@ -22,5 +22,8 @@ void kiln_data_summary_left_out(const KilnTrainer *trainer,
 json_t *kiln_data_summary_json(const KilnTrainer *trainer);
 /* Only warn of what was left out, for commands that print no summary. */
 void kiln_data_summary_warn(KilnTrainer *trainer);
+/* At the end of such commands: how many samples could not be read, where there were several of a
+ * kind. */
+void kiln_data_summary_warn_skipped(KilnTrainer *trainer);
 
 #endif

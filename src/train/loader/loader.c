@@ -386,7 +386,7 @@ static void report_skips(KilnLoader *loader, KilnBatchSlot *slot)
         unsigned bit = 1u << (skip->sample % 8);
 
         if ((*byte & bit) == 0 && loader->on_skip != NULL && skip->message != NULL)
-            loader->on_skip(loader->ctx, skip->sample, skip->status, skip->message);
+            loader->on_skip(loader->ctx, skip);
         *byte = (unsigned char)(*byte | bit);
     }
     kiln_batch_slot_clear_skips(slot);

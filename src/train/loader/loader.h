@@ -9,8 +9,17 @@
 
 typedef struct KilnLoader KilnLoader;
 
+/* A sample that is left out. */
+typedef struct KilnSkip {
+    int64_t sample;
+    KilnStatus status;
+    char *name;    /* NULL: it has none */
+    char *message; /* with the name */
+    size_t reason; /* where the reason begins in the message, after the name */
+} KilnSkip;
+
 /* Called for a sample that is skipped, in the thread that calls kiln_loader_next. */
-typedef void KilnOnSkip(void *ctx, int64_t sample, KilnStatus status, const char *message);
+typedef void KilnOnSkip(void *ctx, const KilnSkip *skip);
 
 typedef struct KilnLoaderSpec {
     const KilnDataSpec *data;       /* must outlive the loader */

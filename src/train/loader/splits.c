@@ -297,13 +297,22 @@ KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, KilnSplit split,
 
 /* ---- Loaders ---------------------------------------------------------------------------- */
 
-static void warn_of_sample(void *ctx, int64_t sample, KilnStatus status, const char *message)
+/* Count a sample that can't be read, and warn of the first for each reason. */
+static void count_skipped(void *ctx, const KilnSkip *skip)
 {
     KilnTrainer *trainer = ctx;
+    KilnLeftOut *skipped = &trainer->data.skipped;
+    const size_t before = skipped->n;
+    char number[32];
 
-    (void)sample;
-    (void)status;
-    kiln_output_print(&trainer->output, "warning: sample left out: %s", message);
+    skipped->arena = &trainer->data.skipped_memory;
+    snprintf(number, sizeof(number), "number %lld", (long long)skip->sample);
+    const bool counted = kiln_left_out_add(skipped, "samples", skip->message + skip->reason, NULL,
+                                           skip->name != NULL ? skip->name : number);
+    if (!counted || skipped->n > before)
+        kiln_output_print(&trainer->output,
+                          "warning: sample left out: %s (others with this error are counted)",
+                          skip->message);
 }
 
 KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, size_t set)
@@ -311,7 +320,7 @@ KilnLoaderSpec kiln_trainer_loader_spec(KilnTrainer *trainer, KilnSplit split, s
     KilnLoaderSpec spec = set_spec(trainer, split, set);
 
     spec.limit = kiln_trainer_set_batches(trainer, split, set);
-    spec.on_skip = warn_of_sample;
+    spec.on_skip = count_skipped;
     spec.ctx = trainer;
     return spec;
 }
@@ -527,6 +536,12 @@ static void close_splits(KilnTrainer *trainer)
     }
 }
 
+static void forget_skipped(KilnTrainer *trainer)
+{
+    trainer->data.skipped = (KilnLeftOut) { 0 };
+    kiln_arena_release(&trainer->data.skipped_memory);
+}
+
 KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
 {
     const int64_t n = trainer->options.trainer->reload_dataloaders_every_n_epochs;
@@ -536,6 +551,7 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
     if (due == trainer->data.loaded_epoch)
         return KILN_OK;
     close_splits(trainer);
+    forget_skipped(trainer);
     status = KILN_CALLED(trainer->datamodule, "reload",
                          data_ops(trainer)->reload(trainer->datamodule, due, err), err);
     for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++)
@@ -551,6 +567,7 @@ KilnStatus kiln_splits_reload(KilnTrainer *trainer, KilnError *err)
 void kiln_splits_release(KilnTrainer *trainer)
 {
     close_splits(trainer);
+    forget_skipped(trainer);
     kiln_input_close(&trainer->data.input);
     free(trainer->data.train_features);
     if (trainer->data.class_counts != NULL)

@@ -2,6 +2,8 @@
 #ifndef KILN_TRAIN_LOADER_SPLITS_H
 #define KILN_TRAIN_LOADER_SPLITS_H
 
+#include "base/arena.h"
+#include "data/left_out.h"
 #include "kiln/trainer.h"
 #include "train/loader/class_counts.h"
 #include "train/loader/input.h"
@@ -31,6 +33,8 @@ typedef struct KilnSplits {
     int64_t loaded_epoch; /* the epoch that the sets were loaded for */
     KilnLoading loading;
     bool bottleneck_reported;
+    KilnLeftOut skipped; /* samples that could not be read, as of now */
+    KilnArena skipped_memory;
 } KilnSplits;
 
 /* Ask the datamodule for its data, and how it is loaded. */

@@ -67,6 +67,7 @@ static KilnStatus evaluate(KilnTrainer *trainer, KilnConfig *config, const KilnR
     kiln_stop_monitor_begin(trainer, false);
     if (status >= 0)
         status = kiln_eval_loop(trainer, tests ? KILN_PHASE_TEST : KILN_PHASE_VALIDATE, err);
+    kiln_data_summary_warn_skipped(trainer);
     if (status >= 0 && kiln_trainer_split_batches(trainer, split) == 0)
         status = kiln_error_set(err, KILN_E_MISSING,
                                 "datamodule %s has no %s samples (or limit_%s_batches=0)",

@@ -25,21 +25,21 @@ typedef struct Prediction {
 /* ---- Samples that can't be read --------------------------------------------------------- */
 
 /* Record a sample that can't be read; callbacks get it with its batch (kiln_trainer_unread). */
-static void note_unread(void *ctx, int64_t sample, KilnStatus status, const char *message)
+static void note_unread(void *ctx, const KilnSkip *skip)
 {
     Prediction *prediction = ctx;
     KilnTrainer *trainer = prediction->trainer;
 
     if (prediction->failed++ == 0)
-        kiln_error_set(&prediction->first, status, "%s", message);
+        kiln_error_set(&prediction->first, skip->status, "%s", skip->message);
     KilnPredictInput *input = &trainer->predict;
-    char *copy = kiln_strdup(message);
+    char *copy = kiln_strdup(skip->message);
     if (copy == NULL || !KILN_RESERVE(input->unread, input->unread_capacity, input->n_unread + 1)) {
         free(copy);
         prediction->nomem = true;
         return;
     }
-    input->unread[input->n_unread++] = (KilnUnreadSample) { sample, copy };
+    input->unread[input->n_unread++] = (KilnUnreadSample) { skip->sample, copy };
 }
 
 static void clear_unread(KilnTrainer *trainer)
@@ -182,6 +182,7 @@ static KilnStatus predict_all(Prediction *prediction, KilnError *err)
     if (status >= 0)
         status = KILN_CALL(trainer, on_predict_end, err);
     clear_unread(trainer);
+    kiln_data_summary_warn_skipped(trainer);
     if (status >= 0 && prediction->failed > 0)
         status = kiln_error_set(err, prediction->first.status,
                                 "%lld of %lld inputs could not be read; the first: %s",

@@ -56,8 +56,17 @@ class Folders(Case):
         args = ["datamodule=image_folder", "datamodule.root=pets", "datamodule.size=16", *MODEL]
         _, err = self.run_kiln(*args, status=1)
         self.assertIn("pets/train/cat/cut.jpg: damaged JPEG: the file ends before the image does", err)
-        out, err = self.run_kiln(*args, "datamodule.on_error=skip")
-        self.assertIn("pets/train/cat/cut.jpg: damaged JPEG", out + err)
+        for name in ("pets/train/cat/cut2.jpg", "pets/val/dog/cut.jpg"):
+            self.write(name, files["train/cat/cut.jpg"])
+        self.write("pets/test/dog/text.jpg", b"a note")
+        self.write("pets/test/dog/0.png", files["train/dog/0.png"])
+        out, _ = self.run_kiln(*args, "datamodule.on_error=skip", "test=true", "kiln.run.dir=skips")
+        self.assertEqual(out.count("warning: sample left out"), 2)  # of each kind of error
+        self.assertRegex(out, "left out +3 samples such as pets/[a-z/]+/cut2?.jpg: damaged JPEG: the file ends")
+        left = read_json(self.path("skips/summary.json"))["data"]["left_out"]
+        self.assertEqual([(each["count"], each["what"]) for each in left], [(3, "samples"), (1, "samples")])
+        _, err = self.run_kiln("eval", "skips", "split=val", program="kiln")
+        self.assertIn("warning: sample left out: pets/val/dog/cut.jpg: damaged JPEG", err)
 
     def test_statistics_of_the_data(self):
         """normalize without numbers takes those of the training images; they are part of the checkpoint."""

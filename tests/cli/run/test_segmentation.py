@@ -8,7 +8,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from kilntest import Case, main  # noqa: E402
+from kilntest import ROOT, Case, main  # noqa: E402
 
 
 def picture(rows, colour, depth=8, palette=None):
@@ -22,6 +22,7 @@ def picture(rows, colour, depth=8, palette=None):
             (chunk(b"PLTE", bytes(palette)) if palette else b"") + chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
 
 
+FORMATS = os.path.join(ROOT, "tests/data/formats")
 HEIGHT, WIDTH = 24, 32
 PALETTE = [0, 0, 0, 128, 0, 0, 0, 128, 0]  # not the numbers of the classes
 RUN = ["task=segmentation", "datamodule=mask_folder", "datamodule.root=data", "datamodule.classes=[left,red,green]",
@@ -71,6 +72,28 @@ class Segmentation(Case):
         out, _ = self.run_kiln(*RUN, "trainer.max_epochs=1", "test=false")
         self.assertIn("train 7, val 1", out)
 
+    def test_parts_jpeg_and_orientation(self):
+        """Pictures of all formats with masks, of which transforms take a part; an EXIF orientation turns both."""
+        for i in range(8):
+            for name in ("data/images/train", "data/masks/train"):
+                os.remove(self.path(name, f"{i}.png"))
+            shutil.copy(os.path.join(FORMATS, f"oriented_{i + 1}." + ("jpg", "webp")[i % 2]), self.path("data/images/train"))
+        self.write("data/images/train/notes.txt", b"notes")
+        with open(os.path.join(FORMATS, "upright.png"), "rb") as f:
+            width, height = struct.unpack(">II", f.read(24)[16:])
+        masks = {n: picture([[y % 3] * (height if n > 4 else width) for y in range(width if n > 4 else height)], 0) for n in range(1, 9)}
+        for n, mask in masks.items():
+            self.write(f"data/masks/train/oriented_{n}.png", mask)
+        parts = ["trainer.max_steps=2", "datamodule.transforms=[{_target_: random_resized_crop, size: [24, 32]}, {_target_: flip}]"]
+        out, _ = self.run_kiln(*RUN, *parts, "datamodule.mask_orientation=stored")
+        self.assertIn("data/images/train/notes.txt: images are .png, .jpg, .jpeg and .webp files", out)
+        shutil.rmtree(self.path("run"))
+        _, err = self.run_kiln(*RUN, *parts, status=1)
+        self.assertIn("as its EXIF orientation turns it; for masks of the stored pixels set datamodule.mask_orientation=stored", err)
+        shutil.rmtree(self.path("run"))
+        out, _ = self.run_kiln(*RUN, *parts, "datamodule.on_error=skip")
+        self.assertRegex(out, "left out .*oriented_[5678].* pixels, but its image")
+
     def refuses(self, *says, args=()):
         self.refused(*RUN, *args, "trainer.max_steps=2", says=says)
 
@@ -100,7 +123,7 @@ class Segmentation(Case):
         self.refuses("images/train/3.png has no mask: expected data/masks/train/3.png")
 
     def test_config_mistakes(self):
-        self.refuses("resize would mix the classes", args=["datamodule.transforms=[{_target_: resize, size: [24, 32]}]"])
+        self.refuses("rotation would mix the classes", args=["datamodule.transforms=[{_target_: rotation, degrees: 5}]"])
         self.refuses("2 is class \"green\"", args=["datamodule.ignore=[2]"])
         self.refuses("expected a path with SPLIT in it", args=["datamodule.masks=masks"])
         self.refuses("no such folder", args=["datamodule.masks=mask/SPLIT"])

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "image/read.h"
 #include "kiln/tools/image_masks.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/components/built_component.h"
@@ -134,6 +135,119 @@ static void test_equal_transforms(void **unused)
     built_free(&flip);
 }
 
+/* A transform that takes a part and scales it takes the same of both. */
+static void test_equal_parts(void **unused)
+{
+    char size[] = "size=[7,8]", nearest[] = "interpolation=nearest";
+    char *const options[] = { size, nearest };
+    const int64_t shape[] = { 7, 8, 1 };
+    float image[7 * 8];
+    int32_t mask[7 * 8];
+    int moved = 0;
+    KilnError err = { 0 };
+    Built part, middle;
+    KilnMaskPairs pairs = { 0 };
+
+    (void)unused;
+    if (build_words(&part, KILN_KIND_TRANSFORM, "random_resized_crop", options, 2, &err) < 0 ||
+        build_words(&middle, KILN_KIND_TRANSFORM, "center_crop", options, 1, &err) < 0)
+        fail_msg("%s", err.text);
+    for (int training = 0; training < 2; training++) {
+        KilnInstance *const transforms[] = { training ? part.instance : middle.instance };
+        const KilnImageForm form = {
+            .channels = 1, .height = -1, .width = -1, .transforms = transforms, .n_transforms = 1
+        };
+        const KilnMaskForm masks = { .image = &form, .n_classes = CLASSES };
+
+        assert_int_equal(kiln_mask_check_transforms(&form, &err), KILN_OK);
+        scan(&pairs);
+        for (int round = 0; round < ROUNDS; round++) {
+            KilnRng rng;
+
+            kiln_rng_init(&rng, 1, KILN_RNG_AUGMENT, 0, (uint64_t)round);
+            if (kiln_mask_pair_read(&masks, &pairs, 0, shape, training, &rng, image, mask, &err) <
+                0)
+                fail_msg("%s", err.text);
+            for (int i = 0; i < 7 * 8; i++)
+                assert_int_equal(mask[i], (int)(image[i] * 255.0f + 0.5f) % CLASSES);
+            moved += training && (int)(image[0] * 255.0f + 0.5f) != pixel(0);
+        }
+        kiln_mask_pairs_release(&pairs);
+    }
+    assert_true(moved > ROUNDS / 2);
+    built_free(&part);
+    built_free(&middle);
+}
+
+/* Write masks[0] as an image of that EXIF orientation is seen, and masks[1] as it is stored. */
+static void write_oriented(const char *path, const KilnImage *upright, const char *masks[2])
+{
+    const int64_t n = upright->height * upright->width;
+    uint8_t *seen = malloc((size_t)n), *stored = malloc((size_t)n);
+    KilnImageHead head;
+    KilnError err = { 0 };
+
+    assert_true(seen != NULL && stored != NULL);
+    if (kiln_image_file_head(path, 0, &head, &err) < 0)
+        fail_msg("%s", err.text);
+    for (int64_t y = 0; y < upright->height; y++)
+        for (int64_t x = 0; x < upright->width; x++) {
+            const int64_t i = y * upright->width + x;
+
+            seen[i] = (uint8_t)(upright->data[i] * 255.0f + 0.5f) % CLASSES;
+            stored[kiln_image_stored_pixel(head.orientation, head.height, head.width, y, x)] =
+                seen[i];
+        }
+    write_grey(masks[0], seen, upright->height, upright->width);
+    write_grey(masks[1], stored, head.height, head.width);
+    free(seen);
+    free(stored);
+}
+
+/* An image is turned by its EXIF orientation; its mask is, too, or lies as the image is seen. */
+static void test_orientation(void **unused)
+{
+    static const char *masks[2] = { "build/test-masks/masks/seen.png",
+                                    "build/test-masks/masks/stored.png" };
+    const KilnPngForm grey = { .channels = 1 };
+    const KilnImageForm form = { .channels = 1, .height = -1, .width = -1 };
+
+    (void)unused;
+    for (int orientation = 1; orientation <= 8; orientation++)
+        for (int stored = 0; stored < 2; stored++) {
+            char path[64];
+            const char *paths[] = { path };
+            const KilnMaskPairs pairs = { .images = { .count = 1, .paths = paths },
+                                          .masks = &masks[stored] };
+            const KilnMaskForm how = { .image = &form,
+                                       .n_classes = CLASSES,
+                                       .as_stored = stored == 1 };
+            KilnImage upright = { 0 };
+            KilnError err = { 0 };
+            KilnRng rng;
+
+            snprintf(path, sizeof(path), "tests/data/formats/oriented_%d.jpg", orientation);
+            if (kiln_image_read(path, &grey, &upright, &err) < 0)
+                fail_msg("%s", err.text);
+            write_oriented(path, &upright, masks);
+            const int64_t shape[] = { upright.height, upright.width, 1 };
+            const int64_t n = shape[0] * shape[1];
+            float *image = malloc((size_t)n * sizeof(*image));
+            int32_t *mask = malloc((size_t)n * sizeof(*mask));
+            assert_true(image != NULL && mask != NULL);
+            kiln_rng_init(&rng, 1, KILN_RNG_AUGMENT, 0, 0);
+            if (kiln_mask_pair_read(&how, &pairs, 0, shape, false, &rng, image, mask, &err) < 0)
+                fail_msg("%s", err.text);
+            for (int64_t i = 0; i < n; i++)
+                assert_int_equal(mask[i], (int)(image[i] * 255.0f + 0.5f) % CLASSES);
+            free(image);
+            free(mask);
+            kiln_image_release(&upright);
+        }
+    (void)remove(masks[0]);
+    (void)remove(masks[1]);
+}
+
 /* Scaled to twice the size: each class four times, none invented. */
 static void test_nearest(void **unused)
 {
@@ -202,10 +316,9 @@ static void test_values(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_equal_transforms),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_pairs),       cmocka_unit_test(test_equal_transforms),
+        cmocka_unit_test(test_equal_parts), cmocka_unit_test(test_orientation),
+        cmocka_unit_test(test_nearest),     cmocka_unit_test(test_values),
     };
 
     return cmocka_run_group_tests(tests, write_files, remove_files);

@@ -14,15 +14,15 @@ typedef struct Seen {
     char last[256];
 } Seen;
 
-static void left_out(void *ctx, int64_t sample, KilnStatus status, const char *message)
+static void left_out(void *ctx, const KilnSkip *skip)
 {
     Seen *seen = ctx;
 
-    assert_int_equal(sample % 10, 0);
-    assert_int_equal(status, KILN_E_SKIP);
+    assert_int_equal(skip->sample % 10, 0);
+    assert_int_equal(skip->status, KILN_E_SKIP);
 
     seen->warnings++;
-    snprintf(seen->last, sizeof(seen->last), "%s", message);
+    snprintf(seen->last, sizeof(seen->last), "%s", skip->message);
 }
 
 /* All samples of an epoch from batch `first` on: x[0..2] and label of each. */
