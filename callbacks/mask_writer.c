@@ -1,9 +1,9 @@
 /* Writes the predictions of a segmentation as pictures: the class of each pixel, and the image in
  * the colours of its classes. */
 #include "kiln.h"
+#include "kiln/tools/image_masks.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,35 +27,6 @@ static const KilnField fields[] = {
 
 enum { PATH_ROOM = 4096, COLOURS = 3 };
 
-/* The colour map of Pascal VOC: bits of the number, from the last, spread over the channels. */
-static uint8_t colour_of(int64_t class, int channel)
-{
-    unsigned value = 0;
-
-    for (int bit = 7; bit >= 0 && class > 0; bit--, class >>= 3)
-        value |= (unsigned)(class >> channel & 1) << bit;
-    return (uint8_t)value;
-}
-
-static KilnStatus write_file(const char *path, const uint8_t *pixels, int64_t height, int64_t width,
-                             int64_t channels, KilnError *err)
-{
-    uint8_t *png = NULL;
-    size_t size = 0;
-    KilnStatus status = kiln_png_encode(pixels, height, width, channels, &png, &size, err);
-
-    if (status < 0)
-        return status;
-    FILE *file = fopen(path, "wbe");
-    bool written = file != NULL && fwrite(png, 1, size, file) == size;
-    if (file != NULL && fclose(file) != 0)
-        written = false;
-    if (!written)
-        status = kiln_error_errno(err, path);
-    free(png);
-    return status;
-}
-
 /* The name of a picture: that of the sample's file, without folders and ending. */
 static void path_of(const Opts *opts, const KilnTrainer *trainer, int64_t sample,
                     const char *ending, char ret[PATH_ROOM])
@@ -70,27 +41,6 @@ static void path_of(const Opts *opts, const KilnTrainer *trainer, int64_t sample
     else
         snprintf(ret, PATH_ROOM, "%s/%.*s%s", opts->dir,
                  (int)(dot != NULL ? (size_t)(dot - last) : strlen(last)), last, ending);
-}
-
-/* The image, its smallest value black and its largest white, under the colours of the classes. */
-static void overlay(const float *image, int64_t channels, const float *classes, int64_t pixels,
-                    double opacity, uint8_t *to)
-{
-    float low = INFINITY, high = -INFINITY;
-
-    for (int64_t i = 0; i < pixels * channels; i++) {
-        low = fminf(low, image[i]);
-        high = fmaxf(high, image[i]);
-    }
-    const float scale = high > low ? 255.0f / (high - low) : 0.0f;
-    for (int64_t i = 0; i < pixels; i++)
-        for (int c = 0; c < COLOURS; c++) {
-            const float value = (image[i * channels + (channels == COLOURS ? c : 0)] - low) * scale;
-            const double colour = colour_of((int64_t)classes[i], c);
-
-            to[i * COLOURS + c] =
-                (uint8_t)((1.0 - opacity) * (double)value + opacity * colour + 0.5);
-        }
 }
 
 typedef struct Row {
@@ -108,12 +58,18 @@ static KilnStatus write_row(const Opts *opts, const KilnTrainer *trainer, const 
     for (int64_t i = 0; i < n; i++)
         pixels[i] = (uint8_t)row->classes[i];
     path_of(opts, trainer, row->sample, ".png", path);
-    KilnStatus status = write_file(path, pixels, row->height, row->width, 1, err);
+    KilnStatus status = kiln_png_write(path, pixels, row->height, row->width, 1, err);
     if (status < 0)
         return status;
-    overlay(row->image, row->channels, row->classes, n, opts->opacity, pixels);
+    kiln_mask_overlay(&(KilnMaskOverlay) { .image = row->image,
+                                           .height = row->height,
+                                           .width = row->width,
+                                           .channels = row->channels,
+                                           .classes = row->classes,
+                                           .opacity = opts->opacity },
+                      pixels, row->width);
     path_of(opts, trainer, row->sample, "-overlay.png", path);
-    return write_file(path, pixels, row->height, row->width, COLOURS, err);
+    return kiln_png_write(path, pixels, row->height, row->width, COLOURS, err);
 }
 
 static const KilnOutputView *find_output(const KilnOutputView *outputs, size_t n, const char *name)

@@ -1,6 +1,7 @@
-/* PNG in memory, of 8-bit pixels. */
+/* PNG of 8-bit pixels, in memory and as a file. */
 #include <limits.h>
 #include <png.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "kiln/image.h"
@@ -38,4 +39,23 @@ KilnStatus kiln_png_encode(const uint8_t *pixels, int64_t height, int64_t width,
     *ret = data;
     *ret_size = size;
     return KILN_OK;
+}
+
+KilnStatus kiln_png_write(const char *path, const uint8_t *pixels, int64_t height, int64_t width,
+                          int64_t channels, KilnError *err)
+{
+    uint8_t *png = NULL;
+    size_t size = 0;
+    KilnStatus status = kiln_png_encode(pixels, height, width, channels, &png, &size, err);
+
+    if (status < 0)
+        return status;
+    FILE *file = fopen(path, "wbe");
+    bool written = file != NULL && fwrite(png, 1, size, file) == size;
+    if (file != NULL && fclose(file) != 0)
+        written = false;
+    if (!written)
+        status = kiln_error_errno(err, path);
+    free(png);
+    return status;
 }

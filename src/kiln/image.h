@@ -81,6 +81,10 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_write_png(const char *path, const 
 KILN_API KILN_NODISCARD KilnStatus kiln_png_encode(const uint8_t *pixels, int64_t height,
                                                    int64_t width, int64_t channels, uint8_t **ret,
                                                    size_t *ret_size, KilnError *err);
+/* Write such a file. */
+KILN_API KILN_NODISCARD KilnStatus kiln_png_write(const char *path, const uint8_t *pixels,
+                                                  int64_t height, int64_t width, int64_t channels,
+                                                  KilnError *err);
 /* Bilinear with antialiasing when shrinking (as Pillow and torchvision do).
  * `from` and `to` are different images. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_scale(const KilnImage *from, int64_t height,

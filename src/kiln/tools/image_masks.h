@@ -59,4 +59,17 @@ KILN_API KILN_NODISCARD KilnStatus kiln_mask_read_png(const char *path, int64_t 
                                                       uint8_t **ret, int64_t *ret_height,
                                                       int64_t *ret_width, KilnError *err);
 
+/* An image and the class of each of its pixels. */
+typedef struct KilnMaskOverlay {
+    const float *image;              /* [height, width, channels], of any range */
+    int64_t height, width, channels; /* 1 or 3 channels */
+    const float *classes;            /* [height, width]; negative: none */
+    double opacity;                  /* of the classes' colours, 0 to 1 */
+} KilnMaskOverlay;
+
+/* Draw the image, its smallest value black and its largest white, under the colours of its classes,
+ * which are those of Pascal VOC: 8-bit RGB in rows of `to_width` pixels, which may be more than the
+ * image has. */
+KILN_API void kiln_mask_overlay(const KilnMaskOverlay *overlay, uint8_t *to, int64_t to_width);
+
 #endif

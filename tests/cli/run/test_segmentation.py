@@ -8,7 +8,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from kilntest import ROOT, Case, main  # noqa: E402
+from kilntest import ROOT, TINY, Case, main  # noqa: E402
 
 
 def picture(rows, colour, depth=8, palette=None):
@@ -23,6 +23,31 @@ def picture(rows, colour, depth=8, palette=None):
 
 
 FORMATS = os.path.join(ROOT, "tests/data/formats")
+def pixels(path):
+    """The rows of an 8-bit RGB PNG without interlacing, as (red, green, blue)."""
+    with open(path, "rb") as f:
+        data = f.read()
+    at, packed = 8, b""
+    while at < len(data):
+        n, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IHDR":
+            width, height = struct.unpack(">II", data[at + 8:at + 16])
+        packed += data[at + 8:at + 8 + n] if kind == b"IDAT" else b""
+        at += n + 12
+    raw, rows, before = zlib.decompress(packed), [], bytearray(3 * width)
+    for y in range(height):
+        line = bytearray(raw[y * (3 * width + 1) + 1:(y + 1) * (3 * width + 1)])
+        for i in range(3 * width):
+            left, up = line[i - 3] if i >= 3 else 0, before[i]
+            corner = before[i - 3] if i >= 3 else 0
+            guess = left + up - corner
+            paeth = min((left, up, corner), key=lambda v: abs(guess - v))
+            line[i] = (line[i] + (0, left, up, (left + up) // 2, paeth)[raw[y * (3 * width + 1)]]) & 255
+        rows.append([tuple(line[i:i + 3]) for i in range(0, 3 * width, 3)])
+        before = line
+    return rows
+
+
 HEIGHT, WIDTH = 24, 32
 PALETTE = [0, 0, 0, 128, 0, 0, 0, 128, 0]  # not the numbers of the classes
 RUN = ["task=segmentation", "datamodule=mask_folder", "datamodule.root=data", "datamodule.classes=[left,red,green]",
@@ -93,6 +118,27 @@ class Segmentation(Case):
         shutil.rmtree(self.path("run"))
         out, _ = self.run_kiln(*RUN, *parts, "datamodule.on_error=skip")
         self.assertRegex(out, "left out .*oriented_[5678].* pixels, but its image")
+
+    def test_pictures_while_training(self):
+        self.run_kiln(*RUN, "trainer.max_epochs=3", "test=false", "callbacks=sample_masks", "callbacks.sample_masks.every_n_epochs=2",
+                      "callbacks.sample_masks.count=3", "logger=[csv,tensorboard]")
+        self.assertEqual(sorted(os.listdir(self.path("run/masks"))), ["epoch=000.png", "epoch=002.png"])
+        rows = pixels(self.path("run/masks/epoch=002.png"))
+        self.assertEqual((len(rows), len(rows[0])), (3 * (HEIGHT + 1) - 1, 2 * (WIDTH + 1) - 1))
+        self.assertEqual(rows[HEIGHT][5], (128, 128, 128))  # between pictures
+        image = pixels(self.path("data/images/val/0.png"))
+        colours = {(90, 90, 90): (0, 0, 0), (200, 20, 20): (128, 0, 0), (20, 200, 20): (0, 128, 0)}
+        for y in range(HEIGHT):
+            for x in range(WIDTH):
+                seen = [255 * (v - 20) / 180 for v in image[y][x]]
+                want = seen if y == 0 else [(v + c) / 2 for v, c in zip(seen, colours[image[y][x]])]
+                for got, v in zip(rows[y][x], want):
+                    self.assertAlmostEqual(got, v, delta=1)
+        events = [name for name in os.listdir(self.path("run/tensorboard")) if "tfevents" in name]
+        with open(self.path("run/tensorboard", events[0]), "rb") as f:
+            self.assertEqual(f.read().count(b"val/masks"), 2)
+        _, err = self.run_kiln(*TINY, "callbacks=sample_masks", "kiln.run.dir=tiny", status=1)
+        self.assertIn("the task gives no class for each pixel", err)
 
     def refuses(self, *says, args=()):
         self.refused(*RUN, *args, "trainer.max_steps=2", says=says)

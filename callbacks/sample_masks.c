@@ -1,0 +1,192 @@
+/* Draws what a segmentation predicts for the first validation images, while it trains: to files in
+ * the run folder, and to the loggers that accept images. */
+#include "kiln.h"
+#include "kiln/tools/image_masks.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Opts {
+    char *dir, *image, *mask, *output;
+    int64_t count, every_n_epochs;
+    double opacity;
+} Opts;
+
+static const KilnField fields[] = {
+    KILN_FIELD_STR_OPT(Opts, dir, "masks",
+                       "folder in the run folder for the pictures, epoch=NNN.png; null: none"),
+    KILN_FIELD_I64(Opts, count, "4", 1, 64, "images of a picture, at most a batch"),
+    KILN_FIELD_I64(Opts, every_n_epochs, "1", 1, 1e15, "epochs between pictures"),
+    KILN_FIELD_STR(Opts, image, "image", "the feature to draw: f32 [height, width, 1 or 3]"),
+    KILN_FIELD_STR(Opts, mask, "mask",
+                   "the feature with the true class of each pixel, drawn beside the prediction if "
+                   "the data have it"),
+    KILN_FIELD_STR(Opts, output, "classes",
+                   "the step's output with the class of each pixel [height, width]"),
+    KILN_FIELD_F64(Opts, opacity, "0.5", 0.0, 1.0, "of the classes' colours over the image"),
+    KILN_FIELD_END,
+};
+
+enum { COLOURS = 3, GREY = 128, PATH_ROOM = 4096 };
+
+/* What is drawn of a batch. */
+typedef struct Samples {
+    int64_t n;
+    const float *images, *classes;
+    const int32_t *masks; /* NULL: none */
+    int64_t height, width, channels;
+} Samples;
+
+static const KilnOutputView *find_output(const KilnOutputView *outputs, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(outputs[i].name, name) == 0 && outputs[i].shape.rank == 3)
+            return &outputs[i];
+    return NULL;
+}
+
+static bool fits(const KilnFeature *feature, KilnDType dtype, int rank, const KilnShape *classes)
+{
+    return feature != NULL && feature->dtype == dtype && feature->shape.rank == rank &&
+           feature->shape.dim[0] == classes->dim[1] && feature->shape.dim[1] == classes->dim[2];
+}
+
+static KilnStatus find_samples(const Opts *opts, const KilnTrainer *trainer, Samples *ret,
+                               KilnError *err)
+{
+    const KilnDataSpec *spec = kiln_trainer_spec(trainer);
+    const KilnFeature *image = kiln_spec_feature(spec, opts->image);
+    const KilnFeature *mask = kiln_spec_feature(spec, opts->mask);
+    KilnOutputView outputs[KILN_STEP_OUTPUTS];
+    const size_t n_outputs = kiln_trainer_outputs(trainer, outputs);
+    const KilnOutputView *classes = find_output(outputs, n_outputs, opts->output);
+    int64_t n = 0, n_masks = 0;
+
+    if (classes == NULL)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "output=%s: the task gives no class for each pixel; use task "
+                              "segmentation",
+                              opts->output);
+    if (!fits(image, KILN_F32, 3, &classes->shape) ||
+        (image->shape.dim[2] != 1 && image->shape.dim[2] != COLOURS))
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "image=%s: the datamodule has no images of that name and of the size "
+                              "of the masks",
+                              opts->image);
+    *ret = (Samples) { .images = kiln_trainer_feature(trainer, opts->image, &n),
+                       .classes = classes->data,
+                       .masks = fits(mask, KILN_I32, 2, &classes->shape)
+                                    ? kiln_trainer_feature(trainer, opts->mask, &n_masks)
+                                    : NULL,
+                       .height = image->shape.dim[0],
+                       .width = image->shape.dim[1],
+                       .channels = image->shape.dim[2] };
+    ret->n = ret->images == NULL ? 0 : n < opts->count ? n : opts->count;
+    return KILN_OK;
+}
+
+/* A row for each sample: the image under its true classes, if they are known, and under the
+ * predicted ones. `truth` has room for the classes of an image. */
+static void draw(const Samples *samples, double opacity, float *truth, const KilnPixels *grid,
+                 uint8_t *to)
+{
+    const int64_t pixels = samples->height * samples->width;
+
+    memset(to, GREY, (size_t)(grid->height * grid->width * COLOURS));
+    for (int64_t i = 0; i < samples->n; i++) {
+        KilnMaskOverlay overlay = { .image = samples->images + i * pixels * samples->channels,
+                                    .height = samples->height,
+                                    .width = samples->width,
+                                    .channels = samples->channels,
+                                    .classes = truth,
+                                    .opacity = opacity };
+        uint8_t *row = to + i * (samples->height + 1) * grid->width * COLOURS;
+
+        if (samples->masks != NULL) {
+            for (int64_t k = 0; k < pixels; k++)
+                truth[k] = (float)samples->masks[i * pixels + k];
+            kiln_mask_overlay(&overlay, row, grid->width);
+            row += (samples->width + 1) * COLOURS;
+        }
+        overlay.classes = samples->classes + i * pixels;
+        kiln_mask_overlay(&overlay, row, grid->width);
+    }
+}
+
+/* A picture that can't be written does not fail the run. */
+static void write_picture(const Opts *opts, KilnTrainer *trainer, const KilnPixels *grid)
+{
+    const char *run = kiln_trainer_run_dir(trainer);
+    char path[PATH_ROOM];
+    KilnError why = { 0 };
+
+    if (opts->dir == NULL || run[0] == '\0' ||
+        strlen(run) + strlen(opts->dir) + sizeof("//epoch=.png") + 20 > sizeof(path))
+        return;
+    snprintf(path, sizeof(path), "%s/%s", run, opts->dir);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        (void)kiln_error_errno(&why, path);
+    snprintf(path, sizeof(path), "%s/%s/epoch=%03lld.png", run, opts->dir,
+             (long long)kiln_trainer_epoch(trainer));
+    if (why.status < 0 ||
+        kiln_png_write(path, grid->data, grid->height, grid->width, grid->channels, &why) < 0)
+        kiln_trainer_print(trainer, "warning: sample_masks: %s", why.text);
+}
+
+static KilnStatus draw_samples(const Opts *opts, KilnTrainer *trainer, const Samples *samples,
+                               KilnError *err)
+{
+    const int64_t panels = samples->masks != NULL ? 2 : 1;
+    KilnPixels grid = { .height = samples->n * (samples->height + 1) - 1,
+                        .width = panels * (samples->width + 1) - 1,
+                        .channels = COLOURS };
+    const size_t bytes = (size_t)(grid.height * grid.width * COLOURS);
+    uint8_t *pixels = malloc(bytes);
+    float *truth = malloc((size_t)(samples->height * samples->width) * sizeof(*truth));
+    KilnStatus status = KILN_OK;
+
+    if (pixels == NULL || truth == NULL) {
+        status = kiln_error_nomem(err, bytes);
+    } else {
+        draw(samples, opts->opacity, truth, &grid, pixels);
+        grid.data = pixels;
+        write_picture(opts, trainer, &grid);
+        if (kiln_trainer_takes(trainer, KILN_LOG_IMAGES))
+            status = kiln_trainer_log_image(trainer, "val/masks", &grid, err);
+    }
+    free(pixels);
+    free(truth);
+    return status;
+}
+
+static KilnStatus on_validation_batch_end(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    Samples samples;
+
+    if (kiln_trainer_batch(trainer) != 1 || kiln_trainer_dataloader(trainer) != 0 ||
+        strcmp(kiln_trainer_phase(trainer), "validate") != 0 || kiln_trainer_rank(trainer) != 0 ||
+        kiln_trainer_epoch(trainer) % opts->every_n_epochs != 0)
+        return KILN_OK;
+    KilnStatus status = find_samples(opts, trainer, &samples, err);
+    return status >= 0 && samples.n > 0 ? draw_samples(opts, trainer, &samples, err) : status;
+}
+
+static const KilnCallbackOps ops = { .on_validation_batch_end = on_validation_batch_end };
+
+const KilnComponent kiln_callback_sample_masks = {
+    .kind = KILN_KIND_CALLBACK,
+    .name = "sample_masks",
+    .summary = "Draw the predicted masks of the first validation images while training",
+    KILN_FIELDS(fields),
+    .opts_size = sizeof(Opts),
+    .ops.callback = &ops,
+};
+
+#ifdef KILN_BUILD_PLUGIN
+static const KilnComponent *const list[] = { &kiln_callback_sample_masks, NULL };
+KILN_PLUGIN_DEFINE(list)
+#endif
