@@ -9,7 +9,7 @@ typedef struct PointsOpts {
     int64_t train_count, val_count, test_count, nan_at, skip_at, broken_at, sample_ms;
 } PointsOpts;
 
-extern const KilnField points_fields[12];
+extern const KilnField points_fields[14];
 
 KilnStatus points_get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err);
 
