@@ -5,11 +5,8 @@
 
 #include <math.h>
 
-/* Begins as KilnClassifier, whose functions read it. */
 typedef struct Opts {
-    KilnInstance *model, *loss, *optimizer, *scheduler;
-    KilnInstance **metrics;
-    size_t metrics_count;
+    KILN_CLASSIFIER_OPTIONS; /* whose functions read them */
     double threshold;
 } Opts;
 

@@ -1,12 +1,19 @@
 /* Semantic segmentation: a loss and metrics over pixels for any model that maps images to a logit
  * of each class for each pixel. */
 #include "kiln.h"
+#include "kiln/tools/test_views.h"
 
 typedef struct Opts {
     KilnInstance *model, *loss, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
+    int64_t test_augmentation;
 } Opts;
+
+/* Pixels keep their places in these. */
+static const KilnChoice augmentations[] = { { "none", KILN_TEST_NONE },
+                                            { "flip", KILN_TEST_FLIP },
+                                            { NULL, 0 } };
 
 /* Pixels without class have KILN_MASK_IGNORED. */
 static const char default_metrics[] =
@@ -23,6 +30,9 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, default_metrics,
                              "metrics of pixels by name, logged as train/NAME, val/NAME, "
                              "test/NAME; ignore_index=-100 leaves out pixels without class"),
+    KILN_FIELD_ENUM(Opts, test_augmentation, "none", augmentations,
+                    "views of an image whose mean probabilities test and predict give; flip: it "
+                    "and its mirror image"),
     KILN_FIELD_END,
 };
 
@@ -59,6 +69,11 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
                                          data->n_features, &data->n_classes, err);
     if (status < 0)
         return status;
+    KilnTestViews *views = kiln_state(self);
+    views->augmentation = (KilnTestAugmentation)opts->test_augmentation;
+    status = kiln_test_views_setup(views, opts->model, data, err);
+    if (status < 0)
+        return status;
     const KilnFeature *mask = kiln_spec_feature(data, "mask");
     const KilnShape logits = kiln_model_need_shape(opts->model, 0);
     if (mask != NULL &&
@@ -78,6 +93,25 @@ static KilnTensor *segment(const Opts *opts, KilnStep *step)
 
     kiln_model_forward(opts->model, step, NULL, &scores);
     return scores.tensor;
+}
+
+/* The same of a test: the mean over the image and its mirror image, if the options say so. */
+static KilnTensor *segment_views(KilnInstance *self, KilnStep *step)
+{
+    enum { WIDTH = 2 };
+    const Opts *opts = kiln_opts(self);
+    const KilnTestViews *views = kiln_state(self);
+    KilnTensor *images[KILN_TEST_VIEWS], *logits[KILN_TEST_VIEWS];
+
+    if (views->augmentation == KILN_TEST_NONE)
+        return segment(opts, step);
+    const int n = kiln_test_views(views, kiln_step_input(step, views->image), images);
+    for (int i = 0; i < n; i++) {
+        logits[i] = kiln_test_views_forward(views, opts->model, step, images[i]);
+        if (i == 1)
+            logits[i] = kiln_flip(logits[i], WIDTH);
+    }
+    return kiln_test_views_mean(logits, n);
 }
 
 static void count(const Opts *opts, KilnStep *step, KilnTensor *logits, KilnTensor *mask)
@@ -107,10 +141,9 @@ static void output_classes(KilnStep *step, KilnTensor *logits)
     kiln_step_output(step, "classes", kiln_to_float(kiln_argmax(logits)));
 }
 
-static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
+static void evaluate(KilnInstance *self, KilnStep *step, KilnTensor *logits, const char *loss_name)
 {
     const Opts *opts = kiln_opts(self);
-    KilnTensor *logits = segment(opts, step);
 
     if (kiln_step_has(step, "mask")) {
         KilnTensor *mask = kiln_step_input(step, "mask");
@@ -124,17 +157,17 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
 
 static void validation_step(KilnInstance *self, KilnStep *step)
 {
-    evaluate(self, step, "val/loss");
+    evaluate(self, step, segment(kiln_opts(self), step), "val/loss");
 }
 
 static void test_step(KilnInstance *self, KilnStep *step)
 {
-    evaluate(self, step, "test/loss");
+    evaluate(self, step, segment_views(self, step), "test/loss");
 }
 
 static void predict_step(KilnInstance *self, KilnStep *step)
 {
-    output_classes(step, segment(kiln_opts(self), step));
+    output_classes(step, segment_views(self, step));
 }
 
 static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, KilnError *err)
@@ -167,6 +200,7 @@ const KilnComponent kiln_module_segmentation = {
     .summary = "Semantic segmentation: a loss, IoU and other metrics over pixels",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
+    .state_size = sizeof(KilnTestViews),
     .ops.module = &ops,
 };
 

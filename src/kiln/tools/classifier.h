@@ -6,10 +6,12 @@
 #include "kiln/module.h"
 
 /* The options of such a task: the beginning of its options struct, and of their table. */
+#define KILN_CLASSIFIER_OPTIONS                                                                    \
+    KilnInstance *model, *loss, *optimizer, *scheduler;                                            \
+    KilnInstance **metrics;                                                                        \
+    size_t metrics_count
 typedef struct KilnClassifier {
-    KilnInstance *model, *loss, *optimizer, *scheduler;
-    KilnInstance **metrics;
-    size_t metrics_count;
+    KILN_CLASSIFIER_OPTIONS;
 } KilnClassifier;
 
 #define KILN_CLASSIFIER_FIELDS(T)                                                                  \
@@ -36,6 +38,9 @@ KILN_API KilnTensor *kiln_classifier_training_step(KilnInstance *self, KilnStep 
 KILN_API void kiln_classifier_validation_step(KilnInstance *self, KilnStep *step);
 KILN_API void kiln_classifier_test_step(KilnInstance *self, KilnStep *step);
 KILN_API void kiln_classifier_predict_step(KilnInstance *self, KilnStep *step);
+/* What the test step does with the logits [batch, classes] of the batch, for tasks that compute
+ * them in another way: loss, metrics, the output "logits". */
+KILN_API void kiln_classifier_test_logits(KilnInstance *self, KilnStep *step, KilnTensor *logits);
 KILN_API KilnStatus kiln_classifier_configure_optimizers(KilnInstance *self, KilnOptimizers *ret,
                                                          KilnError *err);
 

@@ -54,11 +54,10 @@ KilnTensor *kiln_classifier_training_step(KilnInstance *self, KilnStep *step)
     return loss;
 }
 
-static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
+static void evaluate(KilnInstance *self, KilnStep *step, KilnTensor *logits, const char *loss_name)
 {
     const KilnClassifier *opts = kiln_opts(self);
     KilnTensor *label = kiln_step_has(step, "label") ? kiln_step_input(step, "label") : NULL;
-    KilnTensor *logits = classify(opts, step);
 
     if (label != NULL) {
         kiln_step_log(step, loss_name, kiln_loss(opts->loss, step, logits, label),
@@ -70,12 +69,17 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *loss_name)
 
 void kiln_classifier_validation_step(KilnInstance *self, KilnStep *step)
 {
-    evaluate(self, step, "val/loss");
+    evaluate(self, step, classify(kiln_opts(self), step), "val/loss");
 }
 
 void kiln_classifier_test_step(KilnInstance *self, KilnStep *step)
 {
-    evaluate(self, step, "test/loss");
+    evaluate(self, step, classify(kiln_opts(self), step), "test/loss");
+}
+
+void kiln_classifier_test_logits(KilnInstance *self, KilnStep *step, KilnTensor *logits)
+{
+    evaluate(self, step, logits, "test/loss");
 }
 
 void kiln_classifier_predict_step(KilnInstance *self, KilnStep *step)

@@ -2,8 +2,11 @@
 import gzip
 import io
 import json
+import math
 import pathlib
+import random
 import shutil
+import struct
 import sys
 import tarfile
 
@@ -243,6 +246,85 @@ class Shards(Case):
         out, _ = self.train("datamodule.files.train=[0.tar,1.tar]", "datamodule.on_error=skip")
         self.assertIn("3 samples such as 0.tar/part/002.left.png", out)
         self.assertEqual(read_json(self.path("run/summary.json"))["data"]["samples"]["train"], 8)
+
+
+def crop(image, top, left, height, width):
+    return [row[left:left + width] for row in image[top:top + height]]
+
+
+def mirror(image):
+    return [row[::-1] for row in image]
+
+
+def scale(image, height, width):
+    """Bilinear, as torch.nn.functional.interpolate without align_corners."""
+    def places(size, to):
+        for i in range(to):
+            at = max((i + 0.5) * size / to - 0.5, 0)
+            low = min(int(at), size - 1)
+            yield low, min(low + 1, size - 1), at - low
+
+    return [[[(1 - y) * ((1 - x) * image[a][c][k] + x * image[a][d][k]) + y * ((1 - x) * image[b][c][k] + x * image[b][d][k])
+              for k in range(3)] for c, d, x in places(len(image[0]), width)] for a, b, y in places(len(image), height)]
+
+
+class TestTimeAugmentation(Case):
+    """The mean over the views of an image is that of the views predicted one by one."""
+    HEIGHT, WIDTH = 8, 6
+
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(5)
+        for split, n in (("train", 6), ("val", 2), ("test", 5)):
+            for k, name in enumerate(("cat", "dog")):
+                for i in range(n):
+                    self.write(f"pets/{split}/{name}/{i}.png", png(8, 6, (200 * k, 40 * i, draw.randrange(255))))
+        self.images = [[[[draw.random() for _ in range(3)] for _ in range(self.WIDTH)] for _ in range(self.HEIGHT)] for _ in range(3)]
+        self.run_kiln("datamodule=image_folder", "datamodule.root=pets", f"datamodule.size=[{self.HEIGHT},{self.WIDTH}]", *MODEL,
+                      "model.hidden=[16]", "lr=1", "trainer.max_epochs=4", "kiln.run.dir=run")
+
+    def predict(self, images, *args):
+        numbers = struct.pack(f"<{len(images) * self.HEIGHT * self.WIDTH * 3}f", *(v for i in images for r in i for p in r for v in p))
+        head = json.dumps({"image": {"dtype": "F32", "shape": [len(images), self.HEIGHT, self.WIDTH, 3],
+                                     "data_offsets": [0, len(numbers)]}}).encode()
+        self.write("views.safetensors", struct.pack("<Q", len(head)) + head + numbers)
+        out, _ = self.run_kiln("predict", "run", "views.safetensors", *args, program="kiln")
+        return [json.loads(line)["probabilities"] for line in out.splitlines()]
+
+    def crops(self, image, height, width):
+        bottom, right = self.HEIGHT - height, self.WIDTH - width
+        return [scale(crop(image, top, left, height, width), self.HEIGHT, self.WIDTH) for top, left in
+                ((0, 0), (0, right), (bottom, 0), (bottom, right), (round(bottom / 2), round(right / 2)))]
+
+    def test_mean_of_the_views(self):
+        for args, views in (
+                (["flip"], lambda i: [i, mirror(i)]),
+                (["five_crop"], lambda i: self.crops(i, 7, 5)),  # 7/8
+                (["ten_crop", "task.test_crop=[5,4]"], lambda i: self.crops(i, 5, 4) + self.crops(mirror(i), 5, 4))):
+            got = self.predict(self.images, "task.test_augmentation=" + args[0], *args[1:])
+            self.assertNotEqual(got, self.predict(self.images))
+            for image, probabilities in zip(self.images, got):
+                each = self.predict(views(image))
+                for k in range(2):
+                    self.assertAlmostEqual(probabilities[k], sum(one[k] for one in each) / len(each), 6)
+
+    def test_loss_and_accuracy(self):
+        out, _ = self.run_kiln("eval", "run", "task.test_augmentation=ten_crop", program="kiln")
+        metrics = json.loads(out)["metrics"]
+        plain = json.loads(self.run_kiln("eval", "run", program="kiln")[0])["metrics"]
+        self.assertNotEqual(metrics["test/loss"], plain["test/loss"])
+        out, _ = self.run_kiln("predict", "run", "split=test", "task.test_augmentation=ten_crop", program="kiln")
+        rows = [json.loads(line) for line in out.splitlines()]
+        right = [row["probabilities"][["cat", "dog"].index(row["label"])] for row in rows]
+        self.assertAlmostEqual(metrics["test/loss"], -sum(math.log(p) for p in right) / len(right), 5)
+        self.assertAlmostEqual(metrics["test/accuracy"], sum(row["class"] == row["label"] for row in rows) / len(rows), 5)
+
+    def test_mistakes(self):
+        _, err = self.run_kiln("eval", "run", "task.test_augmentation=five_crop", "task.test_crop=7", program="kiln", status=1)
+        self.assertIn("test_crop: 7 x 7 is larger than the images of 8 x 6", err)
+        _, err = self.run_kiln("eval", "run", "task.test_augmentation=five_crop", "task.test_crop=5", "task.test_resize=false",
+                               program="kiln", status=1)
+        self.assertIn("5", err)
 
 
 if __name__ == "__main__":

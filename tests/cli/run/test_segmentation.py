@@ -119,6 +119,23 @@ class Segmentation(Case):
         out, _ = self.run_kiln(*RUN, *parts, "datamodule.on_error=skip")
         self.assertRegex(out, "left out .*oriented_[5678].* pixels, but its image")
 
+    def test_mirror_images_in_the_test(self):
+        """An image that is its own mirror image gets a mask that is one, too."""
+        self.run_kiln(*RUN, "trainer.max_epochs=8")
+        rows = pixels(self.path("data/images/train/0.png"))
+        half = [row[:WIDTH // 2] for row in rows]
+        self.write("even.png", picture([[v for p in row + row[::-1] for v in p] for row in half], 2))
+        masks = []
+        for args in ([], ["task.test_augmentation=flip"]):
+            out, _ = self.run_kiln("predict", "run", "even.png", *args, program="kiln")
+            classes = json.loads(out)["classes"]
+            masks.append([classes[y * WIDTH:(y + 1) * WIDTH] for y in range(HEIGHT)])
+        self.assertFalse(masks[0] == [row[::-1] for row in masks[0]])
+        self.assertTrue(masks[1] == [row[::-1] for row in masks[1]])
+        losses = [json.loads(self.run_kiln("eval", "run", *args, program="kiln")[0])["metrics"]["test/loss"]
+                  for args in ([], ["task.test_augmentation=flip"])]
+        self.assertNotEqual(*losses)
+
     def test_pictures_while_training(self):
         self.run_kiln(*RUN, "trainer.max_epochs=3", "test=false", "callbacks=sample_masks", "callbacks.sample_masks.every_n_epochs=2",
                       "callbacks.sample_masks.count=3", "logger=[csv,tensorboard]")
