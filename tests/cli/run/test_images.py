@@ -153,12 +153,32 @@ class Lists(Case):
         self.write("flags.csv", "image,furry,old,loud\n" + flags)
         self.write("some.jsonl", "".join(json.dumps({"image": a, "label": [b, "odd"][: i % 3]}) + "\n"
                                          for i, (a, b) in enumerate(self.rows)))
+        self.write("some.csv", "image,label\n" + "".join(f"{a},{';'.join([b, 'odd'][: i % 3])}\n" for i, (a, b) in enumerate(self.rows)))
+        weights = []
         for args in (["datamodule.files.train=[flags.csv]", "datamodule.label_columns=[furry,old,loud]",
                       "task.loss={_target_: binary_cross_entropy, balanced: true}"],
-                     ["datamodule.files.train=[some.jsonl]"]):
+                     ["datamodule.files.train=[some.jsonl]"],
+                     ["datamodule.files.train=[some.csv]", "datamodule.label_separator=;"]):
             out, _ = self.train("task=multilabel_classification", "datamodule.multilabel=true", "datamodule.root=images", *args)
             self.assertIn("labels f32 [", out)
             self.assertIn("val/micro_f1", out)
+            weights.append(read(self.path("run/checkpoints/last/model.safetensors")))
+        self.assertEqual(weights[1], weights[2])  # the same labels in two forms
+        out, _ = self.run_kiln("predict", "run", "split=train", program="kiln")
+        self.assertEqual([len(json.loads(line)["probabilities"]) for line in out.splitlines()], [3] * 11)
+
+    def test_class_weights(self):
+        """The loss of the test is the weighted mean that PyTorch computes, with weights of a list and of the classes' numbers."""
+        self.write("list.csv", "image,label\n" + "".join(f"{a},{'cat' if i < 9 else 'dog'}\n" for i, (a, _) in enumerate(self.rows)))
+        for option, weights in (("class_weights=[1,3]", (1, 3)), ("balanced=true", (12 / 18, 12 / 6))):
+            self.train("datamodule.files={train: [list.csv], val: [list.csv], test: [list.csv]}", "datamodule.root=images",
+                       "task.loss." + option, "lr=0.5")
+            out, _ = self.run_kiln("predict", "run", "split=test", program="kiln")
+            rows = [json.loads(line) for line in out.splitlines()]
+            kinds = [("cat", "dog").index(row["label"]) for row in rows]
+            loss = sum(-weights[k] * math.log(row["probabilities"][k]) for k, row in zip(kinds, rows)) / sum(weights[k] for k in kinds)
+            self.assertAlmostEqual(read_json(self.path("run/summary.json"))["metrics"]["test/loss"]["last"]["value"], loss, 5)
+        self.train("datamodule.files.train=[list.csv]", "datamodule.root=images", "task.loss.class_weights=[1,2,3]", status=1)
 
     def test_mistakes(self):
         for text, args, says in (
