@@ -142,14 +142,16 @@ KilnStatus kiln_image_reader_shape_of(const KilnImageReader *reader, const KilnI
 /* ---- Memory ----------------------------------------------------------------------------- */
 
 /* While a file of `bytes` and that size is read: its bytes, its image, a second one for transforms,
- * rows. */
+ * rows; those of a PNG of few pixels are inflated at once. */
 static int64_t bytes_of(const KilnImageForm *form, int64_t bytes, const int64_t size[3])
 {
-    enum { LIBRARY = 1 << 18, SAMPLES = 4 /* of a pixel */ };
+    enum { LIBRARY = 1 << 18, SAMPLES = 4 /* of a pixel */, AT_ONCE = 1 << 24 };
+    const int64_t inflated = size[0] * (size[1] * size[2] + 1);
     const int64_t pixels = form->height > 0 ? form->height * form->width : size[0] * size[1];
     const int64_t images = form->n_transforms > 0 ? 2 : 1;
 
-    return bytes + images * pixels * form->channels * (int64_t)sizeof(float) + LIBRARY +
+    return bytes + (inflated <= AT_ONCE ? bytes + inflated : 0) +
+           images * pixels * form->channels * (int64_t)sizeof(float) + LIBRARY +
            3 * size[1] * SAMPLES * (int64_t)sizeof(float);
 }
 

@@ -35,7 +35,8 @@ void kiln_mask_overlay(const KilnMaskOverlay *overlay, uint8_t *to, int64_t to_w
             const float value = (image[i * channels + (channels == COLOURS ? c : 0)] - low) * scale;
 
             to[(i / width * to_width + i % width) * COLOURS + c] =
-                (uint8_t)((1.0 - opacity) * (value >= 0.0f ? (double)value : 0.0) + opacity * colour_of(class, c) + 0.5);
+                (uint8_t)((1.0 - opacity) * (value >= 0.0f ? (double)value : 0.0) +
+                          opacity * colour_of(class, c) + 0.5);
         }
     }
 }

@@ -37,7 +37,8 @@ typedef struct KilnPngForm {
  * libwebp. Its content decides, not its name. Alpha is laid over black, 16 bits keep their
  * precision, and the image is turned upright as its EXIF orientation says. It is scaled as by
  * kiln_image_scale, row by row: memory is needed for the file, the result and a few rows (of
- * interlaced and progressive files and of WebP for the whole image). A JPEG that is scaled to a
+ * interlaced and progressive files, of WebP and of PNG of up to 16 MiB of pixels for the whole
+ * image, a byte per value). A JPEG that is scaled to a
  * quarter of its size or less is decoded at half of it, or less. Any other file, and one that is
  * damaged, cut off, or has too many pixels is KILN_E_FORMAT; the message names the file. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_read(const char *path, const KilnPngForm *form,

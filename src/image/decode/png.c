@@ -13,6 +13,7 @@
 #include <libdeflate.h>
 #include <png.h>
 
+#include "image/decode/png_rows.h"
 #include "image/decode/row_sink.h"
 
 #define HEADER_SIZE 33 /* signature and the IHDR chunk, which is always first */
@@ -218,11 +219,40 @@ static KilnStatus decode(Reader *reader, KilnImage *image, KilnError *err)
     return read_rows(reader) ? KILN_OK : damaged(reader, reader->message, err);
 }
 
+/* Decode a common file without libpng. *ret_done: it is one, and whole. */
+static KilnStatus decode_common(const KilnImageBytes *bytes, const KilnImagePart *part,
+                                KilnImage *image, bool *ret_done, KilnError *err)
+{
+    const int64_t size[2] = { part->head.height, part->head.width };
+    KilnRowSink sink;
+    KilnPngRows rows = { 0 };
+    KilnStatus status = kiln_row_sink_init(&sink, &part->window, size, 1, part->channels, image,
+                                           err);
+
+    *ret_done = status >= 0 &&
+                kiln_png_rows_read(bytes, &part->head, sink.rows.top + sink.rows.height, &rows);
+    for (int64_t i = 0; i < sink.rows.height && *ret_done; i++)
+        kiln_row_sink_add(&sink,
+                          rows.data + (size_t)(sink.rows.top + i) * rows.stride +
+                              sink.rows.left * rows.samples,
+                          rows.samples);
+    kiln_png_rows_release(&rows);
+    kiln_row_sink_release(&sink);
+    return status;
+}
+
 KilnStatus kiln_png_decode(const KilnImageBytes *bytes, const KilnImagePart *part, KilnImage *image,
                            KilnError *err)
 {
     Reader reader = { .bytes = bytes, .part = part };
+    bool done = false;
 
+    if (kiln_png_is_common(bytes, &part->head) && is_whole(bytes)) {
+        KilnStatus status = decode_common(bytes, part, image, &done, err);
+
+        if (done || status < 0)
+            return status;
+    }
     reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, on_warning);
     reader.info = reader.png != NULL ? png_create_info_struct(reader.png) : NULL;
     KilnStatus status = reader.info != NULL ? decode(&reader, image, err)
