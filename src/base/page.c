@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { CONTINUED = 4 }; /* where the left part of a pair continues */
+
 /* Columns that `n` bytes of UTF-8 take; every character counts for one. */
 static int columns(const char *text, size_t n)
 {
@@ -97,13 +99,30 @@ void kiln_page_end(KilnPage *page)
         kiln_text_char(&page->text, '\n');
 }
 
+/* Columns of the longest piece that stays together. */
+static int longest_piece(const char *words, int room)
+{
+    int longest = 0;
+
+    for (words += strspn(words, " "); *words != '\0'; words += strspn(words, " ")) {
+        const size_t length = strcspn(words, " "), piece = piece_length(words, length, room);
+        const int n = columns(words, piece);
+
+        longest = n > longest ? n : longest;
+        words += length;
+    }
+    return longest;
+}
+
 static void beside(KilnPage *page, int column, const char *format, va_list args)
 {
     enum { BELOW = 6, NARROWEST = 24 };
     KilnText right = { 0 };
 
     kiln_text_vprintf(&right, format, args);
-    if (column + NARROWEST > page->width)
+    if (column + NARROWEST > page->width ||
+        (right.length > 0 &&
+         column + longest_piece(right.data, page->width - column) > page->width))
         column = BELOW;
     if (right.length > 0) {
         kiln_page_tab(page, column);
@@ -128,7 +147,11 @@ void kiln_page_pair(KilnPage *page, int column, const char *left, const char *fo
     va_list args;
 
     kiln_page_end(page);
-    kiln_text_printf(&page->text, "  %s", left);
+    kiln_text_append(&page->text, "  ");
+    if (columns(left, strlen(left)) + 2 > page->width)
+        kiln_page_words(page, CONTINUED, left);
+    else
+        kiln_text_append(&page->text, left); /* blanks in it stay */
     va_start(args, format);
     beside(page, column, format, args);
     va_end(args);

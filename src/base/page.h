@@ -23,9 +23,10 @@ void kiln_page_tab(KilnPage *page, int column);
 /* End the line, if one has begun. */
 void kiln_page_end(KilnPage *page);
 /* Append text at a column of the line that has begun, wrapped there, and end the line; on a narrow
- * page the text moves to the next line. */
+ * page, or where a word would not fit beside, the text moves to the next line. */
 void kiln_page_beside(KilnPage *page, int column, const char *format, ...) KILN_PRINTF(3, 4);
-/* A line "  left   right": the right part is as in kiln_page_beside. */
+/* A line "  left   right": the right part is as in kiln_page_beside, and a left part that is wider
+ * than the page is wrapped. */
 void kiln_page_pair(KilnPage *page, int column, const char *left, const char *format, ...)
     KILN_PRINTF(4, 5);
 /* A line for copying, which is never wrapped. */

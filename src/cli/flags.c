@@ -192,9 +192,13 @@ void kiln_flags_write(KilnPage *page, const char *command)
         if (strcmp(flag->section, section) != 0)
             kiln_page_heading(page, "flags: %s", flag->section);
         section = flag->section;
-        kiln_text_printf(&page->text, "  %s%s%s%s%s", flag->brief != NULL ? flag->brief : "",
+        KilnText left = { 0 };
+
+        kiln_text_printf(&left, "%s%s%s%s%s", flag->brief != NULL ? flag->brief : "",
                          flag->brief != NULL ? ", " : "", flag->name,
                          flag->value != NULL ? " " : "", flag->value != NULL ? flag->value : "");
-        kiln_page_beside(page, TEXT, "%s", flag->help);
+        kiln_page_pair(page, TEXT, left.data != NULL ? left.data : "", "%s", flag->help);
+        page->text.failed = page->text.failed || left.failed;
+        kiln_text_release(&left);
     }
 }

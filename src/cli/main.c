@@ -69,12 +69,28 @@ const KilnCommand *kiln_command_find(const char *name)
     return NULL;
 }
 
-static void print_usage(FILE *stream)
+static void write_usage(KilnPage *page)
 {
-    fputs("usage: kiln COMMAND [FLAG...] [KEY=VALUE...]\n\ncommands:\n", stream);
+    enum { SUMMARY = 17 /* the column */ };
+
+    kiln_page_words(page, 7, "usage: kiln COMMAND [FLAG...] [KEY=VALUE...]");
+    kiln_page_heading(page, "commands:");
     for (size_t i = 0; i < KILN_COUNT(commands); i++)
-        fprintf(stream, "  %-14s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n`kiln COMMAND --help` explains each; `train ...` is `kiln train ...`.\n", stream);
+        kiln_page_pair(page, SUMMARY, commands[i].name, "%s", commands[i].summary);
+    kiln_text_char(&page->text, '\n');
+    kiln_page_words(page, 0,
+                    "`kiln COMMAND --help` explains each; `train ...` is `kiln train ...`.");
+    kiln_page_end(page);
+}
+
+/* With what was wrong. */
+static void complain_usage(void)
+{
+    KilnPage page = { .width = kiln_screen_page().width };
+
+    write_usage(&page);
+    fputs(page.text.data != NULL ? page.text.data : "usage: kiln COMMAND\n", stderr);
+    kiln_text_release(&page.text);
 }
 
 static int unknown_command(const char *name)
@@ -88,7 +104,7 @@ static int unknown_command(const char *name)
     if (nearest != NULL)
         fprintf(stderr, ": did you mean %s?", nearest);
     fputs("\n\n", stderr);
-    print_usage(stderr);
+    complain_usage();
     return 2;
 }
 
@@ -145,13 +161,15 @@ int main(int argc, char **argv)
     if (command != NULL)
         return run_command(command, argc, argv, 1);
     if (argc < 2) {
-        print_usage(stderr);
+        complain_usage();
         return 2;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
-        print_usage(stdout);
-        return kiln_screen_close("kiln", 0);
+        KilnPage page = kiln_screen_page();
+
+        write_usage(&page);
+        return kiln_screen_close("kiln", kiln_screen_print(&page));
     }
     if (strcmp(argv[1], "complete") == 0)
         return kiln_command_complete(argc - 2, argv + 2);

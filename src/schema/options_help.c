@@ -208,15 +208,16 @@ static void put_cell(KilnPage *page, const Columns *columns, int column, const c
 /* On a narrow page cells follow each other without columns. */
 static void put_stacked(KilnPage *page, const Columns *columns, const Row *row)
 {
+    KilnText cells = { 0 };
+
+    kiln_text_printf(&cells, "%s%s%s", row->type, row->value[0] != '\0' ? ", " : "", row->value);
     kiln_page_tab(page, columns->name);
     kiln_page_words(page, columns->help, row->path);
     kiln_text_append(&page->text, "  ");
-    kiln_page_words(page, columns->help, row->type);
-    if (row->value[0] != '\0') {
-        kiln_text_append(&page->text, ", ");
-        kiln_page_words(page, columns->help, row->value);
-    }
+    kiln_page_words(page, columns->help, cells.data != NULL ? cells.data : "");
     kiln_page_end(page);
+    page->text.failed = page->text.failed || cells.failed;
+    kiln_text_release(&cells);
 }
 
 static void put_row(KilnPage *page, const KilnHelpTable *table, const Columns *columns,

@@ -187,6 +187,10 @@ class Train(Case):
             long = [line for line in out.splitlines() if len(line) > columns]
             self.assertEqual(long, [], f"at {columns} columns")
             self.assertEqual(letters(out), letters(wide), "nothing is cut")
+        for args in (["--help"], ["model=resnet", "--help"]):
+            out = self.on_terminal(*args, COLUMNS="40", NO_COLOR="1")
+            self.assertEqual([line for line in out.splitlines() if len(line) > 40 and len(line.split()) > 1], [])
+            self.assertEqual(letters(out), letters(self.on_terminal(*args, COLUMNS="200", NO_COLOR="1")))
         out, _ = self.run_kiln("--help")
         self.assertNotIn("\033", out)
         self.assertEqual([line for line in out.splitlines() if len(line) > 100], [])
