@@ -52,15 +52,14 @@ typedef struct Folder {
 } Folder;
 
 typedef struct State {
+    KilnImageState image;
     const Opts *opts;
     const KilnPoll *poll;
     Folder folders[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* the first is below root */
     KilnTar *tar;                                    /* root; NULL: it is a folder */
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
-    KilnImageData *data;
     int64_t n_classes;
     const char **class_names;
-    KilnFeature features[2]; /* of a sample */
 } State;
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
@@ -86,7 +85,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
         for (size_t set = 0; set < KILN_MAX_SETS; set++)
             state->folders[split][set].state = state;
-    return kiln_image_data_new(self, &form, &state->data, err);
+    return kiln_image_data_new(self, &form, &state->image.data, err);
 }
 
 /* Of the folders, for scanning them again. */
@@ -107,7 +106,7 @@ static void release(KilnInstance *self)
     State *state = kiln_state(self);
 
     forget(state);
-    kiln_image_data_free(state->data);
+    kiln_image_data_free(state->image.data);
     free(state->class_names);
 }
 
@@ -243,12 +242,12 @@ static void get_member(void *ctx, int64_t i, KilnRawValue *ret)
 
 static void put_images(State *state)
 {
-    kiln_image_data_clear(state->data);
+    kiln_image_data_clear(state->image.data);
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
         for (size_t set = 0; set < KILN_MAX_SETS; set++) {
             Folder *folder = &state->folders[split][set];
 
-            kiln_image_data_put(state->data, (KilnSplit)split, set,
+            kiln_image_data_put(state->image.data, (KilnSplit)split, set,
                                 &(KilnImageSamples) {
                                     .images = { .count = folder->files.count,
                                                 .ctx = folder,
@@ -263,7 +262,7 @@ static void put_images(State *state)
 static KilnStatus open_cache(State *state, KilnSplit split, size_t set, KilnError *err)
 {
     Folder *folder = &state->folders[split][set];
-    const int64_t *decoded = kiln_image_data_decoded(state->data);
+    const int64_t *decoded = kiln_image_data_decoded(state->image.data);
 
     if (state->opts->cache == NULL || folder->cache != NULL || folder->files.count == 0 ||
         in_tar(state, set))
@@ -278,14 +277,14 @@ static KilnStatus open_cache(State *state, KilnSplit split, size_t set, KilnErro
             .size = { decoded[0], decoded[1], decoded[2] },
         },
         &folder->cache, err);
-    kiln_image_data_set_cache(state->data, split, set, folder->cache);
+    kiln_image_data_set_cache(state->image.data, split, set, folder->cache);
     return status;
 }
 
 static KilnStatus check_cache(const State *state, KilnError *err)
 {
     return state->opts->cache == NULL || state->tar != NULL ||
-                   kiln_image_data_decoded(state->data)[0] > 0
+                   kiln_image_data_decoded(state->image.data)[0] > 0
                ? KILN_OK
                : kiln_error_set(err, KILN_E_SHAPE,
                                 "datamodule.cache needs images of one size before the transforms; "
@@ -323,14 +322,14 @@ static KilnStatus reload(KilnInstance *self, int64_t epoch, KilnError *err)
     State *state = kiln_state(self);
 
     (void)epoch;
-    kiln_image_data_clear(state->data);
+    kiln_image_data_clear(state->image.data);
     forget(state);
     KilnStatus status = scan(state, KILN_STAGE_FIT, err);
     if (status >= 0)
         status = check_classes(state, err);
     put_images(state);
     if (status >= 0)
-        status = kiln_image_data_reload(state->data, state->opts->val_fraction, err);
+        status = kiln_image_data_reload(state->image.data, state->opts->val_fraction, err);
     return status >= 0 ? check_cache(state, err) : status;
 }
 
@@ -345,7 +344,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     KilnStatus status = predicts ? KILN_OK : scan(state, context->stage, err);
     put_images(state);
     if (status >= 0)
-        status = kiln_image_data_setup(state->data, context, state->opts->val_fraction, err);
+        status = kiln_image_data_setup(state->image.data, context, state->opts->val_fraction, err);
     if (status >= 0 && !predicts)
         status = check_cache(state, err);
     if (status < 0)
@@ -361,12 +360,12 @@ static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
     State *state = kiln_state(self);
 
     (void)err;
-    state->features[0] = kiln_image_data_feature(state->data);
-    state->features[1] =
+    state->image.features[0] = kiln_image_data_feature(state->image.data);
+    state->image.features[1] =
         (KilnFeature) { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32 };
     *ret = (KilnDataSpec) {
-        .features = state->features,
-        .n_features = KILN_COUNT(state->features),
+        .features = state->image.features,
+        .n_features = KILN_COUNT(state->image.features),
         .n_classes = state->n_classes,
         .class_names = state->class_names,
     };
@@ -389,26 +388,11 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
                           KilnError *err)
 {
     State *state = kiln_state(self);
-    const bool held_out = split == KILN_VAL && set == 0 && kiln_image_data_holds_out(state->data);
+    const bool held_out = split == KILN_VAL && set == 0 &&
+                          kiln_image_data_holds_out(state->image.data);
 
-    kiln_image_data_dataset(state->data, split, set, ret);
+    kiln_image_data_dataset(state->image.data, split, set, ret);
     return open_cache(state, held_out ? KILN_TRAIN : split, set, err);
-}
-
-static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
-                             KilnError *err)
-{
-    return kiln_image_data_preprocess(((State *)kiln_state(self))->data, values, sample, err);
-}
-
-static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
-{
-    return kiln_image_data_save(((const State *)kiln_state(self))->data, dir, err);
-}
-
-static int64_t memory(KilnInstance *self)
-{
-    return kiln_image_data_memory(((const State *)kiln_state(self))->data);
 }
 
 /* ---- What is left out ----------------------------------------------------------------------- */
@@ -455,11 +439,11 @@ static const KilnDataModuleOps ops = {
     .dataset = dataset,
     .reload = reload,
     .raw_fields = kiln_image_raw_fields,
-    .preprocess = preprocess,
-    .save_preprocessing = save_preprocessing,
+    .preprocess = kiln_image_preprocess,
+    .save_preprocessing = kiln_image_save_preprocessing,
     .loading = loading,
     .report = report,
-    .memory = memory,
+    .memory = kiln_image_memory,
     .left_out = left_out,
 };
 

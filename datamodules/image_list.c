@@ -30,7 +30,6 @@ static const KilnField fields[] = {
 
 /* The columns that are read: the path, the labels. */
 enum { IMAGE_COLUMN, LABEL_COLUMN };
-enum { IMAGE, LABEL, FEATURES };
 
 typedef struct State State;
 
@@ -43,15 +42,13 @@ typedef struct Samples {
 } Samples;
 
 struct State {
+    KilnImageState image;
     const Opts *opts;
     KilnTextData *rows;
-    KilnTar *tar; /* NULL: root is a folder */
-    KilnImageData *data;
-    KilnDataLabels labels;
+    KilnTar *tar;         /* NULL: root is a folder */
     const char **columns; /* [LABEL_COLUMN + columns of labels] */
     size_t n_columns;
     Samples samples[KILN_SPLIT_COUNT];
-    KilnFeature features[FEATURES];
 };
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
@@ -70,7 +67,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     const KilnImageForm form = KILN_IMAGE_FORM(opts, opts->on_error == KILN_ON_ERROR_SKIP);
 
     state->opts = opts;
-    return kiln_image_data_new(self, &form, &state->data, err);
+    return kiln_image_data_new(self, &form, &state->image.data, err);
 }
 
 static void release(KilnInstance *self)
@@ -81,11 +78,11 @@ static void release(KilnInstance *self)
         kiln_text_release(&state->samples[split].paths);
         free(state->samples[split].starts);
     }
-    kiln_data_labels_release(&state->labels);
+    kiln_data_labels_release(&state->image.labels);
     free(state->columns);
     kiln_text_data_free(state->rows);
     kiln_tar_close(state->tar);
-    kiln_image_data_free(state->data);
+    kiln_image_data_free(state->image.data);
 }
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
@@ -134,9 +131,9 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
     State *state = ctx;
     KilnStatus status = check_image(state, record->fields[IMAGE_COLUMN], err);
 
-    return status >= 0
-               ? kiln_data_labels_check(&state->labels, split, record->fields + LABEL_COLUMN, err)
-               : status;
+    return status >= 0 ? kiln_data_labels_check(&state->image.labels, split,
+                                                record->fields + LABEL_COLUMN, err)
+                       : status;
 }
 
 static KilnStatus read_row(State *state, KilnSplit split, int64_t i, KilnRecord *record,
@@ -146,7 +143,8 @@ static KilnStatus read_row(State *state, KilnSplit split, int64_t i, KilnRecord 
     KilnStatus status = kiln_text_data_read(state->rows, split, i, record, err);
 
     if (status >= 0)
-        status = kiln_data_labels_add(&state->labels, split, record->fields + LABEL_COLUMN, err);
+        status = kiln_data_labels_add(&state->image.labels, split, record->fields + LABEL_COLUMN,
+                                      err);
     if (status < 0)
         return status;
     samples->starts[i] = (int64_t)samples->paths.length;
@@ -180,7 +178,7 @@ static KilnStatus read_split(State *state, KilnSplit split, const KilnPoll *poll
 static KilnStatus open_rows(State *state, const KilnDataContext *context, KilnError *err)
 {
     const KilnTextSource source = KILN_TEXT_SOURCE(state->opts);
-    const KilnLabelSource *labels = &state->labels.source;
+    const KilnLabelSource *labels = &state->image.labels.source;
     const size_t n = state->n_columns = LABEL_COLUMN + kiln_label_source_width(labels);
     const char **options = calloc(n, sizeof(*options));
     KilnStatus status;
@@ -226,7 +224,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     State *state = kiln_state(self);
     const Opts *opts = state->opts;
     const KilnLabelSource labels = KILN_LABEL_SOURCE(opts);
-    KilnStatus status = kiln_data_labels_open(&state->labels, &labels, context, err);
+    KilnStatus status = kiln_data_labels_open(&state->image.labels, &labels, context, err);
 
     if (status >= 0 && kiln_is_tar(opts->root) && context->stage != KILN_STAGE_PREDICT)
         status = kiln_tar_open(opts->root, opts->cache, context->poll, &state->tar, err);
@@ -236,54 +234,11 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         Samples *samples = &state->samples[i];
 
         status = read_split(state, (KilnSplit)i, context->poll, err);
-        kiln_image_data_put(state->data, (KilnSplit)i, 0,
+        kiln_image_data_put(state->image.data, (KilnSplit)i, 0,
                             &(KilnImageSamples) { .images = { samples->n, samples, get_image },
-                                                  .labels = &state->labels });
+                                                  .labels = &state->image.labels });
     }
-    return status >= 0 ? kiln_image_data_setup(state->data, context, 0.0, err) : status;
-}
-
-static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
-{
-    State *state = kiln_state(self);
-
-    (void)err;
-    state->features[IMAGE] = kiln_image_data_feature(state->data);
-    state->features[LABEL] = kiln_data_labels_feature(&state->labels);
-    *ret = (KilnDataSpec) { .features = state->features,
-                            .n_features = FEATURES,
-                            .n_classes = (int64_t)state->labels.classes.n,
-                            .class_names = (const char *const *)state->labels.classes.names };
-    return KILN_OK;
-}
-
-/* ---- Samples -------------------------------------------------------------------------------- */
-
-static int64_t memory(KilnInstance *self)
-{
-    return kiln_image_data_memory(((const State *)kiln_state(self))->data);
-}
-
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
-                          KilnError *err)
-{
-    (void)err;
-    kiln_image_data_dataset(((State *)kiln_state(self))->data, split, set, ret);
-    return KILN_OK;
-}
-
-static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
-                             KilnError *err)
-{
-    return kiln_image_data_preprocess(((State *)kiln_state(self))->data, values, sample, err);
-}
-
-static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
-{
-    const State *state = kiln_state(self);
-    KilnStatus status = kiln_data_labels_save(&state->labels, dir, err);
-
-    return status >= 0 ? kiln_image_data_save(state->data, dir, err) : status;
+    return status >= 0 ? kiln_image_data_setup(state->image.data, context, 0.0, err) : status;
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -310,13 +265,13 @@ static const KilnDataModuleOps ops = {
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,
-    .spec = spec,
-    .dataset = dataset,
+    .spec = kiln_image_spec,
+    .dataset = kiln_image_dataset,
     .raw_fields = kiln_image_raw_fields,
-    .preprocess = preprocess,
-    .save_preprocessing = save_preprocessing,
+    .preprocess = kiln_image_preprocess,
+    .save_preprocessing = kiln_image_save_preprocessing,
     .loading = loading,
-    .memory = memory,
+    .memory = kiln_image_memory,
     .left_out = left_out,
     .files = files,
 };

@@ -45,8 +45,6 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-enum { IMAGE, LABEL, FEATURES };
-
 typedef struct State State;
 
 /* An image in an archive. */
@@ -69,11 +67,9 @@ typedef struct Split {
 } Split;
 
 struct State {
+    KilnImageState image;
     const Opts *opts;
-    KilnImageData *data;
-    KilnDataLabels labels;
     Split splits[KILN_SPLIT_COUNT];
-    KilnFeature features[FEATURES];
 };
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
@@ -95,7 +91,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     const KilnImageForm form = KILN_IMAGE_FORM(opts, opts->on_error == KILN_ON_ERROR_SKIP);
 
     state->opts = opts;
-    return kiln_image_data_new(self, &form, &state->data, err);
+    return kiln_image_data_new(self, &form, &state->image.data, err);
 }
 
 static void release(KilnInstance *self)
@@ -111,8 +107,8 @@ static void release(KilnInstance *self)
         free(split->items);
         kiln_text_release(&split->text);
     }
-    kiln_data_labels_release(&state->labels);
-    kiln_image_data_free(state->data);
+    kiln_data_labels_release(&state->image.labels);
+    kiln_image_data_free(state->image.data);
 }
 
 /* ---- Reading the archives ------------------------------------------------------------------- */
@@ -173,7 +169,7 @@ static KilnStatus check_sample(Split *split, const KilnTarSample *sample, KilnEr
         return kiln_error_set(err, KILN_E_MISSING,
                               "no file with the same name that ends in .%s (datamodule.label)",
                               opts->label);
-    return kiln_data_labels_check(&state->labels, number_of(split), &sample->labels, err);
+    return kiln_data_labels_check(&state->image.labels, number_of(split), &sample->labels, err);
 }
 
 static KilnStatus take_sample(void *ctx, const KilnTarSample *found, KilnError *err)
@@ -251,8 +247,8 @@ static int64_t largest_number(const KilnNameList *names)
 /* Classes that are numbers keep them. */
 static KilnStatus order_numbers(State *state, KilnError *err)
 {
-    KilnNameList *classes = &state->labels.classes;
-    const int64_t largest = state->labels.collects ? largest_number(classes) : -1;
+    KilnNameList *classes = &state->image.labels.classes;
+    const int64_t largest = state->image.labels.collects ? largest_number(classes) : -1;
     KilnStatus status = KILN_OK;
 
     if (largest < 0)
@@ -275,7 +271,7 @@ static KilnStatus number_labels(State *state, Split *split, KilnError *err)
         const Item *item = &split->items[i];
         const KilnString labels = { split->text.data + item->labels, (size_t)item->labels_size };
 
-        status = kiln_data_labels_add(&state->labels, number_of(split), &labels, err);
+        status = kiln_data_labels_add(&state->image.labels, number_of(split), &labels, err);
     }
     return status;
 }
@@ -307,7 +303,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
                                      .n_classes = opts->classes_count,
                                      .several = opts->multilabel };
     const bool has_files = context->stage != KILN_STAGE_PREDICT;
-    KilnStatus status = kiln_data_labels_open(&state->labels, &labels, context, err);
+    KilnStatus status = kiln_data_labels_open(&state->image.labels, &labels, context, err);
 
     for (int i = 0; i < KILN_SPLIT_COUNT && has_files && status >= 0; i++)
         status = read_split(state, (KilnSplit)i, context->poll, err);
@@ -317,55 +313,12 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         Split *split = &state->splits[i];
 
         status = number_labels(state, split, err);
-        kiln_image_data_put(state->data, (KilnSplit)i, 0,
+        kiln_image_data_put(state->image.data, (KilnSplit)i, 0,
                             &(KilnImageSamples) { .images = { split->n, split, get_image },
-                                                  .labels = &state->labels });
+                                                  .labels = &state->image.labels });
     }
-    return status >= 0 ? kiln_image_data_setup(state->data, context, opts->val_fraction, err)
+    return status >= 0 ? kiln_image_data_setup(state->image.data, context, opts->val_fraction, err)
                        : status;
-}
-
-static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
-{
-    State *state = kiln_state(self);
-
-    (void)err;
-    state->features[IMAGE] = kiln_image_data_feature(state->data);
-    state->features[LABEL] = kiln_data_labels_feature(&state->labels);
-    *ret = (KilnDataSpec) { .features = state->features,
-                            .n_features = FEATURES,
-                            .n_classes = (int64_t)state->labels.classes.n,
-                            .class_names = (const char *const *)state->labels.classes.names };
-    return KILN_OK;
-}
-
-/* ---- Samples -------------------------------------------------------------------------------- */
-
-static int64_t memory(KilnInstance *self)
-{
-    return kiln_image_data_memory(((const State *)kiln_state(self))->data);
-}
-
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
-                          KilnError *err)
-{
-    (void)err;
-    kiln_image_data_dataset(((State *)kiln_state(self))->data, split, set, ret);
-    return KILN_OK;
-}
-
-static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
-                             KilnError *err)
-{
-    return kiln_image_data_preprocess(((State *)kiln_state(self))->data, values, sample, err);
-}
-
-static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
-{
-    const State *state = kiln_state(self);
-    KilnStatus status = kiln_data_labels_save(&state->labels, dir, err);
-
-    return status >= 0 ? kiln_image_data_save(state->data, dir, err) : status;
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)
@@ -394,13 +347,13 @@ static const KilnDataModuleOps ops = {
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,
-    .spec = spec,
-    .dataset = dataset,
+    .spec = kiln_image_spec,
+    .dataset = kiln_image_dataset,
     .raw_fields = kiln_image_raw_fields,
-    .preprocess = preprocess,
-    .save_preprocessing = save_preprocessing,
+    .preprocess = kiln_image_preprocess,
+    .save_preprocessing = kiln_image_save_preprocessing,
     .loading = loading,
-    .memory = memory,
+    .memory = kiln_image_memory,
     .left_out = left_out,
 };
 

@@ -61,12 +61,11 @@ typedef struct Pairs {
 } Pairs;
 
 struct State {
+    KilnImageState image;
     const Opts *opts;
     KilnImageForm form;
     KilnMaskForm mask_form;
-    KilnImageData *data;
     Pairs pairs[KILN_SPLIT_COUNT];
-    KilnFeature features[2];
 };
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
@@ -111,7 +110,7 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     };
     if (kiln_mask_check_transforms(&state->form, err) < 0)
         return err->status;
-    return kiln_image_data_new(self, &state->form, &state->data, err);
+    return kiln_image_data_new(self, &state->form, &state->image.data, err);
 }
 
 static void release(KilnInstance *self)
@@ -120,7 +119,7 @@ static void release(KilnInstance *self)
 
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
         kiln_mask_pairs_release(&state->pairs[split].files);
-    kiln_image_data_free(state->data);
+    kiln_image_data_free(state->image.data);
 }
 
 /* ---- Finding files --------------------------------------------------------------------------- */
@@ -194,57 +193,39 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         pairs->state = state;
         status = scan(state, (KilnSplit)i, i == KILN_TRAIN || tested, context->poll, err);
         kiln_image_data_put(
-            state->data, (KilnSplit)i, 0,
+            state->image.data, (KilnSplit)i, 0,
             &(KilnImageSamples) { .images = { pairs->files.images.count, pairs, get_image },
                                   .read = read_pair });
     }
-    return status >= 0 ? kiln_image_data_setup(state->data, context, state->opts->val_fraction, err)
-                       : status;
+    return status >= 0
+               ? kiln_image_data_setup(state->image.data, context, state->opts->val_fraction, err)
+               : status;
 }
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
     State *state = kiln_state(self);
-    const int64_t *shape = kiln_image_data_shape(state->data);
+    const int64_t *shape = kiln_image_data_shape(state->image.data);
 
     (void)err;
-    state->features[0] = kiln_image_data_feature(state->data);
-    state->features[1] = (KilnFeature) { .name = "mask",
-                                         .content = KILN_LABEL,
-                                         .dtype = KILN_I32,
-                                         .shape = KILN_SHAPE(shape[0], shape[1]) };
+    state->image.features[0] = kiln_image_data_feature(state->image.data);
+    state->image.features[1] = (KilnFeature) { .name = "mask",
+                                               .content = KILN_LABEL,
+                                               .dtype = KILN_I32,
+                                               .shape = KILN_SHAPE(shape[0], shape[1]) };
     *ret = (KilnDataSpec) {
-        .features = state->features,
-        .n_features = KILN_COUNT(state->features),
+        .features = state->image.features,
+        .n_features = KILN_COUNT(state->image.features),
         .n_classes = (int64_t)state->opts->classes_count,
         .class_names = (const char *const *)state->opts->classes,
     };
     return KILN_OK;
 }
 
-static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
-                          KilnError *err)
-{
-    (void)err;
-    kiln_image_data_dataset(((State *)kiln_state(self))->data, split, set, ret);
-    return KILN_OK;
-}
-
-static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
-                             KilnError *err)
-{
-    return kiln_image_data_preprocess(((State *)kiln_state(self))->data, values, sample, err);
-}
-
-static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
-{
-    return kiln_image_data_save(((const State *)kiln_state(self))->data, dir, err);
-}
-
 /* An image and its mask, as floats and as bytes. */
 static int64_t memory(KilnInstance *self)
 {
-    return 2 * kiln_image_data_memory(((const State *)kiln_state(self))->data);
+    return 2 * kiln_image_data_memory(((const State *)kiln_state(self))->image.data);
 }
 
 static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmission *omission),
@@ -278,10 +259,10 @@ static const KilnDataModuleOps ops = {
     .n_features = KILN_COUNT(features),
     .setup = setup,
     .spec = spec,
-    .dataset = dataset,
+    .dataset = kiln_image_dataset,
     .raw_fields = kiln_image_raw_fields,
-    .preprocess = preprocess,
-    .save_preprocessing = save_preprocessing,
+    .preprocess = kiln_image_preprocess,
+    .save_preprocessing = kiln_image_save_preprocessing,
     .loading = loading,
     .memory = memory,
     .left_out = left_out,

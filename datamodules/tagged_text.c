@@ -495,9 +495,7 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
 
 static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
-    const State *state = kiln_state(self);
-
-    *ret = &state->raw;
+    *ret = &((const State *)kiln_state(self))->raw;
     return 1;
 }
 

@@ -341,6 +341,11 @@ KilnStatus kiln_image_data_preprocess(KilnImageData *data, const KilnRawValue *v
     return kiln_image_reader_read(data->reader, &file, &unused, sample->data[0], err);
 }
 
+KilnStatus kiln_image_data_save(const KilnImageData *data, const char *dir, KilnError *err)
+{
+    return kiln_image_reader_save(data->reader, dir, err);
+}
+
 int64_t kiln_image_data_memory(const KilnImageData *data)
 {
     KilnImageSource sources[SETS];
@@ -348,7 +353,46 @@ int64_t kiln_image_data_memory(const KilnImageData *data)
     return kiln_image_reader_memory_of(data->reader, sources, list_sources(data, sources));
 }
 
-KilnStatus kiln_image_data_save(const KilnImageData *data, const char *dir, KilnError *err)
+KilnStatus kiln_image_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
 {
-    return kiln_image_reader_save(data->reader, dir, err);
+    KilnImageState *state = kiln_state(self);
+
+    (void)err;
+    state->features[0] = kiln_image_data_feature(state->data);
+    state->features[1] = kiln_data_labels_feature(&state->labels);
+    *ret = (KilnDataSpec) { .features = state->features,
+                            .n_features = KILN_COUNT(state->features),
+                            .n_classes = (int64_t)state->labels.classes.n,
+                            .class_names = (const char *const *)state->labels.classes.names };
+    return KILN_OK;
+}
+
+KilnStatus kiln_image_dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
+                              KilnError *err)
+{
+    (void)err;
+    kiln_image_data_dataset(((KilnImageState *)kiln_state(self))->data, split, set, ret);
+    return KILN_OK;
+}
+
+KilnStatus kiln_image_preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
+                                 KilnError *err)
+{
+    return kiln_image_data_preprocess(((KilnImageState *)kiln_state(self))->data, values, sample,
+                                      err);
+}
+
+int64_t kiln_image_memory(KilnInstance *self)
+{
+    return kiln_image_data_memory(((const KilnImageState *)kiln_state(self))->data);
+}
+
+KilnStatus kiln_image_save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
+{
+    const KilnImageState *state = kiln_state(self);
+    KilnStatus status = kiln_image_data_save(state->data, dir, err);
+
+    return status >= 0 && state->labels.classes.n > 0
+               ? kiln_data_labels_save(&state->labels, dir, err)
+               : status;
 }

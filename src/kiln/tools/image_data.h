@@ -2,8 +2,8 @@
  * out, the size of samples, statistics for normalizing, datasets, and images of a user.
  *
  * In setup say where the images of each split are with kiln_image_data_put(), then call
- * kiln_image_data_setup(). After that dataset, spec, preprocess, memory and save_preprocessing are
- * one call each (datamodules/image_list.c). */
+ * kiln_image_data_setup(). If the state begins with KilnImageState, the other functions of the
+ * datamodule are ready (datamodules/image_list.c). */
 #ifndef KILN_IMAGE_DATA_H
 #define KILN_IMAGE_DATA_H
 
@@ -104,24 +104,41 @@ KILN_API bool kiln_image_data_holds_out(const KilnImageData *data);
 KILN_API void kiln_image_data_set_cache(KilnImageData *data, KilnSplit split, size_t set,
                                         KilnCache *cache);
 
-/* ---- For KilnDataModuleOps ------------------------------------------------------------------- */
-
-/* The feature "image", which is the first one; samples have their label in the second. */
-KILN_API KilnFeature kiln_image_data_feature(const KilnImageData *data);
 /* dataset; borrowed until the next call for the same set. */
 KILN_API void kiln_image_data_dataset(KilnImageData *data, KilnSplit split, size_t set,
                                       KilnDataset *ret);
-/* raw_fields: kiln_raw_image. */
-KILN_API size_t kiln_image_raw_fields(KilnInstance *self, const KilnRawField **ret);
-/* preprocess. */
+/* The feature "image", which is the first one; samples have their label in the second. */
+KILN_API KilnFeature kiln_image_data_feature(const KilnImageData *data);
+/* preprocess, memory, save_preprocessing. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_data_preprocess(KilnImageData *data,
                                                               const KilnRawValue *values,
                                                               KilnSample *sample, KilnError *err);
-/* memory. */
-KILN_API int64_t kiln_image_data_memory(const KilnImageData *data);
-/* save_preprocessing. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_data_save(const KilnImageData *data, const char *dir,
                                                         KilnError *err);
+KILN_API int64_t kiln_image_data_memory(const KilnImageData *data);
+
+/* ---- For KilnDataModuleOps ------------------------------------------------------------------- */
+
+/* What the state of a datamodule begins with that has these functions in its table; they call those
+ * above. */
+typedef struct KilnImageState {
+    KilnImageData *data;   /* freed by the datamodule */
+    KilnDataLabels labels; /* for kiln_image_spec; released by the datamodule. Zeroed: none */
+    KilnFeature features[2];
+} KilnImageState;
+
+/* An image and its label or labels, of the classes of KilnImageState.labels. */
+KILN_API KilnStatus kiln_image_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err);
+KILN_API KilnStatus kiln_image_dataset(KilnInstance *self, KilnSplit split, size_t set,
+                                       KilnDataset *ret, KilnError *err);
+/* kiln_raw_image. */
+KILN_API size_t kiln_image_raw_fields(KilnInstance *self, const KilnRawField **ret);
+KILN_API KilnStatus kiln_image_preprocess(KilnInstance *self, const KilnRawValue *values,
+                                          KilnSample *sample, KilnError *err);
+KILN_API int64_t kiln_image_memory(KilnInstance *self);
+/* The statistics of transforms and the classes of labels. */
+KILN_API KilnStatus kiln_image_save_preprocessing(KilnInstance *self, const char *dir,
+                                                  KilnError *err);
 
 /* The first of KilnDataModuleOps.features. */
 #define KILN_IMAGE_SPEC                                                                            \
