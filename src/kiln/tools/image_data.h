@@ -90,7 +90,7 @@ KILN_API void kiln_image_data_clear(KilnImageData *data);
 KILN_API KILN_NODISCARD KilnStatus kiln_image_data_setup(KilnImageData *data,
                                                          const KilnDataContext *context,
                                                          double val_fraction, KilnError *err);
-/* For KilnDataModuleOps.reload, when all sets were put anew. KILN_E_SHAPE if samples have another
+/* For KilnDataModuleOps.reload, after all sets were put again. KILN_E_SHAPE if samples have another
  * size now, KILN_E_FORMAT if other images would be held out. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_data_reload(KilnImageData *data, double val_fraction,
                                                           KilnError *err);

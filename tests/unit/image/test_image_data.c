@@ -10,7 +10,7 @@ enum { COUNT = 10, HEIGHT = 3, WIDTH = 4 };
 typedef struct Images {
     uint8_t *png[COUNT];
     size_t size[COUNT];
-    char names[COUNT][8];
+    char names[COUNT][16];
 } Images;
 
 static Images images;
