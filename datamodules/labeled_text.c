@@ -378,6 +378,11 @@ static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), 
     kiln_text_data_files(((const State *)kiln_state(self))->data, add, ctx);
 }
 
+static const KilnInstance *tokenizer_of(const KilnInstance *self)
+{
+    return ((const Opts *)kiln_opts(self))->tokenizer;
+}
+
 static const KilnTensorSpec declared[] = {
     { .name = "tokens", .content = KILN_TOKENS, .dtype = KILN_I32, .axes = "time", .varies = true },
     KILN_LABEL_SPECS,
@@ -400,6 +405,7 @@ static const KilnDataModuleOps ops = {
     .save_preprocessing = save_preprocessing,
     .loading = loading,
     .left_out = left_out,
+    .tokenizer = tokenizer_of,
     .files = files,
 };
 

@@ -5,6 +5,7 @@
 
 #include "kiln.h"
 #include "kiln/embed/config.h"
+#include "kiln/embed/explanation.h"
 #include "kiln/embed/generate.h"
 #include "kiln/embed/predict.h"
 #include "kiln/embed/registry.h"

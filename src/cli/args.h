@@ -22,6 +22,7 @@ typedef struct KilnArgs {
     const char *resume;              /* --resume DIR|last: the folder of a sweep */
     const char *count;               /* verify-resume -n N */
     const char *svg, *depth, *phase; /* of graph */
+    const char *method, *target, *steps, *window, *layer, *output; /* of explain-prediction */
     bool resolve, help, version;
     bool origins;      /* with --cfg: the origin of each value as a comment */
     bool multirun;     /* -m */

@@ -9,7 +9,7 @@
 /* Commands that compose the user's config. */
 #define COMPOSES "train graph verify-resume tune "
 /* Commands that use the config of a past run. */
-#define PAST_RUN "eval predict generate replay "
+#define PAST_RUN "eval predict explain-prediction generate replay "
 
 #define AT(member) offsetof(KilnArgs, member)
 
@@ -20,6 +20,20 @@ static const KilnFlag flags[] = {
       "group layers that agree in the first N parts of their names" },
     { "--phase", NULL, "forward|backward|update", KILN_FLAG_ONE, AT(phase), "graph", "output",
       "only one phase of the step" },
+    { "--method", NULL, "auto|integrated_gradients|occlusion|grad_cam|contributions", KILN_FLAG_ONE,
+      AT(method), "explain-prediction", "explanation",
+      "how (default: auto, contributions of trees and integrated gradients of networks)" },
+    { "--target", NULL, "CLASS", KILN_FLAG_ONE, AT(target), "explain-prediction", "explanation",
+      "the class whose score is explained, by name or number (default: the predicted one)" },
+    { "--steps", NULL, "N", KILN_FLAG_ONE, AT(steps), "explain-prediction", "explanation",
+      "points of integrated gradients (default: 50)" },
+    { "--window", NULL, "N", KILN_FLAG_ONE, AT(window), "explain-prediction", "explanation",
+      "side of the squares that are occluded in images, in pixels (default: an eighth of the "
+      "shorter side)" },
+    { "--layer", NULL, "PATTERN", KILN_FLAG_ONE, AT(layer), "explain-prediction", "explanation",
+      "of Grad-CAM: the layer whose feature maps are shown (default: the last)" },
+    { "--output", NULL, "DIR", KILN_FLAG_ONE, AT(output), "explain-prediction", "explanation",
+      "write pictures of images, pages of texts and JSON there (default of images: explanations)" },
     { "--kills", "-n", "N", KILN_FLAG_ONE, AT(count), "verify-resume", "kills",
       "how often to kill (default: 20)" },
     { "--config-path", "-cp", "DIR", KILN_FLAG_ONE, AT(config_path), COMPOSES "show schema",
@@ -58,13 +72,15 @@ static const KilnFlag flags[] = {
       "interrupted ones from their last checkpoint" },
     { "--retry-failed", NULL, NULL, KILN_FLAG_SWITCH, AT(retry_failed), "train", "sweeps",
       "with --resume: run failed jobs again, too" },
-    { "--quiet", "-q", NULL, KILN_FLAG_SWITCH, AT(quiet), "train eval predict generate", "screen",
-      "errors only" },
-    { "--verbose", "-v", NULL, KILN_FLAG_SWITCH, AT(verbose), "train eval predict generate",
-      "screen", "more: all values from config files, threads, checkpoints" },
+    { "--quiet", "-q", NULL, KILN_FLAG_SWITCH, AT(quiet),
+      "train eval predict explain-prediction generate", "screen", "errors only" },
+    { "--verbose", "-v", NULL, KILN_FLAG_SWITCH, AT(verbose),
+      "train eval predict explain-prediction generate", "screen",
+      "more: all values from config files, threads, checkpoints" },
     { "--once", NULL, NULL, KILN_FLAG_SWITCH, AT(once), "top", "output",
       "print once and stop, as in a pipe" },
-    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top doctor", "output", "as JSON, once" },
+    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top doctor explain-prediction", "output",
+      "as JSON, once; explain-prediction: a line of JSON for each sample" },
     { "--help", "-h", NULL, KILN_FLAG_SWITCH, AT(help), NULL, "help", "this text" },
     { "--version", NULL, NULL, KILN_FLAG_SWITCH, AT(version), NULL, "help",
       "version of the program and of its plugin interface" },

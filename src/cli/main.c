@@ -22,6 +22,8 @@ static const KilnCommand commands[] = {
     { "predict", kiln_command_predict, true,
       "RUN INPUT [split=test|val|train] [output=FILE] [OVERRIDE...]",
       "one line of JSON for each sample; INPUT -: for each line of standard input, at once" },
+    { "explain-prediction", kiln_command_explain_prediction, true, "RUN INPUT [OVERRIDE...]",
+      "which pixels, columns or tokens a prediction rests on" },
     { "generate", kiln_command_generate, true,
       "RUN [prompt=TEXT] [input=FILE] [max_tokens=N] [temperature=T] [top_k=N] [top_p=P] "
       "[repetition_penalty=X] [stop=TEXT] [seed=N] [OVERRIDE...]",
@@ -71,7 +73,7 @@ const KilnCommand *kiln_command_find(const char *name)
 
 static void write_usage(KilnPage *page)
 {
-    enum { SUMMARY = 17 /* the column */ };
+    enum { SUMMARY = 22 /* the column */ };
 
     kiln_page_words(page, 7, "usage: kiln COMMAND [FLAG...] [KEY=VALUE...]");
     kiln_page_heading(page, "commands:");

@@ -90,11 +90,12 @@ struct KilnGraph {
     KilnError error;      /* first error of recording */
     KilnTensor *poison;   /* what failed operations return */
     const char *layer;
-    KilnDType float_type; /* the backend's: f32 or f64 */
-    bool backward;        /* this step computes gradients */
-    bool accumulates;     /* gradients are added to what their destinations hold */
-    size_t n_forward;     /* nodes before the gradients, if `backward` */
-    KilnPlan *plans;      /* linked list, most recently used first */
+    struct KilnLookupFactors *lookup_factors; /* of this step (lookup_factors.h); NULL: none */
+    KilnDType float_type;                     /* the backend's: f32 or f64 */
+    bool backward;                            /* this step computes gradients */
+    bool accumulates; /* gradients are added to what their destinations hold */
+    size_t n_forward; /* nodes before the gradients, if `backward` */
+    KilnPlan *plans;  /* linked list, most recently used first */
     KilnPlanCache plan_cache;
     struct KilnConverted *converted; /* parameters in other layouts; plan/converted.h */
     KilnBuffer *block;               /* activations and workspace, sized for the largest plan */

@@ -70,6 +70,7 @@ void kiln_graph_begin(KilnGraph *graph)
     graph->backward = false;
     graph->accumulates = false;
     graph->layer = NULL;
+    graph->lookup_factors = NULL;
     graph->block_now = graph->n_blocks = graph->segment = 0;
     graph->error.status = KILN_OK;
     graph->error.text[0] = '\0';

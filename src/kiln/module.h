@@ -140,6 +140,13 @@ struct KilnModuleOps {
      * a batch of all samples without data, as is the only batch of an evaluated set; predictions
      * have ordinary batches. Options that choose, repeat or change samples are refused. */
     int64_t (*whole_sets)(const KilnInstance *self);
+    /* Optional, for `kiln explain-prediction`, of modules that know what each column adds to a
+     * score (trees): record the output "contributions" [batch, columns + 1], of several scores
+     * [batch, scores, columns + 1]. Columns are those of the data's rows and vectors in the order
+     * of the features; the last is the score without any. Of two classes one score is that of the
+     * second.
+     */
+    void (*contributions_step)(KilnInstance *self, KilnStep *step);
 };
 
 /* ---- Optimizers ---------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* The embedding layers. */
 #include "graph/graph.h"
+#include "graph/lookup_factors.h"
 #include "graph/sparse_rows.h"
 #include "nn/layer.h"
 #include "nn/params.h"
@@ -41,9 +42,35 @@ KilnTensor *kiln_nn_embedding(const KilnEmbedding *layer, KilnTensor *index)
     const char *before = kiln_layer_enter(index, layer->path);
     KilnTensor *y = kiln_embedding_sparse(kiln_param_tensor(layer->weight, graph), index,
                                           layer->padding_idx, sparse_rows_of(layer, graph));
+    KilnTensor *factors = kiln_lookup_factors(index);
 
+    if (factors != NULL)
+        y = kiln_mul(y, kiln_unsqueeze(factors, -1));
     kiln_graph_layer(graph, before);
     return y;
+}
+
+/* One over the number of ids that count in each bag, [bags, 1] or a scalar. */
+static KilnTensor *shares(const KilnEmbedding *layer, KilnTensor *index)
+{
+    KilnGraph *graph = kiln_tensor_graph(index);
+    KilnTensor *ids = kiln_to_float(index);
+    const double length = (double)kiln_tensor_dim(index, 1);
+    KilnTensor *padding = kiln_arange(graph, kiln_tensor_dtype(ids), (double)layer->padding_idx,
+                                      1.0, 1);
+    KilnTensor *padded = kiln_sum_axes(kiln_eq(ids, padding), (const int[]) { 1 }, 1, true);
+    KilnTensor *count = kiln_sub(kiln_graph_scalar(graph, length), padded);
+
+    return kiln_div(kiln_graph_scalar(graph, 1.0), kiln_clamp(count, 1.0, length));
+}
+
+/* The factors of a bag's sum that make it the `mode` of vectors with lookup factors. */
+static KilnTensor *bag_factors(const KilnEmbedding *layer, KilnTensor *index, KilnTensor *lookup,
+                               KilnTensor *factors, KilnBagMode mode)
+{
+    if (mode == KILN_BAG_MEAN)
+        return kiln_mul(lookup, shares(layer, index));
+    return factors != NULL ? kiln_mul(lookup, factors) : lookup;
 }
 
 /* `factors` may be NULL. */
@@ -52,6 +79,13 @@ static KilnTensor *bags(const KilnEmbedding *layer, KilnTensor *index, KilnTenso
 {
     KilnGraph *graph = kiln_tensor_graph(index);
     const char *before = kiln_layer_enter(index, layer->path);
+    KilnTensor *lookup = offsets == NULL && mode != KILN_BAG_MAX ? kiln_lookup_factors(index)
+                                                                 : NULL;
+
+    if (lookup != NULL) {
+        factors = bag_factors(layer, index, lookup, factors, mode);
+        mode = KILN_BAG_SUM;
+    }
     KilnTensor *y = kiln_embedding_bag_sparse(kiln_param_tensor(layer->weight, graph), index,
                                               offsets, factors, mode, layer->padding_idx,
                                               sparse_rows_of(layer, graph));

@@ -483,13 +483,9 @@ static void report(void *ctx, const KilnError *why)
     pthread_mutex_unlock(&state->mutex);
 }
 
-static void predict_step(KilnInstance *self, KilnStep *step)
+/* Describe the booster to its operations. */
+static void set_up_operations(State *state)
 {
-    static const char *const names[] = { [KILN_BOOST_VALUES] = "value",
-                                         [KILN_BOOST_CLASSES] = "probabilities",
-                                         [KILN_BOOST_RANKINGS] = "score" };
-    const Opts *opts = kiln_opts(self);
-    State *state = kiln_state(self);
     const KilnBoostKind kind = state->objective->kind;
 
     state->predict = (KilnBoostOp) { .booster = state->booster,
@@ -501,7 +497,26 @@ static void predict_step(KilnInstance *self, KilnStep *step)
                                      .ctx = state };
     state->contribute = state->predict;
     state->contribute.contributions = true;
-    kiln_step_output(step, names[kind], kiln_boost_record(step, &state->predict));
+}
+
+static void contributions_step(KilnInstance *self, KilnStep *step)
+{
+    State *state = kiln_state(self);
+
+    set_up_operations(state);
+    kiln_step_output(step, "contributions", kiln_boost_record(step, &state->contribute));
+}
+
+static void predict_step(KilnInstance *self, KilnStep *step)
+{
+    static const char *const names[] = { [KILN_BOOST_VALUES] = "value",
+                                         [KILN_BOOST_CLASSES] = "probabilities",
+                                         [KILN_BOOST_RANKINGS] = "score" };
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+
+    set_up_operations(state);
+    kiln_step_output(step, names[state->objective->kind], kiln_boost_record(step, &state->predict));
     if (opts->contributions)
         kiln_step_output(step, "contributions", kiln_boost_record(step, &state->contribute));
 }
@@ -538,6 +553,7 @@ static const KilnModuleOps ops = {
     .hooks = &hooks,
     .finish_step = finish_step,
     .whole_sets = whole_sets,
+    .contributions_step = contributions_step,
 };
 
 const KilnComponent kiln_module_trees = {

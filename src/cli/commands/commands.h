@@ -19,6 +19,7 @@ int kiln_command_eval(KilnArgs *args);
 int kiln_command_predict(KilnArgs *args);
 /* predict with the input "-". */
 int kiln_command_predict_lines(KilnArgs *args);
+int kiln_command_explain_prediction(KilnArgs *args);
 int kiln_command_generate(KilnArgs *args);
 int kiln_command_graph(KilnArgs *args);
 int kiln_command_ckpt(KilnArgs *args);

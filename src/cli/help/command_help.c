@@ -47,6 +47,18 @@ static const CommandHelp pages[] = {
         "the test samples; a test set `night` goes to all-night.csv",
         "kiln predict best reviews.csv", "the column of a CSV that the run was trained on",
         NULL } },
+    { "explain-prediction",
+      "Explains the score of one class (the predicted one, or --target) for each sample of INPUT, "
+      "a file or folder as of `kiln predict`. Of images it writes pictures: red for the class, "
+      "blue against it. Of tables it prints what each column adds, of texts the weight of each "
+      "token. Attributions of integrated gradients and of trees add up to the difference between "
+      "the scores of the sample and of the baseline. " RUN,
+      { "kiln explain-prediction best x.png", "explanations/00000.png",
+        "kiln explain-prediction best x.png --method occlusion --window 4",
+        "what the score loses when squares of 4×4 pixels are covered",
+        "kiln explain-prediction best DIR --output maps --steps 100", "all images of a folder",
+        "kiln explain-prediction best x.png --target 3 --json", "another class, for programs",
+        NULL } },
     { "generate",
       "Prints text as a language model continues the prompt (prompt=TEXT), token by token. "
       "input=FILE takes each line of a file as a prompt (input=- those of standard input) and "

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "graph/graph.h"
+#include "graph/lookup_factors.h"
 #include "graph/plan/execute.h"
 #include "kiln/tools/row_results.h"
 #include "nn/lora.h"
@@ -88,6 +89,27 @@ static KilnBatchFeature in_batch(const KilnStep *step, size_t i)
     return step->batch.features != NULL ? step->batch.features[i] : (KilnBatchFeature) { 0 };
 }
 
+/* Let an explanation have the input of feature number i. */
+static void probe_input(const KilnStep *step, const KilnFeature *feature, size_t i,
+                        KilnTensor *input)
+{
+    const KilnProbe *probe = step->probe;
+    KilnTensor *point = input;
+
+    if (feature->content == KILN_LABEL || kiln_tensor_poisoned(input))
+        return;
+    if (feature->dtype != KILN_F32) {
+        if (probe->factors[i] == NULL)
+            return;
+        point = kiln_graph_input(step->graph, KILN_F32, input->shape, probe->factors[i]);
+        if (kiln_tensor_poisoned(point))
+            return;
+        probe->lookups[i] = kiln_lookup_factors_set(input, point);
+    }
+    point->wants_grad = probe->gradients;
+    probe->points[i] = point;
+}
+
 /* The input for feature number i of `spec`. */
 static KilnTensor *record_input(KilnStep *step, const KilnDataSpec *spec, size_t i)
 {
@@ -114,6 +136,8 @@ static KilnTensor *record_input(KilnStep *step, const KilnDataSpec *spec, size_t
     KilnTensor *input = kiln_graph_input(step->graph, feature->dtype, shape, values.data);
     if (feature->content == KILN_LABEL && !kiln_tensor_poisoned(input))
         input->classes = kiln_spec_ids(spec, feature, &names);
+    if (step->probe != NULL)
+        probe_input(step, feature, i, input);
     return input;
 }
 

@@ -17,6 +17,15 @@ enum {
     KILN_STEP_KEPT = 8
 };
 
+/* What an explanation changes about a step's inputs, and learns of them (train/explain/). */
+typedef struct KilnProbe {
+    bool gradients; /* the score is differentiated by the points */
+    float *const
+        *factors;        /* of features with ids [batch, ...] (graph/lookup_factors.h), else NULL */
+    KilnTensor **points; /* set for each feature that is read: its tensor, or its factors */
+    struct KilnLookupFactors **lookups; /* set likewise for features with ids */
+} KilnProbe;
+
 struct KilnStep {
     KilnGraph *graph;
     KilnParams *params; /* whose adapters get dropout; NULL: none */
@@ -59,6 +68,7 @@ struct KilnStep {
     KilnDecode *decode; /* of steps that continue earlier ones; borrowed. NULL: this one doesn't */
     KilnTensor *position;        /* kiln_step_position; NULL: not used yet */
     struct KilnResults *results; /* of the module's finish_step; NULL: none yet */
+    const KilnProbe *probe;      /* of an explanation; NULL: none */
 };
 
 enum { KILN_STEP_NAME = 256 };

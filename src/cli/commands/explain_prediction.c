@@ -1,0 +1,247 @@
+/* kiln explain-prediction: how much each pixel, column or token of a sample matters for a score. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "base/system/file.h"
+#include "base/text.h"
+#include "cli/commands/commands.h"
+#include "cli/explain/explain_output.h"
+#include "cli/open_config.h"
+#include "cli/open_run.h"
+#include "cli/screen/screen.h"
+#include "train/predict/predictor.h"
+#include "train/trainer.h"
+
+/* Where images are explained without --output. */
+static const char default_output[] = "explanations";
+
+typedef struct Request {
+    const KilnArgs *args;
+    const char *input, *output; /* output NULL: nothing is written */
+    KilnExplainSpec spec;
+    KilnPredictor *predictor;
+    KilnPage page;
+} Request;
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* DIR/INDEX.ENDING, owned by the caller. */
+static char *file_path(const Request *request, int64_t index, const char *ending)
+{
+    char name[48];
+
+    snprintf(name, sizeof(name), "%05lld.%s", (long long)index, ending);
+    return kiln_path_join(request->output, name);
+}
+
+typedef KilnStatus Format(const KilnExplained *explained, KilnText *ret, KilnError *err);
+
+static KilnStatus write_text(const Request *request, const KilnExplained *explained, Format *format,
+                             const char *ending, KilnError *err)
+{
+    char *path = file_path(request, explained->index, ending);
+    KilnText text = { 0 };
+    KilnStatus status = path != NULL ? format(explained, &text, err) : kiln_error_nomem(err, 64);
+
+    if (status >= 0 && text.failed)
+        status = kiln_error_nomem(err, text.length);
+    if (status >= 0)
+        status = kiln_file_write_plain(path, text.data, err);
+    kiln_text_release(&text);
+    free(path);
+    return status;
+}
+
+/* Write the picture of an image, *ret_path, or the page of a text; and JSON of all. */
+static KilnStatus write_files(const Request *request, KilnExplained *explained, char **ret_path,
+                              KilnError *err)
+{
+    const KilnAttribution *image = kiln_explained_image(explained);
+    const KilnExplanation *explanation = explained->explanation;
+    bool text = false;
+    KilnStatus status = kiln_dir_make(request->output, err);
+
+    if (status >= 0 && image != NULL) {
+        *ret_path = file_path(request, explained->index, "png");
+        status = *ret_path != NULL ? kiln_explained_picture(image, *ret_path, err)
+                                   : kiln_error_nomem(err, 64);
+        explained->picture = *ret_path;
+    }
+    for (size_t i = 0; i < explanation->n; i++)
+        text |= explanation->list[i].feature->content == KILN_TOKENS;
+    if (status >= 0 && text)
+        status = write_text(request, explained, kiln_explained_html, "html", err);
+    return status < 0 || request->args->output == NULL
+               ? status
+               : write_text(request, explained, kiln_explained_json, "json", err);
+}
+
+/* ---- Samples --------------------------------------------------------------------------------- */
+
+static KilnStatus print(Request *request, const KilnExplained *explained, KilnError *err)
+{
+    KilnText *text = &request->page.text;
+    KilnStatus status = request->args->json ? kiln_explained_json(explained, text, err)
+                                            : kiln_explained_page(explained, &request->page, err);
+
+    if (status >= 0 && text->failed)
+        status = kiln_error_nomem(err, text->length);
+    if (status >= 0 &&
+        (fwrite(text->data, 1, text->length, stdout) < text->length || fflush(stdout) != 0))
+        status = kiln_screen_write_error(err);
+    kiln_text_clear(text);
+    return status;
+}
+
+static KilnStatus explain_sample(Request *request, const KilnRawSample *raw, int64_t index,
+                                 const char *file, KilnError *err)
+{
+    KilnExplanation *explanation = NULL;
+    char *picture = NULL;
+    KilnStatus status = kiln_explain(request->predictor, raw, &request->spec, &explanation, err);
+
+    if (status < 0)
+        return status;
+    KilnExplained explained = {
+        .explanation = explanation,
+        .raw = raw,
+        .tokenizer = kiln_predictor_tokenizer(request->predictor),
+        .index = index,
+        .file = file,
+    };
+    if (request->output == NULL && !request->args->json && kiln_explained_image(&explained) != NULL)
+        request->output = default_output;
+    if (request->output != NULL)
+        status = write_files(request, &explained, &picture, err);
+    if (status >= 0)
+        status = print(request, &explained, err);
+    free(picture);
+    kiln_explanation_free(explanation);
+    return status;
+}
+
+static KilnStatus explain_samples(Request *request, const KilnRawSet *set, KilnError *err)
+{
+    const volatile int *stop = kiln_screen_catch_signals().stop;
+    KilnStatus status = KILN_OK;
+
+    for (int64_t i = 0; i < set->count && status >= 0; i++) {
+        const char *file = set->name != NULL ? set->name(set->ctx, i) : NULL;
+        KilnRawSample raw = { 0 };
+
+        if (*stop != 0)
+            return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
+        status = set->get(set->ctx, i, &raw, err);
+        if (status < 0)
+            break;
+        status = explain_sample(request, &raw, i, file, err);
+        if (set->done != NULL)
+            set->done(set->ctx, &raw);
+    }
+    return status;
+}
+
+static KilnStatus explain_input(Request *request, KilnError *err)
+{
+    KilnPredictor *predictor = request->predictor;
+    KilnInput input = { 0 };
+    KilnDataset dataset;
+    KilnStatus status = kiln_input_open(&input, predictor->trainer->datamodule,
+                                        kiln_predictor_data_spec(predictor), request->input, NULL,
+                                        &dataset, err);
+
+    if (status >= 0)
+        status = explain_samples(request, &input.raw.set, err);
+    kiln_input_close(&input);
+    return status;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+static KilnStatus parse_number(const char *flag, const char *text, int64_t most, int64_t *ret,
+                               KilnError *err)
+{
+    if (text == NULL)
+        return KILN_OK;
+    if (kiln_parse_i64(text, ret, NULL) < 0 || *ret < 1 || *ret > most)
+        return kiln_error_set(err, KILN_E_USAGE, "%s %s: expected a number from 1 to %lld", flag,
+                              text, (long long)most);
+    return KILN_OK;
+}
+
+static KilnStatus take_words(KilnArgs *args, Request *request, KilnError *err)
+{
+    const KilnChoice *choice = kiln_explain_methods;
+
+    kiln_command_take_run(args);
+    request->input = kiln_args_take_path(args);
+    if (args->run != NULL && request->input == NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "input is missing: `kiln %s RUN INPUT`, INPUT being a file or folder "
+                              "of samples as of `kiln predict`",
+                              args->command);
+    const char *word = kiln_args_take_path(args);
+    if (word != NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "%s: unexpected word; an override is KEY=VALUE (see `kiln %s "
+                              "--help`)",
+                              word, args->command);
+    while (args->method != NULL && strcmp(choice->name, args->method) != 0)
+        choice++; /* the flag's choices are these */
+    request->spec = (KilnExplainSpec) { .method = (KilnExplainMethod)choice->value,
+                                        .target = args->target,
+                                        .layer = args->layer };
+    request->output = args->output;
+    request->args = args;
+    KilnStatus status = parse_number("--steps", args->steps, 10000, &request->spec.steps, err);
+    return status < 0 ? status
+                      : parse_number("--window", args->window, 1000000, &request->spec.window, err);
+}
+
+static KilnStatus open_and_explain(KilnArgs *args, Request *request, const KilnRegistry *registry,
+                                   const char *checkpoint, KilnError *err)
+{
+    KilnConsole console;
+    const KilnPredictorSpec spec = {
+        .registry = registry,
+        .ckpt_path = checkpoint,
+        .overrides = args->words,
+        .console = kiln_screen_run_console(stderr, args->quiet, args->verbose, &console),
+        .max_calls = 1,
+    };
+    KilnStatus status = kiln_predictor_open(&spec, &request->predictor, err);
+
+    request->page = kiln_screen_page();
+    if (status >= 0)
+        status = explain_input(request, err);
+    kiln_text_release(&request->page.text);
+    kiln_predictor_free(request->predictor);
+    return status;
+}
+
+int kiln_command_explain_prediction(KilnArgs *args)
+{
+    Request request = { 0 };
+    KilnRegistry *registry = NULL;
+    char *checkpoint = NULL;
+    KilnError err = { 0 };
+    KilnStatus status = take_words(args, &request, &err);
+
+    if (status < 0)
+        return kiln_screen_result(args->command, status, &err);
+    status = kiln_command_checkpoint(args, &checkpoint);
+    if (status >= 0)
+        status = kiln_command_registry(args, &registry);
+    if (status >= 0) {
+        status = open_and_explain(args, &request, registry, checkpoint, &err);
+        if (status < 0 && kiln_screen_signal_status() != 128 + SIGPIPE)
+            kiln_screen_error(args->command, &err);
+    }
+    kiln_registry_free(registry);
+    free(checkpoint);
+    return kiln_screen_signal_status() != 0 ? kiln_screen_signal_status()
+                                            : kiln_screen_exit_status(status);
+}
