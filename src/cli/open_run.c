@@ -73,6 +73,8 @@ static KilnStatus check_words(const KilnArgs *args, KilnError *err)
                        "ckpt_path=... without resume=" },
         { "weights", "it has its weights; for a new run with other weights give weights=... "
                      "without resume=" },
+        { "weights_of", "it has its weights; for a new run with other weights give weights_of=... "
+                        "without resume=" },
         { "lora.weights", "it has its adapters; for a new run with others give lora.weights=... "
                           "without resume=" },
         { "kiln.run.dir", "it stays in its folder; for a new run from its checkpoint give "
@@ -83,8 +85,8 @@ static KilnStatus check_words(const KilnArgs *args, KilnError *err)
         const char *key = args->words[i] + strspn(args->words[i], "+~");
 
         for (size_t j = 0; j < KILN_COUNT(settled); j++)
-            if (strcspn(key, "=") == strlen(settled[j].key) &&
-                kiln_starts_with(key, settled[j].key))
+            if (kiln_starts_with(key, settled[j].key) &&
+                strchr("=.", key[strlen(settled[j].key)]) != NULL)
                 return kiln_error_set(err, KILN_E_USAGE, "%s does not go with resume=%s: %s",
                                       args->words[i], args->run, settled[j].why);
     }

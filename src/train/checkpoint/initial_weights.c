@@ -34,8 +34,8 @@ static void add(Names *names, const char *format, ...)
         kiln_text_append(&names->text, ", ...");
 }
 
-/* Resolve `weights` to a file: the file itself, or the model of a checkpoint or run. */
-static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
+KilnStatus kiln_weights_find_file(const char *option, const char *weights, char **ret,
+                                  KilnError *err)
 {
     char *checkpoint = NULL;
     KilnStatus status = KILN_OK;
@@ -45,7 +45,7 @@ static KilnStatus find_file(const char *weights, char **ret, KilnError *err)
         if (status >= 0)
             *ret = kiln_path_join(checkpoint, KILN_CHECKPOINT_MODEL);
         else
-            (void)kiln_error_prefix(err, "weights: ");
+            (void)kiln_error_prefix(err, "%s: ", option);
         free(checkpoint);
     } else {
         *ret = kiln_strdup(weights);
@@ -327,8 +327,8 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
     Match match = { 0 };
 
     if (root->weights == NULL)
-        return KILN_OK;
-    KilnStatus status = find_file(root->weights, &path, err);
+        return kiln_part_weights_load(trainer, err);
+    KilnStatus status = kiln_weights_find_file("weights", root->weights, &path, err);
     if (status >= 0)
         status = kiln_safetensors_open(path, &file, err);
     if (status >= 0)
@@ -346,7 +346,8 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
     match_release(&match);
     kiln_safetensors_close(file);
     free(path);
-    return status >= 0 ? status : kiln_error_about_key(trainer->config, "weights", err);
+    return status >= 0 ? kiln_part_weights_load(trainer, err)
+                       : kiln_error_about_key(trainer->config, "weights", err);
 }
 
 KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, KilnParam *param, KilnError *err)
@@ -357,13 +358,13 @@ KilnStatus kiln_trainer_rewind(KilnTrainer *trainer, KilnParam *param, KilnError
     KilnStatus status = kiln_param_redraw(param, err);
 
     if (status < 0 || weights == NULL)
-        return status;
-    status = find_file(weights, &path, err);
+        return status < 0 ? status : kiln_part_weights_read_param(trainer, param, err);
+    status = kiln_weights_find_file("weights", weights, &path, err);
     if (status >= 0)
         status = kiln_safetensors_open(path, &file, err);
     if (status >= 0)
         status = kiln_weights_read_param(file, param, err);
     kiln_safetensors_close(file);
     free(path);
-    return status;
+    return status < 0 ? status : kiln_part_weights_read_param(trainer, param, err);
 }

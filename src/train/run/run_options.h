@@ -14,6 +14,8 @@ typedef struct KilnRootOptions {
     char *ckpt_path;
     char *weights; /* NULL: none */
     bool weights_strict;
+    KilnPairStr *weights_of; /* files by the prefix of the parameters that they are for */
+    size_t weights_of_count;
     bool test;
 } KilnRootOptions;
 
