@@ -151,9 +151,9 @@ static KilnStatus load(Part *part, KilnError *err)
             put_name(&left, &n_left, kiln_param_name(param));
     }
     if (status >= 0)
-        kiln_output_print(&part->trainer->output,
-                          "weights: %s: %zu of %zu tensors from %s%s%s", part->prefix, loaded, all,
-                          part->path, part->there[0] != '\0' ? " below " : "", part->there);
+        kiln_output_print(&part->trainer->output, "weights: %s: %zu of %zu tensors from %s%s%s",
+                          part->prefix, loaded, all, part->path,
+                          part->there[0] != '\0' ? " below " : "", part->there);
     if (status >= 0 && n_left > 0)
         kiln_output_print(&part->trainer->output,
                           "weights: %s: not in the file or of another size, initialized randomly: "

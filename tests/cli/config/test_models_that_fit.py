@@ -38,20 +38,20 @@ class Fit(Case):
     def test_task_for_other_data(self):
         self.misfit("datamodule=pairs", "model=two_towers",
                      says='task: task vision feeds its model an image, but datamodule pairs gives tokens "source", '
-                          'tokens "target" and a label of i32; datamodules that fit: digits, image_folder, image_list, image_shards, mnist, noise')
+                          'tokens "target" and a label of i32; datamodules that fit: captioned_shapes, digits, image_folder, image_list, image_shards, mnist, noise')
 
     def test_outputs(self):
         self.misfit("task=matching", "datamodule=pairs", "model=encoder",
                      says="input \"words\" of encoder has several candidates")
         self.misfit("model=cnn", "task=gan", "task.generator._target_=encoder",
                      says='task.generator: encoder takes tokens "words", but task gan feeds it a vector "noise"; models '
-                          "that fit: dlrm, linear, mlp, row_encoder, transformer with embed=column_embedding")
+                          "that fit: dlrm, fusion, linear, mlp, row_encoder, transformer with embed=column_embedding")
 
     def test_models_in_models(self):
         self.run_kiln("model=vit", "trainer.fast_dev_run=true")
         self.misfit("model=vit", "model.embed._target_=token_embedding",
                     says="conf/model/vit.yaml:2:11: model: transformer takes tokens, but datamodule digits gives an image "
-                         "and a label of i32; models that fit: cnn, convnext, efficientnet, linear, lstm, mlp, mobilenet_v3, resnet, transformer with "
+                         "and a label of i32; models that fit: cnn, convnext, efficientnet, fusion, linear, lstm, mlp, mobilenet_v3, resnet, transformer with "
                          "embed=patch_embedding")
         self.misfit("model=transformer", "model.embed=mlp",
                     says="model.embed: transformer needs a sequence, but mlp gives a vector \"logits\"; models that fit: "
