@@ -29,6 +29,8 @@ typedef struct Opts {
     bool stratify;
     int64_t *split_seed;
     char *split_column, *group;
+    KilnInstance *tokenizer;
+    int64_t max_length;
     int64_t on_error;
     char *cache;
 } Opts;
@@ -56,7 +58,7 @@ static const KilnField fields[] = {
     KILN_FIELD_STR_OPT(Opts, target_end, "null",
                        "a class ends before this text: with \".\" >50K. is the class >50K"),
     KILN_FIELD_ENUM_MAP(Opts, columns, "{}", kiln_column_kinds,
-                        "kinds of columns by name: number, category, date, text (left out), "
+                        "kinds of columns by name: number, category, date, text (see tokenizer), "
                         "ignored; others are inferred from the training rows"),
     KILN_FIELD_STR_LIST(Opts, missing_values,
                         "['?', NA, N/A, n/a, nan, NaN, NAN, 'null', 'NULL', None, '#N/A']",
@@ -84,6 +86,11 @@ static const KilnField fields[] = {
     KILN_FIELD_STR_OPT(Opts, group, "null",
                        "the column of the group that a row belongs to, as the feature query, for "
                        "ranking"),
+    KILN_FIELD_COMPONENT_OPT(Opts, tokenizer, KILN_KIND_TOKENIZER, "null",
+                             "makes the feature tokens of the columns of kind text, joined, for a "
+                             "text encoder; it is trained on the training rows; null: they are "
+                             "left out"),
+    KILN_FIELD_I64(Opts, max_length, "64", 1, 1e6, "tokens of a row; later ones are cut"),
     KILN_FIELD_ENUM(Opts, on_error, "stop", kiln_on_error_choices,
                     "what a bad row does: stop with its file and line, or skip it and count it"),
     KILN_FIELD_OUTPUT_OPT(Opts, cache, "null",
@@ -141,6 +148,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         .stratify = opts->stratify,
         .split_seed = opts->split_seed,
         .split_column = opts->split_column,
+        .tokenizer = opts->tokenizer,
+        .max_length = opts->max_length,
     };
 
     return kiln_table_data_open(&source, context, &state->data, err);
@@ -223,12 +232,23 @@ static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), 
     kiln_table_data_notes(data_of(self), add, ctx);
 }
 
+static const KilnInstance *tokenizer_of(const KilnInstance *self)
+{
+    return ((const Opts *)kiln_opts(self))->tokenizer;
+}
+
 static const KilnTensorSpec declared[] = {
     { .name = "x", .content = KILN_ROW, .dtype = KILN_F32, .axes = "numbers", .optional = true },
     { .name = "ids",
       .content = KILN_ROW,
       .dtype = KILN_I32,
       .axes = "categories",
+      .optional = true },
+    { .name = "tokens",
+      .content = KILN_TOKENS,
+      .dtype = KILN_I32,
+      .axes = "time",
+      .varies = true,
       .optional = true },
     { .name = "label", .content = KILN_LABEL, .dtype = KILN_I32, .axes = "", .optional = true },
     { .name = "target", .content = KILN_LABEL, .dtype = KILN_F32, .axes = "", .optional = true },
@@ -248,6 +268,7 @@ static const KilnDataModuleOps ops = {
     .loading = loading,
     .left_out = left_out,
     .table = table,
+    .tokenizer = tokenizer_of,
     .files = files,
     .columns = columns,
 };

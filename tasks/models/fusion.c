@@ -32,7 +32,8 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT_OPT(Opts, row_encoder, KILN_KIND_MODEL, "null",
                              "makes a vector of the numbers and categories of a table's row; "
                              "null: they are not used"),
-    KILN_FIELD_I64(Opts, width, "64", 1, 65536, "features of each encoder's vector"),
+    KILN_FIELD_I64(Opts, width, "64", 1, 65536,
+                   "features of each encoder's vector, unless it has a width of its own"),
     KILN_FIELD_I64_LIST(Opts, hidden, "[128]", 1, 65536,
                         "widths of the hidden layers above all vectors"),
     KILN_FIELD_F64(Opts, dropout, "0.0", 0.0, 0.99, "dropout of the vectors"),
@@ -163,7 +164,8 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
         if (encoder_of(opts, i) == NULL)
             continue;
         status = set_up_encoder(opts, i, scope, io, err);
-        in += opts->width;
+        if (status >= 0)
+            in += kiln_model_need_shape(encoder_of(opts, i), 0).dim[0];
     }
     if (status >= 0)
         status = kiln_linear_stack_init(&state->stack, &stack, in, opts->hidden, opts->hidden_count,

@@ -65,7 +65,8 @@ static void put_values(KilnText *text, const KilnTableData *data, size_t c)
     } else if (column->why != NULL) {
         kiln_text_append(text, column->why);
     } else if (column->kind == KILN_COLUMN_TEXT) {
-        kiln_text_append(text, "no part of a sample");
+        kiln_text_append(text,
+                         data->source.tokenizer != NULL ? "part of tokens" : "no part of a sample");
     }
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "data/table/table_data.h"
+#include "kiln/tokenizer.h"
 
 static const char *number_name(KilnTableData *data, const KilnTableNumber *number)
 {
@@ -67,7 +68,23 @@ static void add_rows(KilnTableData *data)
                                                 .columns = categories });
 }
 
-/* A field for each column that "x" and "ids" are made of. */
+static void add_tokens(KilnTableData *data)
+{
+    const KilnInstance *tokenizer = data->source.tokenizer;
+
+    if (!kiln_table_has_texts(data))
+        return;
+    const int64_t pad = kiln_tokenizer_special(tokenizer, KILN_TOKEN_PAD);
+    data->tokens = add_feature(data, (KilnFeature) { .name = "tokens",
+                                                     .content = KILN_TOKENS,
+                                                     .dtype = KILN_I32,
+                                                     .shape = KILN_SHAPE(data->source.max_length),
+                                                     .varies = true,
+                                                     .pad = pad >= 0 ? (double)pad : 0.0,
+                                                     .n_ids = kiln_tokenizer_size(tokenizer) });
+}
+
+/* A field for each column that "x", "ids" and "tokens" are made of. */
 static void add_fields(KilnTableData *data)
 {
     const KilnTablePlan *plan = &data->plan;
@@ -78,7 +95,8 @@ static void add_fields(KilnTableData *data)
     for (size_t c = 0; c < plan->n_columns && !data->arena.failed; c++) {
         const KilnTableColumn *column = &plan->columns[c];
         const bool used = column->kind == KILN_COLUMN_NUMBER ||
-                          column->kind == KILN_COLUMN_CATEGORY || column->kind == KILN_COLUMN_DATE;
+                          column->kind == KILN_COLUMN_CATEGORY ||
+                          column->kind == KILN_COLUMN_DATE || kiln_table_is_text(data, c);
 
         data->field_of[c] = -1;
         if (!used || (int64_t)c == plan->target || (int64_t)c == plan->group)
@@ -90,6 +108,7 @@ static void add_fields(KilnTableData *data)
             .optional = column->has_missing,
             .help = column->kind == KILN_COLUMN_NUMBER ? "a number"
                     : column->kind == KILN_COLUMN_DATE ? "a date"
+                    : column->kind == KILN_COLUMN_TEXT ? "a text"
                                                        : "a category",
         };
     }
@@ -99,8 +118,9 @@ KilnStatus kiln_table_features(KilnTableData *data, KilnError *err)
 {
     const KilnTablePlan *plan = &data->plan;
 
-    data->x = data->ids = data->target = data->query = -1;
+    data->x = data->ids = data->tokens = data->target = data->query = -1;
     add_rows(data);
+    add_tokens(data);
     if (plan->target >= 0)
         data->target = add_feature(data,
                                    (KilnFeature) { .name = plan->classes ? "label" : "target",

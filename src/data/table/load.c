@@ -95,7 +95,8 @@ static bool is_read(const Load *load, size_t c)
 
     return at == load->data->plan.target || at == load->data->plan.group ||
            at == load->split_column || !known ||
-           (column->kind != KILN_COLUMN_IGNORED && column->kind != KILN_COLUMN_TEXT);
+           (column->kind != KILN_COLUMN_IGNORED &&
+            (column->kind != KILN_COLUMN_TEXT || kiln_table_is_text(load->data, c)));
 }
 
 /* Which columns are read, and which as texts. */
@@ -114,10 +115,11 @@ static KilnStatus choose_columns(Load *load, KilnError *err)
 
         load->columns[c].name = column->name;
         load->wanted[c] = is_read(load, c);
-        load->columns[c].as_text = at == load->split_column || at == plan->group ||
-                                   (at == plan->target && plan->classes) ||
-                                   (at != plan->target && (column->given || fitted) &&
-                                    column->kind == KILN_COLUMN_CATEGORY);
+        load->columns[c].as_text =
+            at == load->split_column || at == plan->group ||
+            (at == plan->target && plan->classes) ||
+            (at != plan->target && (column->given || fitted) &&
+             (column->kind == KILN_COLUMN_CATEGORY || kiln_table_is_text(load->data, c)));
     }
     return KILN_OK;
 }
@@ -325,8 +327,9 @@ static KilnStatus infer_kinds(Load *load, KilnRowList rows, bool *ret_again, Kil
             column->kind = KILN_COLUMN_IGNORED;
         else if (!column->given)
             column->kind = kiln_column_infer(&column->facts, rows.n, &column->why);
-        ret_again[c] = column->kind == KILN_COLUMN_CATEGORY && !load->columns[c].as_text &&
-                       column->facts.texts > 0 && column->facts.numbers > 0;
+        ret_again[c] =
+            (column->kind == KILN_COLUMN_CATEGORY || kiln_table_is_text(load->data, c)) &&
+            !load->columns[c].as_text && column->facts.texts > 0 && column->facts.numbers > 0;
     }
     return status;
 }
@@ -343,7 +346,8 @@ static KilnStatus check_columns(const Load *load, KilnError *err)
             const bool target = (int64_t)c == plan->target, group = (int64_t)c == plan->group;
             const bool used = column->kind == KILN_COLUMN_NUMBER ||
                               column->kind == KILN_COLUMN_CATEGORY ||
-                              column->kind == KILN_COLUMN_DATE || group;
+                              column->kind == KILN_COLUMN_DATE || group ||
+                              kiln_table_is_text(load->data, c);
 
             if (load->cells[split].cells[c] != NULL || !used || (target && split == KILN_TEST))
                 continue;
@@ -364,7 +368,7 @@ static KilnStatus check_plan(const Load *load, KilnError *err)
 {
     const KilnTablePlan *plan = &load->data->plan;
 
-    if (plan->n_numbers + plan->n_categories > 0)
+    if (plan->n_numbers + plan->n_categories > 0 || kiln_table_has_texts(load->data))
         return KILN_OK;
     return kiln_error_set(err, KILN_E_MISSING,
                           "files.train: no column is left to learn from: %zu columns are text or "
@@ -421,6 +425,8 @@ static KilnStatus fit(Load *load, KilnError *err)
                                      data->source.missing_indicators, load->context->seed, err);
     if (status >= 0)
         status = check_plan(load, err);
+    if (status >= 0)
+        status = kiln_table_train_tokenizer(data, cells, load->columns, rows, err);
     return status >= 0 ? kiln_table_find_leaks(data, cells, load->columns, rows, err) : status;
 }
 
@@ -479,6 +485,9 @@ static KilnStatus fill(Load *load, KilnError *err)
         if (status >= 0)
             status = kiln_table_fill(rows, cells, load->columns,
                                      (KilnRowList) { list->rows, list->n }, err);
+        if (status >= 0)
+            status = kiln_table_fill_tokens(rows, cells, load->columns,
+                                            (KilnRowList) { list->rows, list->n }, err);
     }
     return status;
 }
@@ -532,6 +541,8 @@ KilnStatus kiln_table_load(KilnTableData *data, const KilnDataContext *context, 
         status = make_lists(&load, err);
     if (status >= 0)
         status = context->fitted == NULL ? fit(&load, err) : check_columns(&load, err);
+    if (status >= 0 && context->fitted != NULL)
+        status = kiln_table_open_tokenizer(data, context->fitted, err);
     if (status >= 0)
         status = kiln_table_features(data, err);
     if (status >= 0)

@@ -61,6 +61,8 @@ static KilnStatus open_data(KilnTableData *data, const KilnDataContext *context,
         return kiln_error_set(err, KILN_E_MISSING,
                               "the checkpoint does not say what the columns of the table are");
     KilnStatus status = kiln_table_plan_read(&data->plan, context->fitted, err);
+    if (status >= 0)
+        status = kiln_table_open_tokenizer(data, context->fitted, err);
     return status >= 0 ? kiln_table_features(data, err) : status;
 }
 
@@ -100,6 +102,8 @@ void kiln_table_data_free(KilnTableData *data)
         free(rows->labels);
         free(rows->targets);
         free(rows->queries);
+        free(rows->tokens);
+        free(rows->lengths);
         kiln_table_free(rows->table);
         kiln_source_close(&data->sources[split]);
     }
@@ -113,7 +117,9 @@ void kiln_table_data_free(KilnTableData *data)
 
 KilnStatus kiln_table_data_save(const KilnTableData *data, const char *dir, KilnError *err)
 {
-    return kiln_table_plan_write(&data->plan, dir, err);
+    const KilnStatus status = kiln_table_plan_write(&data->plan, dir, err);
+
+    return status >= 0 ? kiln_table_save_tokenizer(data, dir, err) : status;
 }
 
 /* ---- Samples --------------------------------------------------------------------------------- */
@@ -145,6 +151,9 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
     if (room(sample, data->ids) != NULL)
         memcpy(room(sample, data->ids), rows->ids + row * categories,
                categories * sizeof(*rows->ids));
+    if (room(sample, data->tokens) != NULL)
+        memcpy(room(sample, data->tokens), rows->tokens + index * data->source.max_length,
+               (size_t)rows->lengths[index] * sizeof(*rows->tokens));
     if (room(sample, data->target) != NULL && rows->labels != NULL)
         *(int32_t *)room(sample, data->target) = rows->labels[row];
     else if (room(sample, data->target) != NULL && rows->targets != NULL)
@@ -152,6 +161,13 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
     if (room(sample, data->query) != NULL)
         *(int32_t *)room(sample, data->query) = rows->queries[row];
     return KILN_OK;
+}
+
+static void lengths(void *ctx, int64_t index, int64_t *ret)
+{
+    const KilnTableRows *rows = ctx;
+
+    ret[rows->data->tokens] = rows->lengths[index];
 }
 
 static int64_t label(void *ctx, int64_t index)
@@ -178,6 +194,7 @@ void kiln_table_data_dataset(KilnTableData *data, KilnSplit split, KilnDataset *
                            .get = get,
                            .name = name,
                            .label = rows->labels != NULL ? label : NULL,
+                           .lengths = data->tokens >= 0 ? lengths : NULL,
                            .absent = rows->absent };
 }
 
@@ -269,5 +286,7 @@ KilnStatus kiln_table_data_preprocess(const KilnTableData *data, const KilnRawVa
         ids[i] = value.kind == KILN_VALUE_MISSING ? KILN_ID_MISSING
                                                   : kiln_table_id(column, value.text);
     }
-    return status;
+    return status < 0 || room(sample, data->tokens) == NULL
+               ? status
+               : kiln_table_encode_raw(data, values, sample, err);
 }

@@ -25,6 +25,8 @@ typedef struct KilnTableRows {
     int32_t *labels; /* [n]; NULL: numbers, or none */
     float *targets;
     int32_t *queries;
+    int32_t *tokens;       /* [n, max_length]; NULL: there are no texts */
+    int64_t *lengths;      /* [n], of these */
     bool no_target;        /* the source lacks it, or has no value of it */
     const char *absent[4]; /* KilnDataset.absent */
     char place[512];
@@ -39,9 +41,9 @@ struct KilnTableData {
     KilnTablePlan plan;
     KilnTableRows splits[KILN_SPLIT_COUNT];
     KilnTableSkipped skipped[KILN_SPLIT_COUNT][KILN_SKIP_REASONS];
-    KilnFeature features[4];
+    KilnFeature features[5];
     size_t n_features;
-    int x, ids, target, query; /* numbers of features; -1: none */
+    int x, ids, tokens, target, query; /* numbers of features; -1: none */
     KilnRowColumn *number_columns, *category_columns;
     KilnRawField *fields; /* one for each column that is read, in the order of the plan */
     size_t *field_columns;
@@ -53,6 +55,26 @@ struct KilnTableData {
     KilnRawInput input;
 };
 
+/* Whether a column of the plan is one of the texts that make "tokens"; whether there is one.
+ * (texts.c) */
+bool kiln_table_is_text(const KilnTableData *data, size_t c);
+bool kiln_table_has_texts(const KilnTableData *data);
+/* Train the tokenizer on rows, read it from a checkpoint, or save it; nothing without texts. */
+KILN_NODISCARD KilnStatus kiln_table_train_tokenizer(const KilnTableData *data,
+                                                     const KilnCells *cells,
+                                                     const KilnCellColumn *columns,
+                                                     KilnRowList rows, KilnError *err);
+KILN_NODISCARD KilnStatus kiln_table_open_tokenizer(const KilnTableData *data, const char *fitted,
+                                                    KilnError *err);
+KILN_NODISCARD KilnStatus kiln_table_save_tokenizer(const KilnTableData *data, const char *dir,
+                                                    KilnError *err);
+/* Make "tokens" of all rows of a split, or of one raw sample. */
+KILN_NODISCARD KilnStatus kiln_table_fill_tokens(KilnTableRows *rows, const KilnCells *cells,
+                                                 const KilnCellColumn *columns, KilnRowList list,
+                                                 KilnError *err);
+KILN_NODISCARD KilnStatus kiln_table_encode_raw(const KilnTableData *data,
+                                                const KilnRawValue *values, KilnSample *sample,
+                                                KilnError *err);
 /* Append a warning. */
 void kiln_table_note(KilnTableData *data, const char *format, ...) KILN_PRINTF(2, 3);
 /* Look for columns that give the target away. (leakage.c) */

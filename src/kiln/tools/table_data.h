@@ -2,8 +2,8 @@
  * columns, and what is fitted to the training rows and saved with the checkpoint: means and
  * quantiles of numbers, categories, classes.
  *
- * A sample has "x" f32 [numbers], "ids" i32 [categories], and "label" i32 [] or "target" f32 [];
- * features without columns are left out (datamodules/table.c). */
+ * A sample has "x" f32 [numbers], "ids" i32 [categories], "tokens" i32 [time], and "label" i32 []
+ * or "target" f32 []; features without columns are left out (datamodules/table.c). */
 #ifndef KILN_TABLE_DATA_H
 #define KILN_TABLE_DATA_H
 
@@ -14,7 +14,7 @@ typedef enum KilnColumnKind {
     KILN_COLUMN_NUMBER,
     KILN_COLUMN_CATEGORY, /* one of the texts that the training rows have */
     KILN_COLUMN_DATE,     /* YYYY-MM-DD, with or without a time */
-    KILN_COLUMN_TEXT,     /* free text; no part of a sample */
+    KILN_COLUMN_TEXT,     /* free text; part of a sample if there is a tokenizer */
     KILN_COLUMN_IGNORED   /* no part of a sample */
 } KilnColumnKind;
 /* number, category, date, text, ignored. */
@@ -69,6 +69,10 @@ typedef struct KilnTableSource {
     double val_fraction, test_fraction;
     bool stratify;             /* classes have the same shares in each */
     const int64_t *split_seed; /* of these parts; NULL: the run's seed */
+    /* Makes "tokens" i32 [time] of the columns of texts, at most max_length; NULL: they are left
+     * out. */
+    KilnInstance *tokenizer;
+    int64_t max_length;
     /* Instead of fractions, the column that says "train", "val" or "test"; NULL: none. */
     const char *split_column;
 } KilnTableSource;

@@ -60,10 +60,57 @@ class Fusion(Case):
             self.run_kiln("experiment=captioned-shapes/fusion", *args, f"kiln.run.dir={name}", "trainer.threads=2",
                           *([] if name == "both" else ["trainer.max_epochs=1"]))
             with open(self.path(name, "summary.json")) as file:
-                accuracy[name] = json.load(file)["metrics"]["test/accuracy"]["last"]
+                accuracy[name] = json.load(file)["metrics"]["test/accuracy"]["last"]["value"]
         self.assertGreater(accuracy["both"], 0.95)
         self.assertLess(abs(accuracy["image"] - 0.5), 0.05)
         self.assertLess(abs(accuracy["text"] - 0.5), 0.05)
+
+
+class Tables(Case):
+    """A column of texts beside numbers."""
+
+    def setUp(self):
+        super().setUp()
+        titles = ["a quiet film", "one more film", "3", "the loud film"]
+        self.write("films.csv", "title,year,note,rating\n" + "".join(
+            f"{titles[i * 7 % 4]} {i},{1990 + i % 7},{'' if i % 5 else 'loud'},{'high' if i * 7 % 4 in (0, 2) else 'low'}\n"
+            for i in range(256)))
+        self.write("new.csv", "title,year,note\na quiet day,1993,\nthe loud night,1993,loud\n")
+        self.write("new.jsonl", '{"title": "a quiet day", "year": 1993}\n{"title": 3, "year": 1993, "note": "loud"}\n')
+        self.args = ["task=classification", "datamodule=table", "datamodule.target=rating",
+                     "datamodule.files.train=[films.csv]", "datamodule.val_fraction=0.25", "+datamodule.columns={title: text, note: "
+                     "text}", "optimizer=adamw", "lr=0.02", "scheduler=constant", "trainer.threads=1", "trainer.max_epochs=8"]
+        self.fusion = ["datamodule.tokenizer=words", "datamodule.batch_size=16", "model=fusion", "model.image_encoder=null",
+                       "model.row_encoder=row_encoder", "model.text_encoder=bag_of_tokens", "model.width=8", "model.hidden=[8]"]
+
+    def accuracy(self, run):
+        with open(self.path(run, "summary.json")) as file:
+            return json.load(file)["metrics"]["val/accuracy"]["best"]["value"]
+
+    def test_texts_decide(self):
+        self.run_kiln(*self.args, *self.fusion, "kiln.run.dir=run")
+        self.run_kiln(*self.args, *self.fusion, "model.text_encoder=null", "kiln.run.dir=numbers")
+        self.assertGreater(self.accuracy("run"), 0.95)
+        self.assertLess(self.accuracy("numbers"), 0.8)
+        out, _ = self.run_kiln("predict", "run", "new.csv", program="kiln")
+        self.assertEqual([json.loads(line)["class"] for line in out.splitlines()], ["high", "low"])
+        out, _ = self.run_kiln("predict", "run", "new.jsonl", program="kiln")
+        self.assertEqual([json.loads(line)["class"] for line in out.splitlines()], ["high", "high"])
+        out, _ = self.run_kiln("explain-prediction", "run", "new.csv", "--json", program="kiln")
+        tokens = json.loads(out.splitlines()[1])["attributions"]["tokens"]
+        self.assertEqual([token["token"] for token in tokens][:2], ["the", "loud"])
+
+    def test_a_resumed_run_has_the_same_tokens(self):
+        self.run_kiln(*self.args, *self.fusion, "kiln.run.dir=whole", "trainer.max_epochs=3")
+        self.run_kiln(*self.args, *self.fusion, "kiln.run.dir=cut", "trainer.max_epochs=1")
+        self.run_kiln("resume=cut", "trainer.max_epochs=3")
+        self.assertEqual(tensors(self.path("cut")), tensors(self.path("whole")))
+
+    def test_without_a_tokenizer_they_are_left_out(self):
+        self.refused(*self.args, *self.fusion[1:], says=["text_encoder: the data have no tokens (of a table: a column of kind "
+                                                         "text"])
+        out, _ = self.run_kiln(*self.args, "model=row_encoder", "trainer.max_epochs=1")
+        self.assertIn("a sample   x f32 [1], label i32", out)
 
 
 class WeightsOf(Case):
