@@ -211,7 +211,8 @@ class Candidates(Folder):
         self.assertEqual(set(self.offered("train test=")), {"test=true", "test=false"})
         others = ["linear", "lstm", "resnet", "vit", "vit_b_16", "convnext", "mobilenet_v3", "efficientnet", "unet", "deeplab_v3",
                   "transformer", "patch_embedding", "token_embedding", "column_embedding", "ft_transformer", "dlrm", "row_encoder",
-                  "bag_of_tokens", "bag_of_ngrams", "text_cnn", "text_cnn_small", "text_lstm", "gpt", "gpt2", "llama", "encoder_decoder", "bert"]
+                  "bag_of_tokens", "bag_of_ngrams", "text_cnn", "text_cnn_small", "text_lstm", "gpt", "gpt2", "llama", "encoder_decoder", "bert",
+                  "fusion"]
         self.assertEqual(set(self.offered("train -m model=mlp,cnn,")), {f"model=mlp,cnn,{name}" for name in others})
         self.assertEqual(set(self.offered("train 'model=choice(mlp,cnn,")),
                          {f"model=choice(mlp,cnn,{name}" for name in others})
