@@ -13,8 +13,16 @@ typedef enum KilnMetricInput {
     KILN_METRIC_CLASSES,  /* scores [count, width] and labels [count] */
     KILN_METRIC_VALUES,   /* scores (predictions) and targets, [count, width] each */
     KILN_METRIC_RANKINGS, /* scores and targets (relevances) [count], group_sizes [n_groups] */
-    KILN_METRIC_SEQUENCES /* sequences [count], references [count, n_references] */
+    KILN_METRIC_SEQUENCES, /* sequences [count], references [count, n_references] */
+    /* `count` images: scores are all their detections, [n, KILN_DETECTION_COLUMNS], and targets all
+     * their boxes, [n, KILN_TRUTH_COLUMNS]; group_sizes [2 count] has the numbers of both of each
+     * image. Either may be NULL if there are none. */
+    KILN_METRIC_DETECTIONS
 } KilnMetricInput;
+
+/* A detection: x1, y1, x2, y2, class, score. A box of the truth: x1, y1, x2, y2, class, whether it
+ * is a crowd (COCO's iscrowd), its object's area. */
+enum { KILN_DETECTION_COLUMNS = 6, KILN_TRUTH_COLUMNS = 7 };
 
 /* Words, tokens or tags: `count` ids, or with ids == NULL a text in UTF-8. */
 typedef struct KilnSequence {
@@ -25,7 +33,7 @@ typedef struct KilnSequence {
 
 /* Rows for a metric; everything is borrowed for the call. */
 typedef struct KilnMetricRows {
-    int64_t count; /* rows: samples, tokens, pixels; documents of rankings; sequences */
+    int64_t count; /* rows: samples, tokens, pixels; documents of rankings; sequences; images */
     /* For classes: logits or log-probabilities. A single one (width 1) is the logit of class 1 of
      * two. */
     const float *scores;

@@ -82,6 +82,7 @@ typedef struct KilnResnetSpec {
     bool large_stem; /* 7×7 with stride 2 and max-pooling, as torchvision; else one 3×3 */
     bool zero_init;  /* as KilnResidualSpec */
     int64_t dilated; /* of the last layers, how many dilate instead of shrinking: 0, 1 or 2 */
+    int64_t width;   /* of the first layer's 3×3 convolutions and of the stem; 0: 64 */
 } KilnResnetSpec;
 
 /* torchvision.models.ResNet without avgpool and fc (He et al. 2016; groups: Xie et al. 2017; wide:
@@ -100,7 +101,13 @@ KILN_API KILN_NODISCARD KilnStatus kiln_resnet_new(const KilnScope *scope, KilnR
 KILN_API void kiln_resnet_free(KilnResnet *net);
 /* Channels of the result of layer4. */
 KILN_API int64_t kiln_resnet_channels(const KilnResnet *net);
+/* Channels of the result of layer number `layer`, from 0. */
+KILN_API int64_t kiln_resnet_layer_channels(const KilnResnet *net, int layer);
 /* The result of layer4: [N, H, W, channels] of images. */
 KILN_API KilnTensor *kiln_resnet(const KilnResnet *net, KilnTensor *images, bool training);
+/* The results of all layers, from images of 1/4 (1/1 with the small stem) to 1/32 (1/8) of the
+ * size, rounded up. */
+KILN_API void kiln_resnet_layers(const KilnResnet *net, KilnTensor *images, bool training,
+                                 KilnTensor *ret[KILN_RESNET_LAYERS]);
 
 #endif

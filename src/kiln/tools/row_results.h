@@ -54,8 +54,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_results_run(KilnResults *results,
 KILN_API KILN_NODISCARD KilnStatus kiln_results_set(KilnResults *results, const char *name,
                                                     int64_t row, const char *json, KilnError *err);
 
-/* In a step of evaluation: declare that finish_step adds rows to `metric`, of sequences or
- * rankings, which is logged as kiln_step_metric logs others. */
+/* In a step of evaluation: declare that finish_step adds rows to `metric`, of sequences, rankings
+ * or detections, which is logged as kiln_step_metric logs others. */
 KILN_API void kiln_step_sequence_metric(KilnStep *step, KilnInstance *metric, unsigned flags);
 /* Add rows to it. Nothing happens in predictions. */
 KILN_API KILN_NODISCARD KilnStatus kiln_results_metric(KilnResults *results, KilnInstance *metric,

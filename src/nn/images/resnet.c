@@ -9,8 +9,7 @@
 #include "nn/layer.h"
 
 enum {
-    STEM_CHANNELS = 64,
-    BASIC_WIDTH = 64, /* of the first layer */
+    BASIC_WIDTH = 64, /* of the stem and the first layer */
     EXPANSION = 4,
     BOTTLENECKS_FROM = 50, /* depth */
     SMALL_SHRINKS = 8,
@@ -23,6 +22,7 @@ struct KilnResnet {
     KilnBatchNorm2d bn1;
     KilnResidualBlock *blocks;
     size_t count;
+    size_t ends[KILN_RESNET_LAYERS]; /* of the layers, in blocks */
 };
 
 /* Blocks of each layer. */
@@ -69,7 +69,7 @@ static KilnStatus check(const KilnResnetSpec *spec, const KilnShape *image, Kiln
 static KilnStatus stem_init(KilnResnet *net, const KilnScope *scope, KilnError *err)
 {
     KilnConv2dSpec spec = { .in = net->spec.channels,
-                            .out = STEM_CHANNELS,
+                            .out = net->spec.width,
                             .kernel = 3,
                             .conv = { .padding = 1 },
                             .kaiming_fan_out = true };
@@ -89,7 +89,7 @@ static KilnStatus layer_init(KilnResnet *net, const KilnScope *scope, int layer,
 {
     const KilnScope own = kiln_scope(scope, "layer%d", layer + 1);
     const KilnResnetSpec *spec = &net->spec;
-    const int64_t planes = (int64_t)BASIC_WIDTH << layer;
+    const int64_t planes = spec->width << layer;
     const bool bottleneck = spec->depth >= BOTTLENECKS_FROM;
     const bool dilates = layer >= KILN_RESNET_LAYERS - spec->dilated;
     KilnResidualShape shape = { .in = in,
@@ -117,13 +117,14 @@ static KilnStatus layer_init(KilnResnet *net, const KilnScope *scope, int layer,
         shape.in = shape.out;
         shape.stride = 1;
     }
+    net->ends[layer] = net->count;
     return status;
 }
 
 static KilnStatus declare(KilnResnet *net, const KilnScope *scope, KilnError *err)
 {
     const int *blocks = blocks_of(net->spec.depth);
-    int64_t in = STEM_CHANNELS, dilation = 1;
+    int64_t in = net->spec.width, dilation = 1;
     size_t count = 0;
 
     for (int layer = 0; layer < KILN_RESNET_LAYERS; layer++)
@@ -144,6 +145,7 @@ KilnStatus kiln_resnet_new(const KilnScope *scope, KilnResnetSpec spec, const Ki
 {
     spec.groups = spec.groups > 0 ? spec.groups : 1;
     spec.width_per_group = spec.width_per_group > 0 ? spec.width_per_group : BASIC_WIDTH;
+    spec.width = spec.width > 0 ? spec.width : BASIC_WIDTH;
     if (check(&spec, image, err) < 0)
         return err->status;
     KilnResnet *net = calloc(1, sizeof(*net));
@@ -168,13 +170,20 @@ void kiln_resnet_free(KilnResnet *net)
 
 int64_t kiln_resnet_channels(const KilnResnet *net)
 {
-    return net->blocks[net->count - 1].out;
+    return kiln_resnet_layer_channels(net, KILN_RESNET_LAYERS - 1);
 }
 
-KilnTensor *kiln_resnet(const KilnResnet *net, KilnTensor *images, bool training)
+int64_t kiln_resnet_layer_channels(const KilnResnet *net, int layer)
+{
+    return net->blocks[net->ends[layer] - 1].out;
+}
+
+void kiln_resnet_layers(const KilnResnet *net, KilnTensor *images, bool training,
+                        KilnTensor *ret[KILN_RESNET_LAYERS])
 {
     KilnGraph *graph = kiln_tensor_graph(images);
     KilnTensor *x = kiln_nn_conv2d(&net->conv1, images);
+    size_t at = 0;
 
     x = kiln_nn_batch_norm2d(&net->bn1, x, training);
     kiln_graph_layer(graph, "relu");
@@ -183,8 +192,18 @@ KilnTensor *kiln_resnet(const KilnResnet *net, KilnTensor *images, bool training
         kiln_graph_layer(graph, "maxpool");
         x = kiln_max_pool2d(x, (KilnPool) { .kernel = 3, .stride = 2, .padding = 1 });
     }
-    for (size_t i = 0; i < net->count; i++)
-        x = kiln_nn_residual_block(&net->blocks[i], x, training);
+    for (int layer = 0; layer < KILN_RESNET_LAYERS; layer++) {
+        for (; at < net->ends[layer]; at++)
+            x = kiln_nn_residual_block(&net->blocks[at], x, training);
+        ret[layer] = x;
+    }
     kiln_graph_layer(graph, "");
-    return x;
+}
+
+KilnTensor *kiln_resnet(const KilnResnet *net, KilnTensor *images, bool training)
+{
+    KilnTensor *layers[KILN_RESNET_LAYERS];
+
+    kiln_resnet_layers(net, images, training, layers);
+    return layers[KILN_RESNET_LAYERS - 1];
 }

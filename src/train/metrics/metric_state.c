@@ -35,10 +35,10 @@ KilnStatus kiln_metric_state_new(KilnInstance *metric, const KilnMetricForm *for
                                  KilnMetricState **ret, KilnError *err)
 {
     const KilnMetricOps *ops = kiln_instance_component(metric)->ops.metric;
-    bool sequences = ops->takes == KILN_METRIC_SEQUENCES;
+    const bool scored = ops->takes != KILN_METRIC_SEQUENCES && ops->takes != KILN_METRIC_DETECTIONS;
     KilnMetricState *state;
 
-    if (!sequences && form->width < 1)
+    if (scored && form->width < 1)
         return kiln_error_set(err, KILN_E_SHAPE, "%s: rows have no scores",
                               kiln_instance_path(metric));
     if (ops->takes == KILN_METRIC_RANKINGS && form->width != 1)
@@ -277,6 +277,8 @@ static const char *missing(const KilnMetricOps *ops, const KilnMetricRows *rows)
         return rows->sequences == NULL                              ? "sequences"
                : rows->references == NULL || rows->n_references < 1 ? "references"
                                                                     : NULL;
+    case KILN_METRIC_DETECTIONS:
+        return rows->group_sizes == NULL ? "numbers of detections and boxes" : NULL;
     }
     return "an unknown input";
 }

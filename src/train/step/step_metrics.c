@@ -60,8 +60,8 @@ static const char *mismatch(const KilnMetricOps *ops, const KilnTensor *scores,
     int64_t n = kiln_shape_count(kiln_tensor_shape(scores));
     int64_t n_targets = kiln_shape_count(kiln_tensor_shape(targets));
 
-    if (takes == KILN_METRIC_RANKINGS || takes == KILN_METRIC_SEQUENCES)
-        return "it counts rankings or sequences, not tensors of a step";
+    if (takes != KILN_METRIC_CLASSES && takes != KILN_METRIC_VALUES)
+        return "it counts rankings, sequences or detections, not tensors of a step";
     if (kiln_tensor_dtype(scores) != KILN_F32 || kiln_tensor_shape(scores)->rank < 1)
         return "scores must be f32 [..., width]";
     if (ops->multilabel && kiln_tensor_dtype(targets) == KILN_F32)
@@ -122,17 +122,22 @@ void kiln_step_metric(KilnStep *step, KilnInstance *metric, KilnTensor *scores, 
     step->n_metric_inputs++;
 }
 
-/* The state of a metric of sequences or rankings in the step's phase. */
+/* The state of a metric of sequences, rankings or detections in the step's phase. */
 static KilnStatus rows_state(KilnStep *step, KilnInstance *metric, unsigned flags, size_t *ret,
                              KilnError *err)
 {
     const KilnMetricInput takes = kiln_instance_component(metric)->ops.metric->takes;
-    const KilnMetricForm form = { .width = takes == KILN_METRIC_RANKINGS ? 1 : 0 };
+    KilnMetricForm form = { .width = takes == KILN_METRIC_RANKINGS ? 1 : 0 };
     char plain[KILN_STEP_NAME], buf[KILN_STEP_NAME];
 
-    if (takes != KILN_METRIC_SEQUENCES && takes != KILN_METRIC_RANKINGS)
+    if (takes == KILN_METRIC_CLASSES || takes == KILN_METRIC_VALUES)
         return kiln_error_set(err, KILN_E_SHAPE,
-                              "metric \"%s\" does not count sequences or rankings", key_of(metric));
+                              "metric \"%s\" does not count sequences, rankings or detections",
+                              key_of(metric));
+    if (takes == KILN_METRIC_DETECTIONS) {
+        form.names = step->spec->class_names;
+        form.n_names = step->spec->n_classes;
+    }
     snprintf(plain, sizeof(plain), "%s/%s", prefix_of(step->phase), key_of(metric));
     return kiln_metrics_get_state(step->metrics, step->phase, metric,
                                   kiln_step_name(step, plain, buf), flags, &form, ret, err);
