@@ -10,9 +10,9 @@
 
 /* The input of a metric: which members of KilnMetricRows are set. */
 typedef enum KilnMetricInput {
-    KILN_METRIC_CLASSES,  /* scores [count, width] and labels [count] */
-    KILN_METRIC_VALUES,   /* scores (predictions) and targets, [count, width] each */
-    KILN_METRIC_RANKINGS, /* scores and targets (relevances) [count], group_sizes [n_groups] */
+    KILN_METRIC_CLASSES,   /* scores [count, width] and labels [count] */
+    KILN_METRIC_VALUES,    /* scores (predictions) and targets, [count, width] each */
+    KILN_METRIC_RANKINGS,  /* scores and targets (relevances) [count], group_sizes [n_groups] */
     KILN_METRIC_SEQUENCES, /* sequences [count], references [count, n_references] */
     /* `count` images: scores are all their detections, [n, KILN_DETECTION_COLUMNS], and targets all
      * their boxes, [n, KILN_TRUTH_COLUMNS]; group_sizes [2 count] has the numbers of both of each

@@ -94,8 +94,9 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
     };
 
     if (data->n_classes < 1)
-        return kiln_error_set(err, KILN_E_SHAPE, "task detection needs classes, but the data has "
-                                                 "none");
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "task detection needs classes, but the data has "
+                              "none");
     state->class_names = data->class_names;
     state->n_classes = data->n_classes;
     for (int i = 0; image != NULL && i < 4; i++)
@@ -211,8 +212,8 @@ static void keep_best(KilnInstance *self, KilnStep *step, const Outputs *outputs
     const int64_t batch = kiln_tensor_dim(outputs->logits, 0);
     const int64_t all = kiln_tensor_dim(outputs->logits, 1) * state->n_classes;
     const int64_t n = opts->candidates < all ? opts->candidates : all;
-    KilnTensor *scores = kiln_sqrt(
-        kiln_mul(kiln_sigmoid(outputs->logits), kiln_sigmoid(outputs->centerness)));
+    KilnTensor *scores =
+        kiln_sqrt(kiln_mul(kiln_sigmoid(outputs->logits), kiln_sigmoid(outputs->centerness)));
     const KilnSorted best = kiln_topk(kiln_reshape(scores, KILN_SHAPE(batch, all)), n, 1, true);
     KilnTensor **parts = calloc((size_t)batch * 4, sizeof(KilnTensor *));
 
@@ -351,9 +352,9 @@ static KilnStatus set_json(const State *state, KilnResults *results, int64_t row
 
     kiln_text_char(&json, '[');
     for (int64_t i = 0; i < n; i++) {
-        kiln_text_printf(&json, "%s{\"box\": [%.7g, %.7g, %.7g, %.7g], \"label\": ",
-                         i > 0 ? ", " : "", (double)found[i][0], (double)found[i][1],
-                         (double)found[i][2], (double)found[i][3]);
+        kiln_text_printf(
+            &json, "%s{\"box\": [%.7g, %.7g, %.7g, %.7g], \"label\": ", i > 0 ? ", " : "",
+            (double)found[i][0], (double)found[i][1], (double)found[i][2], (double)found[i][3]);
         kiln_text_json_string(&json, state->class_names[(int64_t)found[i][4]]);
         kiln_text_printf(&json, ", \"score\": %.6g}", (double)found[i][5]);
     }

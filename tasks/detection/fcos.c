@@ -28,9 +28,10 @@ static const KilnChoice depths[] = {
 
 static const KilnField fields[] = {
     KILN_FIELD_ENUM(Opts, depth, "50", depths, "of the residual network, as model resnet"),
-    KILN_FIELD_I64(Opts, backbone_width, "64", 1, 4096,
-                   "channels of the residual network's first layer; less makes it faster, more than "
-                   "torchvision's 64 does not fit its weights"),
+    KILN_FIELD_I64(
+        Opts, backbone_width, "64", 1, 4096,
+        "channels of the residual network's first layer; less makes it faster, more than "
+        "torchvision's 64 does not fit its weights"),
     KILN_FIELD_I64(Opts, width, "256", 32, 4096,
                    "channels of the pyramid and the head; a multiple of 32"),
     KILN_FIELD_I64(Opts, levels, "5", 3, MAX_LEVELS,
@@ -337,9 +338,8 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
     outputs[LOGITS].tensor = kiln_concat(logits, n, 1);
     outputs[BOXES].tensor = to_boxes(kiln_concat(sides, n, 1), places);
     outputs[CENTERNESS].tensor = kiln_concat(middle, n, 1);
-    outputs[PLACES].tensor =
-        kiln_broadcast_to(places, KILN_SHAPE(kiln_tensor_dim(inputs[0].tensor, 0), state->n_places,
-                                             3));
+    outputs[PLACES].tensor = kiln_broadcast_to(
+        places, KILN_SHAPE(kiln_tensor_dim(inputs[0].tensor, 0), state->n_places, 3));
 }
 
 static const KilnModelOps ops = { .signature = &signature, .setup = setup, .forward = forward };

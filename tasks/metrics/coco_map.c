@@ -72,13 +72,13 @@ typedef struct Work {
     const int32_t *sizes;
     const float *detections, *boxes;
     int64_t n_images, label;
-    KilnRanked *order;       /* [largest image], then [all] to sort `found` */
-    const float **ours;      /* [MOST_BOXES]: detections of an image, by falling score */
-    const float **theirs;    /* [largest image]: its boxes */
-    bool *taken, *ignored;   /* [largest image] */
-    int64_t *by_ignored;     /* [largest image] */
-    double *overlap;         /* [MOST_BOXES, largest image] */
-    Found *found[AREAS];     /* [all detections] */
+    KilnRanked *order;     /* [largest image], then [all] to sort `found` */
+    const float **ours;    /* [MOST_BOXES]: detections of an image, by falling score */
+    const float **theirs;  /* [largest image]: its boxes */
+    bool *taken, *ignored; /* [largest image] */
+    int64_t *by_ignored;   /* [largest image] */
+    double *overlap;       /* [MOST_BOXES, largest image] */
+    Found *found[AREAS];   /* [all detections] */
     int64_t n_found, n_truth[AREAS];
 } Work;
 
@@ -282,7 +282,8 @@ static KilnStatus sort_found(Work *work, int a, KilnError *err)
 }
 
 /* The recall of all sorted detections below the rank `most`. Their precision, largest from each
- * recall on, averaged over RECALLS recalls, is *ret_precision. `curve` has room for both of each. */
+ * recall on, averaged over RECALLS recalls, is *ret_precision. `curve` has room for both of each.
+ */
 static double measure(const Work *work, int a, int t, int most, double *curve,
                       double *ret_precision)
 {

@@ -110,6 +110,8 @@ static const char *plugin_inputs(const KilnComponent *component)
         return "rankings";
     case KILN_METRIC_SEQUENCES:
         return "texts or tags";
+    case KILN_METRIC_DETECTIONS:
+        return "boxes";
     default:
         return NULL;
     }

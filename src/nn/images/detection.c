@@ -204,10 +204,9 @@ KilnTensor *kiln_giou_loss(KilnTensor *a, KilnTensor *b)
     }
     KilnTensor *common = kiln_mul(kiln_relu(kiln_sub(inner[2], inner[0])),
                                   kiln_relu(kiln_sub(inner[3], inner[1])));
-    KilnTensor *both =
-        kiln_sub(kiln_add(area_of(sides_a[0], sides_a[1], sides_a[2], sides_a[3]),
-                          area_of(sides_b[0], sides_b[1], sides_b[2], sides_b[3])),
-                 common);
+    KilnTensor *both = kiln_sub(kiln_add(area_of(sides_a[0], sides_a[1], sides_a[2], sides_a[3]),
+                                         area_of(sides_b[0], sides_b[1], sides_b[2], sides_b[3])),
+                                common);
     KilnTensor *hull = area_of(outer[0], outer[1], outer[2], outer[3]);
     KilnTensor *iou = kiln_div(common, kiln_shift(both, eps));
     KilnTensor *empty = kiln_div(kiln_sub(hull, both), kiln_shift(hull, eps));

@@ -209,7 +209,7 @@ class Candidates(Folder):
         self.assertIn("0.7", self.offered("train lr=0.7 optimizer.l")["optimizer.lr="])
         self.assertEqual(set(self.offered("train --cfg ")), {"job", "kiln", "all"})
         self.assertEqual(set(self.offered("train test=")), {"test=true", "test=false"})
-        others = ["linear", "lstm", "resnet", "vit", "vit_b_16", "convnext", "mobilenet_v3", "efficientnet", "unet", "deeplab_v3",
+        others = ["linear", "lstm", "resnet", "vit", "vit_b_16", "convnext", "mobilenet_v3", "efficientnet", "unet", "deeplab_v3", "fcos",
                   "transformer", "patch_embedding", "token_embedding", "column_embedding", "ft_transformer", "dlrm", "row_encoder",
                   "bag_of_tokens", "bag_of_ngrams", "text_cnn", "text_cnn_small", "text_lstm", "gpt", "gpt2", "llama", "encoder_decoder", "bert",
                   "fusion"]

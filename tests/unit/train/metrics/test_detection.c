@@ -22,7 +22,7 @@ typedef struct Evaluated {
 
 /* The parts of the metric in the order of COCOeval.stats. */
 static const char *const parts[VALUES] = {
-    "",      "50",    "75",     "small",   "medium",    "large",
+    "",      "50",     "75",      "small",     "medium",     "large",
     "mar_1", "mar_10", "mar_100", "mar_small", "mar_medium", "mar_large",
 };
 static const char *const names[CLASSES] = { "a", "b", "c", "d" };
