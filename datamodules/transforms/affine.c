@@ -63,6 +63,17 @@ static double draw_move(KilnRng *rng, double part, int64_t side)
     return nearbyint(draw(rng, -most, most));
 }
 
+static KilnWarp draw_warp(const Opts *opts, int64_t height, int64_t width, KilnRng *rng)
+{
+    KilnAffine affine = { .angle = draw(rng, -opts->degrees, opts->degrees) };
+    affine.translate[0] = draw_move(rng, opts->translate[0], width);
+    affine.translate[1] = draw_move(rng, opts->translate[1], height);
+    affine.scale = draw(rng, opts->scale[0], opts->scale[1]);
+    affine.shear[0] = draw(rng, opts->shear[0], opts->shear[1]);
+    affine.shear[1] = opts->shear_count == 4 ? draw(rng, opts->shear[2], opts->shear[3]) : 0.0;
+    return kiln_affine_warp(&affine, height, width);
+}
+
 static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
                         bool training, KilnError *err)
 {
@@ -70,13 +81,7 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
 
     if (!training)
         return KILN_OK;
-    KilnAffine affine = { .angle = draw(rng, -opts->degrees, opts->degrees) };
-    affine.translate[0] = draw_move(rng, opts->translate[0], image->width);
-    affine.translate[1] = draw_move(rng, opts->translate[1], image->height);
-    affine.scale = draw(rng, opts->scale[0], opts->scale[1]);
-    affine.shear[0] = draw(rng, opts->shear[0], opts->shear[1]);
-    affine.shear[1] = opts->shear_count == 4 ? draw(rng, opts->shear[2], opts->shear[3]) : 0.0;
-    const KilnWarp warp = kiln_affine_warp(&affine, image->height, image->width);
+    const KilnWarp warp = draw_warp(opts, image->height, image->width, rng);
     KilnStatus status = kiln_image_warp(image, &warp, (KilnImageFilter)opts->interpolation,
                                         (float)opts->fill, scratch, err);
     if (status >= 0)
@@ -84,7 +89,16 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     return status;
 }
 
-static const KilnTransformOps ops = { .apply = apply };
+static KilnStatus warp(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
+                       KilnWarp *ret, KilnError *err)
+{
+    (void)err;
+    *ret = training ? draw_warp(kiln_opts(self), size[0], size[1], rng)
+                    : (KilnWarp) { .matrix = { { 1.0 }, { 0.0, 1.0 }, { 0.0, 0.0, 1.0 } } };
+    return KILN_OK;
+}
+
+static const KilnTransformOps ops = { .apply = apply, .warp = warp };
 
 const KilnComponent kiln_transform_affine = {
     .kind = KILN_KIND_TRANSFORM,

@@ -25,7 +25,22 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     return KILN_OK;
 }
 
-static const KilnTransformOps ops = { .apply = apply, .kind = KILN_TRANSFORM_MOVES };
+static KilnStatus warp(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
+                       KilnWarp *ret, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    const int axis = opts->vertical ? 1 : 0;
+
+    (void)err;
+    *ret = (KilnWarp) { .matrix = { { 1.0 }, { 0.0, 1.0 }, { 0.0, 0.0, 1.0 } } };
+    if (training && (double)kiln_rng_uniform(rng) < opts->p) {
+        ret->matrix[axis][axis] = -1.0;
+        ret->matrix[axis][2] = (double)size[1 - axis];
+    }
+    return KILN_OK;
+}
+
+static const KilnTransformOps ops = { .apply = apply, .kind = KILN_TRANSFORM_MOVES, .warp = warp };
 
 const KilnComponent kiln_transform_flip = {
     .kind = KILN_KIND_TRANSFORM,

@@ -158,6 +158,12 @@ typedef enum KilnTransformKind {
                               random numbers */
 } KilnTransformKind;
 
+/* Where pixels come from: the point (x, y) of the result, whose pixel in column i has its center at
+ * x = i + 0.5, is at (a/c, b/c) of the source, where (a, b, c) is the matrix times (x, y, 1). */
+typedef struct KilnWarp {
+    double matrix[3][3];
+} KilnWarp;
+
 /* A transform changes one image. `training` is false for val, test and predict:
  * random transforms then do their deterministic counterpart or nothing. */
 struct KilnTransformOps {
@@ -179,6 +185,11 @@ struct KilnTransformOps {
     bool (*needs_statistics)(KilnInstance *self);
     KilnStatus (*set_statistics)(KilnInstance *self, const double *mean, const double *std,
                                  int64_t channels, KilnError *err);
+    /* Optional, of a transform with `apply` that moves pixels: where those of the result come from,
+     * of an image of that height, width and channels. It draws the same random numbers as apply.
+     * With it boxes of objects can follow their image (kiln/tools/box_sets.h). */
+    KilnStatus (*warp)(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
+                       KilnWarp *ret, KilnError *err);
 };
 
 /* ---- Image files as samples ----------------------------------------------- */

@@ -14,12 +14,6 @@ KILN_API void kiln_image_swap(KilnImage *a, KilnImage *b);
 /* Mirror it: left and right, or top and bottom. */
 KILN_API void kiln_image_flip(KilnImage *image, bool vertical);
 
-/* Where pixels come from: the point (x, y) of the result, whose pixel in column i has its center at
- * x = i + 0.5, is at (a/c, b/c) of the source, where (a, b, c) is the matrix times (x, y, 1). */
-typedef struct KilnWarp {
-    double matrix[3][3];
-} KilnWarp;
-
 /* What an image is turned and moved by. */
 typedef struct KilnAffine {
     double angle;        /* in degrees; positive: clockwise, as torchvision's affine */

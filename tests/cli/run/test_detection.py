@@ -10,6 +10,7 @@ from kilntest import Case, main  # noqa: E402
 
 RUN = ["experiment=shapes/fcos", "datamodule.size=64", "datamodule.train_count=64", "datamodule.val_count=8",
        "datamodule.test_count=8", "model.width=32", "model.convs=1", "batch_size=8", "trainer.threads=1"]
+SMALL = ["model=fcos", "model.depth=18", "model.backbone_width=8", "model.width=32", "model.levels=3", "model.convs=1"]
 
 
 def picture(width, height):
@@ -58,6 +59,60 @@ class Detection(Case):
             with open(self.path(run, "checkpoints/last/model.safetensors"), "rb") as f:
                 weights.append(f.read())
         self.assertTrue(weights[0] == weights[1])
+
+    def coco(self, **changes):
+        """A folder in COCO's format: red and green squares, an image without boxes, a crowd, one pixel."""
+        images = [{"id": i + 5, "file_name": f"{i}.png", "width": 40, "height": 30} for i in range(4)]
+        images.append({"id": 1, "file_name": "pixel.png"})
+        boxes = [{"id": i + 1, "image_id": 5 + i % 3, "category_id": (7, 3)[i % 2], "bbox": [2 + 3 * i, 4, 10.5, 9], "area": 90,
+                  "iscrowd": int(i == 5)} for i in range(6)]
+        data = {"images": images, "annotations": boxes, "categories": [{"id": 7, "name": "red"}, {"id": 3, "name": "green"}]}
+        data.update(changes)
+        for split in ("train", "val"):
+            self.write(f"data/annotations/instances_{split}2017.json", json.dumps(data))
+            for i in range(4):
+                self.write(f"data/{split}2017/{i}.png", picture(40, 30))
+            self.write(f"data/{split}2017/pixel.png", picture(1, 1))
+        return data
+
+    def test_coco(self):
+        self.coco()
+        args = ["task=detection", "datamodule=coco", "datamodule.root=data", "datamodule.size=[48,64]", *SMALL, "batch_size=2",
+                "trainer.threads=1", "optimizer=adamw", "lr=0.001", "callbacks.model_checkpoint.monitor=val/map", "trainer.max_epochs=1", "test=false",
+                "datamodule.transforms=[{_target_: transform/affine, translate: [0.1, 0.1], scale: [0.8, 1.2]}, transform/flip]"]
+        out, _ = self.run_kiln(*args, "kiln.run.dir=run")
+        self.assertIn("2: green, red", out)
+        self.assertIn("boxes f32 [2, 11]", out)
+        self.assertIn("val/map/50", self.metrics("run"))
+        out, _ = self.run_kiln("predict", "run", "data/val2017", program="kiln")
+        self.assertEqual(len(out.splitlines()), 5)
+
+        def bad(says, **changes):
+            self.coco(**changes)
+            _, err = self.run_kiln(*args, "kiln.run.dir=bad", status=1)
+            self.assertIn(says, err)
+
+        whole = self.coco()
+        box = whole["annotations"][0]
+        bad("annotation 1: the width and height of", annotations=[{**box, "bbox": [1, 1, 0, 5]}])
+        bad("annotation 1: the width and height of", annotations=[{**box, "bbox": [1, 1, 4, -5]}])
+        bad("annotation 1: \"bbox\" is outside", annotations=[{**box, "bbox": [50, 1, 4, 5]}])
+        bad("annotation 1: \"bbox\" must be 4 numbers", annotations=[{**box, "bbox": [1, 1, 4]}])
+        bad("annotation 1: there is no category 9", annotations=[{**box, "category_id": 9}])
+        bad("annotation 1: there is no image 99", annotations=[{**box, "image_id": 99}])
+        bad("annotation 1: this id is there twice", annotations=[box, box])
+        bad("image 5: this id is there twice", images=whole["images"] + whole["images"][:1])
+        bad("image 9: data/train2017/none.png: No such file", images=whole["images"] + [{"id": 9, "file_name": "none.png"}])
+        bad("there is no list \"images\"", images=None)
+        bad("no image has a box", annotations=[])
+        self.write("data/annotations/instances_train2017.json", json.dumps(whole)[:200])
+        _, err = self.run_kiln(*args, status=1)
+        self.assertIn("instances_train2017.json", err)
+        self.coco(annotations=whole["annotations"] + [{**box, "id": 50, "category_id": 9}])
+        out, _ = self.run_kiln(*args, "datamodule.on_error=skip", "kiln.run.dir=skipped")
+        self.assertIn("annotation 50: there is no category 9", out)
+        _, err = self.run_kiln(*args, "datamodule.transforms=[transform/rand_augment]", status=1)
+        self.assertIn("boxes can't follow", err)
 
     def test_mistakes(self):
         _, err = self.run_kiln(*RUN, "model.width=48", status=1)
