@@ -1,5 +1,6 @@
 /* Images in folders: train/<class>/<name>.jpg, and optionally the same in val/ and test/; on disk
- * or in a tar. Files are decoded when a sample is read. */
+ * or in a tar. A folder of classes alone is all training images. Files are decoded when a sample is
+ * read. */
 #include "kiln.h"
 #include "kiln/files/tar.h"
 #include "kiln/tools/image_data.h"
@@ -26,7 +27,8 @@ static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "64"),
     KILN_FIELD_PATH(Opts, root, NULL,
                     "folder, or a .tar, .tar.gz or .tar.zst file, with train/<class>/* (PNG, JPEG, "
-                    "WebP), and optionally val/ and test/"),
+                    "WebP), and optionally val/ and test/; or a folder with <class>/* for training "
+                    "alone"),
     KILN_IMAGE_FIELDS(Opts, "applied to each image in this order"),
     KILN_FIELD_F64(Opts, val_fraction, "0.1", 0, 0.9,
                    "fraction of train/ held out for validation if there is no val/"),
@@ -57,6 +59,7 @@ typedef struct State {
     const KilnPoll *poll;
     Folder folders[KILN_SPLIT_COUNT][KILN_MAX_SETS]; /* the first is below root */
     KilnTar *tar;                                    /* root; NULL: it is a folder */
+    bool is_flat; /* root has the folders of the classes itself */
     const char *names[KILN_SPLIT_COUNT][KILN_MAX_SETS];
     int64_t n_classes;
     const char **class_names;
@@ -187,23 +190,39 @@ static KilnStatus open_root(State *state, KilnError *err)
                                 root);
 }
 
+/* Without folders of splits, root may be the folder of the training classes. */
+static KilnStatus scan_flat(State *state, KilnError *err)
+{
+    const char *root = state->opts->root;
+    KilnError why = { 0 };
+
+    state->is_flat = state->tar == NULL &&
+                     kiln_image_set_scan(root, NULL, state->poll, files_of(state, KILN_TRAIN),
+                                         &why) >= 0;
+    if (state->is_flat || why.status == KILN_E_INTERRUPTED || why.status == KILN_E_NOMEM)
+        return state->is_flat ? KILN_OK : kiln_error_set(err, why.status, "%s", why.text);
+    return kiln_error_set(err, KILN_E_IO,
+                          "datamodule image_folder: %s has no folder train/; expected "
+                          "train/<class>/* in it%s%s%s",
+                          root, state->tar == NULL ? ", or <class>/* alone (" : "",
+                          state->tar == NULL ? why.text : "", state->tar == NULL ? ")" : "");
+}
+
 static KilnStatus scan(State *state, KilnStage stage, KilnError *err)
 {
     const char *root = state->opts->root;
     KilnImageSet *train = files_of(state, KILN_TRAIN);
     KilnStatus status = open_root(state, err);
 
+    state->is_flat = false;
     for (int i = 0; i < KILN_SPLIT_COUNT && status >= 0; i++) {
-        status = scan_split(state, (KilnSplit)i, err);
+        status = state->is_flat ? KILN_OK : scan_split(state, (KilnSplit)i, err);
         if (status >= 0 && i == KILN_TRAIN && train->count == 0)
-            status = kiln_error_set(err, KILN_E_IO,
-                                    "datamodule image_folder: %s has no folder train/; expected "
-                                    "train/<class>/* in it",
-                                    root);
+            status = scan_flat(state, err);
         if (status >= 0 && i == KILN_TRAIN && train->n_classes < 2)
             status = kiln_error_set(err, KILN_E_FORMAT,
-                                    "%s/train: needs at least two classes, has only \"%s\"", root,
-                                    train->classes[0]);
+                                    "%s%s: needs at least two classes, has only \"%s\"", root,
+                                    state->is_flat ? "" : "/train", train->classes[0]);
         if (status >= 0)
             status = scan_more(state, (KilnSplit)i, err);
     }
@@ -414,7 +433,8 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
                 more_folders[n_more++] = more[set - 1].value;
         }
     }
-    if (files_of(state, KILN_TRAIN)->count > 0 && state->tar == NULL) /* not prediction alone */
+    const bool has_splits = state->tar == NULL && !state->is_flat;
+    if (has_splits && files_of(state, KILN_TRAIN)->count > 0) /* not prediction alone */
         kiln_split_folders_left_out(state->opts->root, more_folders, n_more, add, ctx);
 }
 

@@ -31,7 +31,8 @@ static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "8"),
     KILN_FIELD_PATH(Opts, root, NULL, "folder with images and masks"),
     KILN_FIELD_STR(Opts, images, "images/SPLIT",
-                   "folder of the images below root; SPLIT stands for train, val and test"),
+                   "folder of the images below root; SPLIT stands for train, val and test. Without "
+                   "it all are training images"),
     KILN_FIELD_STR(Opts, masks, "masks/SPLIT",
                    "folder of the masks below root: PNG files of the images' names, with a palette "
                    "or grey values, that have the number of the class in each pixel"),
@@ -83,14 +84,12 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
         if (opts->ignore[i] < (int64_t)opts->classes_count)
             return kiln_error_set(err, KILN_E_RANGE, "%lld is class \"%s\"",
                                   (long long)opts->ignore[i], opts->classes[opts->ignore[i]]);
-    *ret_option = "images";
-    if (strstr(opts->images, split_word) == NULL)
-        return kiln_error_set(err, KILN_E_FORMAT, "expected a path with SPLIT in it, got \"%s\"",
-                              opts->images);
     *ret_option = "masks";
-    if (strstr(opts->masks, split_word) == NULL)
-        return kiln_error_set(err, KILN_E_FORMAT, "expected a path with SPLIT in it, got \"%s\"",
-                              opts->masks);
+    if ((strstr(opts->images, split_word) == NULL) != (strstr(opts->masks, split_word) == NULL))
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "expected SPLIT in both paths or in none, got \"%s\" for images "
+                              "and \"%s\" for masks",
+                              opts->images, opts->masks);
     return KILN_OK;
 }
 
@@ -126,11 +125,15 @@ static void release(KilnInstance *self)
 
 enum { PATH_ROOM = 4096 };
 
-/* root/pattern with the split's name in place of SPLIT. */
+/* root/pattern with the split's name in place of SPLIT, if it is there. */
 static void folder_of(const State *state, const char *pattern, KilnSplit split, char ret[PATH_ROOM])
 {
     const char *at = strstr(pattern, split_word);
 
+    if (at == NULL) {
+        snprintf(ret, PATH_ROOM, "%s/%s", state->opts->root, pattern);
+        return;
+    }
     snprintf(ret, PATH_ROOM, "%s/%.*s%s%s", state->opts->root, (int)(at - pattern), pattern,
              kiln_split_name(split), at + sizeof(split_word) - 1);
 }
@@ -148,6 +151,11 @@ static KilnStatus scan(State *state, KilnSplit split, bool needed, const KilnPol
 {
     char images[PATH_ROOM], masks[PATH_ROOM];
 
+    if (split != KILN_TRAIN && strstr(state->opts->images, split_word) == NULL)
+        return needed ? kiln_error_set(err, KILN_E_IO,
+                                       "images: %s: has no SPLIT, so there are no %s images",
+                                       state->opts->images, kiln_split_name(split))
+                      : KILN_OK;
     folder_of(state, state->opts->images, split, images);
     folder_of(state, state->opts->masks, split, masks);
     if (!is_folder(images))

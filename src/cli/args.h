@@ -30,6 +30,8 @@ typedef struct KilnArgs {
     bool retry_failed; /* with --resume */
     bool trust;        /* a run folder's plugins may be loaded, its outputs written anywhere */
     bool json, once;   /* of top; json also of doctor */
+    const char *output, *target, *table; /* of new */
+    bool force;                          /* of new: replace the file */
     bool quiet, verbose;
     const char **words; /* everything else, in order: overrides; owned */
     size_t n_words;

@@ -47,6 +47,8 @@ static const KilnCommand commands[] = {
     { "schema", kiln_command_schema, false, "[GROUP]",
       "a JSON Schema of config files, for editors" },
     { "init", kiln_command_init, false, "DIR", "write a starting project with a commented conf/" },
+    { "new", kiln_command_new, false, "FILE...",
+      "look at your data and write a config that trains on them" },
     { "completion", kiln_command_completion, false, "bash|zsh|fish",
       "print a completion script for a shell" },
     { "explain", kiln_command_explain, false, "RUN [KEY...]",

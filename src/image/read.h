@@ -30,5 +30,7 @@ void kiln_image_upright_size(const KilnImageHead *head, int64_t channels, int64_
 /* Which of the pixels [height, width] of a stored image is pixel (y, x) of the upright one. */
 int64_t kiln_image_stored_pixel(int orientation, int64_t height, int64_t width, int64_t y,
                                 int64_t x);
+/* Whether a file is an image by the ending of its name. */
+bool kiln_is_image_name(const char *name);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "data/left_out.h"
+#include "image/read.h"
 
 static const char *const progress_text = "finding images";
 
@@ -29,7 +30,7 @@ typedef struct Builder {
     KilnLeftOut left_out;
 } Builder;
 
-static bool is_image_name(const char *name)
+bool kiln_is_image_name(const char *name)
 {
     const char *dot = strrchr(name, '.');
 
@@ -196,7 +197,7 @@ static KilnStatus scan_class(Builder *b, const char *folder, int32_t label, Kiln
         status = kiln_poll_check(b->poll, progress_text, (int64_t)b->count, 0, err);
         if (status < 0)
             break;
-        if (is_image_name(names[i])) {
+        if (kiln_is_image_name(names[i])) {
             if (!add_file(b, folder, names[i], label))
                 status = kiln_error_nomem(err, sizeof(char *) * b->count);
             continue;

@@ -167,6 +167,24 @@ static const CommandHelp pages[] = {
       "Writes a starting project: a commented conf/ with schemas for the editor, a README.md and "
       "a .gitignore. Overwrites nothing.",
       { "kiln init digits", "a new folder", "kiln init .", "here, if there is no conf/", NULL } },
+    { "new",
+      "Looks at your data and writes a starting config that trains as it is. It reads: a folder "
+      "with "
+      "a folder of images for each class, or such folders in train/, val/ and test/ (also in a "
+      ".tar); images with a CSV of their labels; folders images/ and masks/; tables in CSV, TSV, "
+      "JSON lines and SQLite; texts with labels in CSV, in lines that begin with __label__, or in "
+      "a "
+      "folder for each class; words with tags in CoNLL columns; two text files whose lines are "
+      "translations; LibSVM's rows, also with queries to rank; plain text for a language model. Of "
+      "several files, those called train, val (dev, valid) and test are the splits. It says what "
+      "it "
+      "assumed, what looks odd, and what to run next. Without -o the config is an experiment of "
+      "./conf, which need not have any other file.",
+      { "kiln new pets", "pets/cat/*.jpg, pets/dog/*.jpg: a classifier of images",
+        "kiln new houses.csv --target=price", "a table; price is a number: regression",
+        "kiln new reviews/train.csv reviews/test.csv", "the files of the splits",
+        "kiln new book.txt -o book.yaml", "a language model, with a config of its own",
+        "train experiment=houses", "then: train", NULL } },
     { "explain",
       "Shows where the values of a past run came from: where each was set, what it replaced, "
       "through which interpolations. " RUN,

@@ -368,8 +368,9 @@ static KilnStatus check_plan(const Load *load, KilnError *err)
 {
     const KilnTablePlan *plan = &load->data->plan;
 
-    if (plan->n_numbers + plan->n_categories > 0 || kiln_table_has_texts(load->data))
-        return KILN_OK;
+    if (plan->n_numbers + plan->n_categories > 0 || kiln_table_has_texts(load->data) ||
+        plan->target < 0)
+        return KILN_OK; /* without a target it is the task that says what it needs */
     return kiln_error_set(err, KILN_E_MISSING,
                           "files.train: no column is left to learn from: %zu columns are text or "
                           "ignored; set their kinds with columns",

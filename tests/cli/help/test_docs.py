@@ -302,6 +302,14 @@ class Docs(unittest.TestCase):
                       "datamodule.context=16 model.layers=1 model.width=32 model.heads=2 test=false "
                       "callbacks.model_checkpoint.monitor=val/loss\n"
                       "ln -sfn \"$(dirname \"$(ls -td outputs/*/*/checkpoints | head -n 1)\")\" RUN\n")
+        if name == "new" and number == 1:
+            before = ("mkdir -p pets reviews; cp -r DIR/train/a pets/cat; cp -r DIR/train/b pets/dog\n"
+                      "for i in $(seq 400); do echo To be or not to be; done >book.txt\n"
+                      "printf 'size,price\\n' >houses.csv\n"
+                      "for i in $(seq 60); do echo $i.5,$((3 * i)).25 >>houses.csv; done\n"
+                      "for file in reviews/train.csv reviews/test.csv; do\n"
+                      "    echo text,label >$file; for i in $(seq 30); do printf 'a good one %s,yes\\na bad one %s,no\\n' $i $i; done >>$file\n"
+                      "done\n")
         if line.startswith("kiln ckpt merge-lora"):
             before = "train -q model=mlp 'lora.targets=[layers.*.weight]' kiln.run.dir=adapted\nln -sfn adapted RUN\n"
         if line.startswith("kiln ckpt diff"):

@@ -188,7 +188,7 @@ class Segmentation(Case):
     def test_config_mistakes(self):
         self.refuses("rotation would mix the classes", args=["datamodule.transforms=[{_target_: rotation, degrees: 5}]"])
         self.refuses("2 is class \"green\"", args=["datamodule.ignore=[2]"])
-        self.refuses("expected a path with SPLIT in it", args=["datamodule.masks=masks"])
+        self.refuses("expected SPLIT in both paths or in none", args=["datamodule.masks=masks"])
         self.refuses("no such folder", args=["datamodule.masks=mask/SPLIT"])
         self.refuses("needs a map", "resnet gives", args=["model=resnet", "~model.width", "~model.levels"])
         self.refuses("too small to be halved 6 times", args=["model.levels=6"])

@@ -1,0 +1,305 @@
+/* What rows of columns are: a table, texts with labels, words with tags, translations, a list of
+ * images. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/system/file.h"
+#include "base/text.h"
+#include "cli/new/rows.h"
+#include "cli/new/text.h"
+#include "data/records/records_internal.h"
+
+/* A text has so many words on average; a value with fewer is a category or a name. */
+#define TEXT_WORDS 3.5
+
+/* ---- Lists of images ------------------------------------------------------------------------- */
+
+/* Images that the first rows name. */
+typedef struct ImageRows {
+    KilnNewRows *rows;
+    KilnRecords *records;
+    size_t column;
+    KilnRecord record;
+    const char *root;
+    KilnText path;
+} ImageRows;
+
+static const char *image_path(void *ctx, int64_t i)
+{
+    ImageRows *images = ctx;
+    KilnString name = { "", 0 };
+
+    if (kiln_records_read(images->records, i, &images->column, 1, &images->record, NULL) >= 0)
+        name = images->record.fields[0];
+    kiln_text_clear(&images->path);
+    if (name.length == 0 || name.data[0] != '/')
+        kiln_text_printf(&images->path, "%s/", images->root);
+    kiln_text_append_n(&images->path, name.data, name.length);
+    return images->path.data != NULL ? images->path.data : "";
+}
+
+/* The folder that paths are relative to: that of the list, or one in it that has the first image.
+ */
+static KilnStatus find_root(KilnNewConfig *config, const char *list, const char *example,
+                            const char **ret, KilnError *err)
+{
+    const char *slash = strrchr(list, '/');
+    const char *dir = slash != NULL
+                          ? kiln_arena_strndup(&config->arena, list, (size_t)(slash - list))
+                          : ".";
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = KILN_OK;
+
+    if (dir == NULL)
+        return kiln_error_nomem(err, strlen(list));
+    const char *path = kiln_arena_printf(&config->arena, "%s/%s", dir, example);
+    *ret = example[0] == '/' || (path != NULL && kiln_is_file(path)) ? dir : NULL;
+    if (*ret == NULL)
+        status = kiln_dir_list(dir[0] != '\0' ? dir : "/", &names, &n, err);
+    for (size_t i = 0; i < n && *ret == NULL; i++) {
+        path = kiln_arena_printf(&config->arena, "%s/%s/%s", dir, names[i], example);
+        if (path != NULL && kiln_is_file(path))
+            *ret = kiln_arena_printf(&config->arena, "%s/%s", dir, names[i]);
+    }
+    kiln_names_free(names, n);
+    if (status >= 0 && *ret == NULL)
+        status = kiln_error_set(err, KILN_E_IO,
+                                "%s: names images such as \"%s\", which is neither in %s nor in a "
+                                "folder there; put the list beside the images",
+                                list, example, dir);
+    return status;
+}
+
+static KilnStatus set_image_list(KilnNewRows *rows, size_t image, size_t label, const char *root,
+                                 KilnError *err)
+{
+    KilnNewConfig *config = rows->config;
+    const bool named = rows->format != KILN_RECORDS_JSONL && !rows->has_header;
+    const KilnRecordsSpec spec = { .paths = rows->files->list[KILN_TRAIN],
+                                   .n_paths = rows->files->n[KILN_TRAIN],
+                                   .format = rows->format,
+                                   .columns = named ? rows->names : NULL,
+                                   .n_columns = named ? rows->n_columns : 0,
+                                   .delimiter = rows->delimiter,
+                                   .encoding = rows->encoding };
+    ImageRows images = { .rows = rows, .column = image, .root = root };
+    KilnStatus status = kiln_records_open(&spec, &images.records, err);
+
+    if (status >= 0) {
+        const bool several = rows->columns[label].lists > 0.0;
+
+        config->task = several ? "multilabel_classification" : "vision";
+        config->datamodule = "image_list";
+        kiln_new_say(config, "data", "a list of %lld images (column %s) with a label (column %s)",
+                     (long long)rows->n, rows->names[image], rows->names[label]);
+        kiln_new_say(config, "task",
+                     several ? "multilabel_classification: any number of labels"
+                             : "vision: a class of each image");
+        kiln_new_set_files(config, rows->files);
+        kiln_new_set_text(config, KILN_NEW_DATA, "root", root);
+        kiln_new_rows_set(rows, "columns");
+        kiln_new_set_text(config, KILN_NEW_DATA, "image", rows->names[image]);
+        kiln_new_set_text(config, KILN_NEW_DATA, "label", rows->names[label]);
+        if (several)
+            kiln_new_set(config, KILN_NEW_DATA, "multilabel", "true");
+        status = kiln_new_image_form(config, image_path, &images, rows->n, err);
+    }
+    if (status >= 0 && rows->files->n[KILN_VAL] == 0)
+        kiln_new_set(config, KILN_NEW_DATA, "val_fraction", "%g", rows->n < 1000 ? 0.2 : 0.1);
+    if (status >= 0)
+        kiln_new_say_splits(config, rows->files, rows->n < 1000 ? 0.2 : 0.1, 0.0);
+    kiln_record_release(&images.record);
+    kiln_text_release(&images.path);
+    kiln_records_close(images.records);
+    return status;
+}
+
+static KilnStatus new_image_list(KilnNewRows *rows, size_t image, KilnError *err)
+{
+    bool *out = calloc(rows->n_columns, sizeof(*out));
+    const char *root = NULL;
+    size_t label = 0;
+    KilnStatus status = out != NULL ? kiln_new_rows_read(rows, NULL, err)
+                                    : kiln_error_nomem(err, rows->n_columns);
+
+    if (status >= 0) {
+        out[image] = true;
+        status = kiln_new_choose_target(rows, out, &label, err);
+    }
+    if (status >= 0 && !kiln_new_is_class(rows, label))
+        status =
+            kiln_error_set(err, KILN_E_FORMAT,
+                           "%s: column %s has no classes, and a number can't be predicted from "
+                           "images of a list; choose another one: --target=COLUMN",
+                           rows->files->list[KILN_TRAIN][0], rows->names[label]);
+    if (status >= 0)
+        status = find_root(rows->config, rows->files->list[KILN_TRAIN][0],
+                           rows->columns[image].example, &root, err);
+    free(out);
+    return status >= 0 ? set_image_list(rows, image, label, root, err) : status;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+static bool is_text(const KilnNewRows *rows, size_t c)
+{
+    return rows->columns[c].words >= TEXT_WORDS;
+}
+
+/* A name of a language, or source and target. */
+static bool is_side(const char *name)
+{
+    static const char *const sides[] = { "source", "target",   "src",    "tgt", "input",
+                                         "output", "question", "answer", NULL };
+
+    for (const char *const *side = sides; *side != NULL; side++)
+        if (strcasecmp(name, *side) == 0)
+            return true;
+    return strlen(name) == 2;
+}
+
+/* The texts of the rows: the longest one first. */
+typedef struct Texts {
+    size_t first, second, n, others, named;
+} Texts;
+
+static Texts find_texts(const KilnNewRows *rows)
+{
+    Texts texts = { .first = rows->n_columns, .second = rows->n_columns };
+
+    for (size_t c = 0; c < rows->n_columns; c++) {
+        const KilnTableColumn *column = &rows->table->plan.columns[c];
+
+        if (!is_text(rows, c)) {
+            texts.others += column->kind == KILN_COLUMN_NUMBER ||
+                            column->kind == KILN_COLUMN_CATEGORY ||
+                            column->kind == KILN_COLUMN_DATE;
+            continue;
+        }
+        texts.named += is_side(column->name);
+        texts.n++;
+        if (texts.first == rows->n_columns ||
+            rows->columns[c].words > rows->columns[texts.first].words) {
+            texts.second = texts.first;
+            texts.first = c;
+        } else if (texts.second == rows->n_columns) {
+            texts.second = c;
+        }
+    }
+    return texts;
+}
+
+static KilnStatus new_texts(KilnNewRows *rows, const Texts *texts, KilnError *err)
+{
+    bool *out = calloc(rows->n_columns, sizeof(*out));
+    size_t label = 0;
+    KilnStatus status = out != NULL ? KILN_OK : kiln_error_nomem(err, rows->n_columns);
+
+    for (size_t c = 0; c < rows->n_columns && status >= 0; c++)
+        out[c] = is_text(rows, c);
+    if (status >= 0)
+        status = kiln_new_choose_target(rows, out, &label, err);
+    free(out);
+    if (status < 0)
+        return status;
+    const size_t first = texts->second < texts->first ? texts->second : texts->first;
+    const size_t second = texts->second < texts->first ? texts->first : texts->second;
+    return kiln_new_text_rows(rows, texts->n == 2 ? first : texts->first,
+                              texts->n == 2 ? second : rows->n_columns, label, err);
+}
+
+/* ---- Words with tags ------------------------------------------------------------------------- */
+
+/* Whether two columns are lists, one of words and one of tags. */
+static bool find_tags(const KilnNewRows *rows, size_t *ret_words, size_t *ret_tags)
+{
+    static const char *const words[] = { "tokens", "words", "text", NULL };
+    static const char *const tags[] = { "tags", "ner_tags", "labels", "pos_tags", NULL };
+    bool has_words = false, has_tags = false;
+
+    for (size_t c = 0; c < rows->n_columns; c++) {
+        for (const char *const *name = words; *name != NULL; name++)
+            if (strcasecmp(rows->names[c], *name) == 0 && rows->columns[c].lists > 0.5) {
+                *ret_words = c;
+                has_words = true;
+            }
+        for (const char *const *name = tags; *name != NULL; name++)
+            if (strcasecmp(rows->names[c], *name) == 0 && rows->columns[c].lists > 0.5 &&
+                !has_tags) {
+                *ret_tags = c;
+                has_tags = true;
+            }
+    }
+    return has_words && has_tags;
+}
+
+/* Texts with a list of labels each: not read as a table, whose values are no lists. */
+static bool find_labels(const KilnNewRows *rows, size_t *ret_text, size_t *ret_labels)
+{
+    bool has_text = false, has_labels = false;
+
+    for (size_t c = 0; c < rows->n_columns; c++) {
+        if (rows->columns[c].lists > 0.1) {
+            *ret_labels = c;
+            has_labels = true;
+        } else if (!has_text || rows->columns[c].words > rows->columns[*ret_text].words) {
+            *ret_text = c;
+            has_text = true;
+        }
+    }
+    return has_text && has_labels;
+}
+
+/* ---- The kind -------------------------------------------------------------------------------- */
+
+static KilnStatus by_columns(KilnNewRows *rows, KilnError *err)
+{
+    size_t a = 0, b = 0;
+
+    for (size_t c = 0; c < rows->n_columns; c++)
+        if (rows->columns[c].images > 0.9 && rows->columns[c].present > 0)
+            return new_image_list(rows, c, err);
+    if (find_tags(rows, &a, &b)) {
+        kiln_new_tagged_rows(rows, a, b);
+        return KILN_OK;
+    }
+    if (find_labels(rows, &a, &b))
+        return kiln_new_text_rows(rows, a, rows->n_columns, b, err);
+    KilnStatus status = kiln_new_rows_read(rows, NULL, err);
+    if (status < 0)
+        return status;
+    const Texts texts = find_texts(rows);
+    if (texts.n == 2 && texts.others == 0 && texts.named > 0) {
+        const bool in_order = texts.first < texts.second;
+
+        kiln_new_translation_rows(rows, in_order ? texts.first : texts.second,
+                                  in_order ? texts.second : texts.first);
+        return KILN_OK;
+    }
+    if (texts.n > 0 && texts.others == 0)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: texts without a column to predict; a language model learns from "
+                              "plain text (.txt), not from a column",
+                              rows->files->list[KILN_TRAIN][0]);
+    if (texts.n > 0 && texts.n <= 2 && texts.others <= 2)
+        return new_texts(rows, &texts, err);
+    return kiln_new_table(rows, err);
+}
+
+KilnStatus kiln_new_rows(KilnNewConfig *config, const KilnNewFiles *files, KilnRecordFormat format,
+                         KilnError *err)
+{
+    const KilnRecordFormat ending = kiln_records_format_of_path(files->list[KILN_TRAIN][0]);
+    KilnNewRows rows = { .config = config,
+                         .files = files,
+                         .format = format != KILN_RECORDS_AUTO ? format : ending,
+                         .says_format = ending == KILN_RECORDS_AUTO };
+    KilnStatus status = kiln_new_rows_open(&rows, err);
+
+    if (status >= 0)
+        status = by_columns(&rows, err);
+    kiln_new_rows_close(&rows);
+    return status;
+}

@@ -1,0 +1,516 @@
+/* Configs for tables: which column is predicted, and by what. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "cli/new/rows.h"
+#include "data/table/table_data.h"
+
+/* ---- The target ------------------------------------------------------------------------------ */
+
+enum { MOST_CLASS_NUMBERS = 20 };
+
+/* What speaks for a column. */
+typedef struct Guess {
+    double points;
+    const char *why;
+} Guess;
+
+static bool is_name(const char *name, const char *const *list)
+{
+    for (; *list != NULL; list++)
+        if (strcasecmp(name, *list) == 0)
+            return true;
+    return false;
+}
+
+/* How a column is called. */
+static Guess guess_by_name(const char *name)
+{
+    static const char *const usual[] = {
+        "target",  "label",     "labels",    "class",     "y",        "outcome", "survived",
+        "species", "response",  "diagnosis", "churn",     "churned",  "income",  "quality",
+        "rating",  "sentiment", "category",  "intent",    "is_fraud", "fraud",   "default",
+        "result",  "score",     "price",     "saleprice", "output",   NULL
+    };
+    static const char *const ends[] = { "_label", "_class", "_target", "_price",
+                                        "_value", " label", " target", NULL };
+
+    if (is_name(name, usual))
+        return (Guess) { 3.0, "by its name" };
+    for (const char *const *end = ends; *end != NULL; end++)
+        if (kiln_ends_with(name, *end))
+            return (Guess) { 2.5, "by its name" };
+    return (Guess) { 0.0, NULL };
+}
+
+static bool has_few_numbers(const KilnTableColumn *column)
+{
+    return column->kind == KILN_COLUMN_NUMBER && column->facts.whole && column->facts.texts == 0 &&
+           column->facts.distinct <= MOST_CLASS_NUMBERS;
+}
+
+bool kiln_new_is_class(const KilnNewRows *rows, size_t c)
+{
+    const KilnTableColumn *column = &rows->table->plan.columns[c];
+
+    return column->kind == KILN_COLUMN_CATEGORY || has_few_numbers(column);
+}
+
+static bool can_be_target(const KilnTableColumn *column)
+{
+    return column->kind == KILN_COLUMN_CATEGORY || column->kind == KILN_COLUMN_NUMBER;
+}
+
+static Guess guess_of(const KilnNewRows *rows, const bool *out, size_t c)
+{
+    const KilnTablePlan *plan = &rows->table->plan;
+    const KilnTableColumn *column = &plan->columns[c];
+    Guess guess = guess_by_name(column->name);
+    size_t others = 0, others_few = 0;
+
+    for (size_t k = 0; k < plan->n_columns; k++) {
+        if (k == c || out[k])
+            continue;
+        others += plan->columns[k].kind == KILN_COLUMN_CATEGORY;
+        others_few += kiln_new_is_class(rows, k);
+    }
+    guess.points += c + 1 == plan->n_columns ? 1.5 : c == 0 ? 0.5 : 0.0;
+    if (kiln_new_is_class(rows, c))
+        guess.points += 0.5;
+    if (column->kind == KILN_COLUMN_CATEGORY && others == 0) {
+        guess.points += 1.0;
+        guess.why = guess.why != NULL ? guess.why : "it is the only one of texts";
+    } else if (has_few_numbers(column) && others_few == 0) {
+        guess.points += 1.5;
+        guess.why = guess.why != NULL ? guess.why : "it is the only one with few different values";
+    }
+    if (guess.why == NULL)
+        guess.why = c + 1 == plan->n_columns ? "it is the last one" : "it could be a class";
+    return guess;
+}
+
+/* The columns that could be predicted, with the guess first. */
+static KilnStatus unclear(const KilnNewRows *rows, const bool *out, size_t best, const Guess *guess,
+                          KilnError *err)
+{
+    enum { LISTED = 12 };
+    const KilnTablePlan *plan = &rows->table->plan;
+    KilnText text = { 0 };
+    size_t n = 0;
+
+    kiln_text_printf(
+        &text, "which column is to be predicted? A guess: --target=\"%s\" (%s); also possible:",
+        plan->columns[best].name, guess->why);
+    for (size_t c = 0; c < plan->n_columns; c++) {
+        if (out[c] || c == best || !can_be_target(&plan->columns[c]))
+            continue;
+        if (n < LISTED)
+            kiln_text_printf(&text, "%s %s", n > 0 ? "," : "", plan->columns[c].name);
+        n++;
+    }
+    if (n > LISTED)
+        kiln_text_printf(&text, ", and %zu more", n - LISTED);
+    return kiln_text_to_error(&text, KILN_E_USAGE, err);
+}
+
+static KilnStatus find_given(const KilnNewRows *rows, size_t *ret, KilnError *err)
+{
+    const KilnTablePlan *plan = &rows->table->plan;
+    const char *target = rows->config->target;
+    const int64_t at = kiln_table_plan_find(plan, target);
+    KilnText text = { 0 };
+
+    if (at >= 0) {
+        *ret = (size_t)at;
+        return KILN_OK;
+    }
+    kiln_text_printf(&text, "--target=%s: there is no such column; columns:", target);
+    for (size_t c = 0; c < plan->n_columns; c++)
+        kiln_text_printf(&text, "%s %s", c > 0 ? "," : "", plan->columns[c].name);
+    return kiln_text_to_error(&text, KILN_E_USAGE, err);
+}
+
+KilnStatus kiln_new_choose_target(const KilnNewRows *rows, const bool *out, size_t *ret,
+                                  KilnError *err)
+{
+    const KilnTablePlan *plan = &rows->table->plan;
+    Guess first = { -1.0, NULL }, second = { -1.0, NULL };
+    size_t best = 0;
+
+    if (rows->config->target != NULL) {
+        kiln_new_say(rows->config, "target", "%s, as --target says", rows->config->target);
+        return find_given(rows, ret, err);
+    }
+    for (size_t c = 0; c < plan->n_columns; c++) {
+        if (out[c] || !can_be_target(&plan->columns[c]))
+            continue;
+        const Guess guess = guess_of(rows, out, c);
+
+        if (guess.points > first.points) {
+            second = first;
+            first = guess;
+            best = c;
+        } else if (guess.points > second.points) {
+            second = guess;
+        }
+    }
+    if (first.why == NULL)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: no column can be predicted: none has classes or numbers",
+                              rows->files->list[KILN_TRAIN][0]);
+    if (first.points < 2.0 || first.points - second.points < 1.0)
+        return unclear(rows, out, best, &first, err);
+    kiln_new_say(rows->config, "target", "%s: %s; if it is another one: --target=COLUMN",
+                 plan->columns[best].name, first.why);
+    *ret = best;
+    return KILN_OK;
+}
+
+/* ---- What is odd ----------------------------------------------------------------------------- */
+
+static void say_columns(const KilnNewRows *rows)
+{
+    const KilnTablePlan *plan = &rows->table->plan;
+
+    for (size_t c = 0; c < plan->n_columns; c++) {
+        const KilnTableColumn *column = &plan->columns[c];
+        const double missing = (double)column->facts.missing / (double)rows->table->splits[0].n;
+
+        if ((int64_t)c == plan->target)
+            continue;
+        if (column->kind == KILN_COLUMN_IGNORED && column->why != NULL)
+            kiln_new_say_odd(rows->config, "column %s is left out: %s", column->name, column->why);
+        else if (column->kind == KILN_COLUMN_TEXT)
+            kiln_new_say_odd(rows->config, "column %s is left out: free text", column->name);
+        else if (missing >= 0.3)
+            kiln_new_say_odd(rows->config, "column %s: %.0f %% of the values are missing",
+                             column->name, 100.0 * missing);
+    }
+}
+
+/* Rows that can't be read are left out. */
+static void say_skipped(const KilnNewRows *rows, bool *ret_any)
+{
+    for (int reason = 0; reason < KILN_SKIP_REASONS; reason++) {
+        const KilnTableSkipped *skipped = &rows->table->skipped[KILN_TRAIN][reason];
+
+        if (skipped->count == 0)
+            continue;
+        *ret_any = true;
+        kiln_new_say_odd(rows->config, "%lld row%s such as %s: %s", (long long)skipped->count,
+                         skipped->count > 1 ? "s" : "", skipped->example, skipped->reason);
+    }
+    for (size_t i = 0; i < rows->table->n_notes; i++)
+        kiln_new_say_odd(rows->config, "%s", rows->table->notes[i]);
+}
+
+static KilnStatus say_class_counts(const KilnNewRows *rows, KilnError *err)
+{
+    const KilnTablePlan *plan = &rows->table->plan;
+    const KilnTableRows *train = &rows->table->splits[KILN_TRAIN];
+    int64_t *counts = calloc(plan->n_classes + 1, sizeof(*counts));
+
+    if (counts == NULL)
+        return kiln_error_nomem(err, plan->n_classes * sizeof(*counts));
+    for (int64_t i = 0; i < train->n; i++)
+        if (train->labels != NULL && train->labels[i] >= 0)
+            counts[train->labels[i]]++;
+    kiln_new_say_classes(rows->config, "rows", counts, (const char *const *)plan->class_names,
+                         plan->n_classes);
+    free(counts);
+    return KILN_OK;
+}
+
+/* ---- The config ------------------------------------------------------------------------------ */
+
+static KilnStatus check_target(const KilnNewRows *rows, KilnError *err)
+{
+    enum { MOST_CLASSES = 1000 };
+    const KilnTablePlan *plan = &rows->table->plan;
+    const char *name = plan->columns[plan->target].name;
+
+    if (plan->classes && plan->n_classes < 2)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "column %s has one class only (\"%s\"); there is nothing to tell "
+                              "apart; give another one: --target=COLUMN",
+                              name, plan->n_classes > 0 ? plan->class_names[0] : "");
+    if (plan->classes &&
+        (plan->n_classes > MOST_CLASSES || (int64_t)plan->n_classes * 2 > rows->table->splits[0].n))
+        return kiln_error_set(
+            err, KILN_E_FORMAT,
+            "column %s has %zu different texts in %lld rows, which are no classes; "
+            "give another one: --target=COLUMN",
+            name, plan->n_classes, (long long)rows->table->splits[0].n);
+    return plan->n_numbers + plan->n_categories > 0
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_FORMAT,
+                                "no column is left to predict %s from: each is free text, constant "
+                                "or an id; +datamodule.columns.NAME=category keeps one",
+                                name);
+}
+
+/* Classes of validation and test that training lacks. */
+typedef struct Unknown {
+    int64_t rows, with_dot; /* of them, those that are known without the full stop at their end */
+    char example[64];
+    const char *path;
+} Unknown;
+
+static void look_at_class(const KilnNewRows *rows, KilnString class, Unknown *unknown)
+{
+    const KilnTablePlan *plan = &rows->table->plan;
+
+    while (class.length > 0 && strchr(" \r", class.data[class.length - 1]) != NULL)
+        class.length--;
+    while (class.length > 0 && class.data[0] == ' ')
+        class = (KilnString) { class.data + 1, class.length - 1 };
+    if (class.length == 0 || kiln_names_find(plan->class_names, plan->n_classes, class) >= 0)
+        return;
+    const KilnString cut = { class.data, class.length - 1 };
+    unknown->with_dot += class.data[class.length - 1] == '.' &&
+                         kiln_names_find(plan->class_names, plan->n_classes, cut) >= 0;
+    if (unknown->rows++ == 0)
+        snprintf(unknown->example, sizeof(unknown->example), "%.*s", (int)class.length, class.data);
+}
+
+static KilnRecordsSpec spec_of(const KilnNewRows *rows, const char *const *path)
+{
+    const bool named = rows->format != KILN_RECORDS_JSONL && !rows->has_header;
+
+    return (KilnRecordsSpec) { .paths = path,
+                               .n_paths = 1,
+                               .format = rows->format,
+                               .columns = named ? rows->names : NULL,
+                               .n_columns = named ? rows->n_columns : 0,
+                               .delimiter = rows->delimiter,
+                               .encoding = rows->encoding };
+}
+
+static void look_at_classes(const KilnNewRows *rows, const char *path, const char *target,
+                            Unknown *unknown)
+{
+    const KilnRecordsSpec spec = spec_of(rows, &path);
+    const int64_t before = unknown->rows;
+    KilnRecords *records = NULL;
+    KilnRecord record = { 0 };
+    size_t column;
+
+    if (kiln_records_open(&spec, &records, NULL) >= 0 &&
+        kiln_records_column(records, target, &column, NULL) >= 0)
+        for (int64_t i = 0; i < kiln_records_count(records); i++)
+            if (kiln_records_read(records, i, &column, 1, &record, NULL) >= 0)
+                look_at_class(rows, record.fields[0], unknown);
+    if (before == 0 && unknown->rows > 0)
+        unknown->path = path;
+    kiln_record_release(&record);
+    kiln_records_close(records);
+}
+
+/* Of the files of validation and test. */
+static void set_unknown_classes(const KilnNewRows *rows, const char *target, bool *ret_skips)
+{
+    Unknown unknown = { 0 };
+
+    for (int split = KILN_VAL; split < KILN_SPLIT_COUNT && rows->table->plan.classes; split++)
+        for (size_t i = 0; i < rows->files->n[split]; i++)
+            look_at_classes(rows, rows->files->list[split][i], target, &unknown);
+    if (unknown.rows == 0)
+        return;
+    if (unknown.with_dot == unknown.rows) {
+        kiln_new_set(rows->config, KILN_NEW_DATA, "target_end", "\".\"  # classes end before it");
+        kiln_new_say_odd(rows->config, "classes of %s end with a full stop (\"%s\"), which is cut",
+                         unknown.path, unknown.example);
+        return;
+    }
+    *ret_skips = true;
+    kiln_new_say_odd(rows->config,
+                     "%lld rows of %s and other files have classes that training lacks, such as "
+                     "\"%s\"; they are left out",
+                     (long long)unknown.rows, unknown.path, unknown.example);
+}
+
+/* Whether a file of a split has the target; a test file may lack it. */
+static bool has_target(const KilnNewRows *rows, const char *path, const char *target)
+{
+    const KilnRecordsSpec spec = spec_of(rows, &path);
+    KilnRecords *records = NULL;
+    size_t column;
+    const bool has = kiln_records_open(&spec, &records, NULL) >= 0 &&
+                     kiln_records_column(records, target, &column, NULL) >= 0;
+
+    kiln_records_close(records);
+    return has;
+}
+
+/* The parts that are held out where there are no files. */
+static void set_splits(KilnNewRows *rows, const char *target)
+{
+    KilnNewConfig *config = rows->config;
+    KilnNewFiles files = *rows->files;
+    const int64_t n = rows->table->splits[KILN_TRAIN].n;
+    const double fraction = n < 1000 ? 0.2 : 0.1;
+    const bool has_val = files.n[KILN_VAL] > 0;
+
+    if (files.n[KILN_TEST] > 0 && !has_target(rows, files.list[KILN_TEST][0], target)) {
+        kiln_new_say_odd(config,
+                         "%s lacks the target, so it can't be tested on; `kiln predict RUN %s` "
+                         "predicts it",
+                         files.list[KILN_TEST][0], files.list[KILN_TEST][0]);
+        files.n[KILN_TEST] = 0;
+    }
+    const bool has_test = files.n[KILN_TEST] > 0;
+    kiln_new_set_files(config, &files);
+    if (!has_val)
+        kiln_new_set(config, KILN_NEW_DATA, "val_fraction", "%g", fraction);
+    if (!has_test)
+        kiln_new_set(config, KILN_NEW_DATA, "test_fraction", "%g", fraction);
+    kiln_new_say_splits(config, &files, fraction, fraction);
+}
+
+static void set_model(KilnNewRows *rows)
+{
+    KilnNewConfig *config = rows->config;
+    const KilnTablePlan *plan = &rows->table->plan;
+    const int64_t n = rows->table->splits[KILN_TRAIN].n;
+    const bool has_numbers = plan->n_numbers > 0;
+
+    config->task = plan->classes ? "classification" : "regression";
+    config->datamodule = "table";
+    config->model = has_numbers ? "mlp" : "ft_transformer";
+    config->optimizer = "adamw";
+    if (plan->classes)
+        kiln_new_say(config, "task", "classification: %zu classes of %s", plan->n_classes,
+                     plan->columns[plan->target].name);
+    else
+        kiln_new_say(config, "task", "regression: the number %s", plan->columns[plan->target].name);
+    kiln_new_say(config, "model",
+                 has_numbers
+                     ? "mlp: layers over the numbers and a vector of each category; boosted "
+                       "trees are as good on many tables: docs/tables.md, docs/trees.md"
+                     : "ft_transformer: a small transformer over the categories");
+    kiln_new_set(config, KILN_NEW_ROOT, "lr", "0.003");
+    kiln_new_set_length(config, n, n < 2000 ? 32 : n < 20000 ? 64 : 256, 3000, 100);
+    kiln_new_set(config, KILN_NEW_DATA, "scaling", n < 1000 ? "standard" : "quantile");
+    if (has_numbers) {
+        kiln_new_set(config, KILN_NEW_MODEL, "hidden", "[128, 128]");
+        kiln_new_set(config, KILN_NEW_MODEL, "dropout", "0.1");
+    } else {
+        kiln_new_set(config, KILN_NEW_MODEL, "width", "32");
+        kiln_new_set(config, KILN_NEW_MODEL, "mlp_dim", "64");
+    }
+    kiln_new_set(config, KILN_NEW_OPTIMIZER, "weight_decay", "1.0e-4");
+    if (!plan->classes)
+        kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/rmse}");
+}
+
+KilnStatus kiln_new_table(KilnNewRows *rows, KilnError *err)
+{
+    KilnNewConfig *config = rows->config;
+    bool *out = calloc(rows->table->plan.n_columns + 1, sizeof(*out)), skips = false;
+    size_t target = 0;
+    KilnStatus status = out != NULL ? kiln_new_choose_target(rows, out, &target, err)
+                                    : kiln_error_nomem(err, rows->table->plan.n_columns);
+
+    free(out);
+    if (status < 0)
+        return status;
+    const char *name = kiln_arena_strdup(&config->arena, rows->table->plan.columns[target].name);
+    status = name != NULL ? kiln_new_rows_read(rows, name, err) : kiln_error_nomem(err, 64);
+    if (status >= 0)
+        status = check_target(rows, err);
+    if (status >= 0)
+        status = say_class_counts(rows, err);
+    if (status < 0)
+        return status;
+    kiln_new_say(config, "data",
+                 "a table of %lld rows: %zu columns, %zu numbers and %zu categories "
+                 "of them are used",
+                 (long long)rows->table->splits[KILN_TRAIN].n, rows->table->plan.n_columns,
+                 rows->table->plan.n_numbers, rows->table->plan.n_categories);
+    set_splits(rows, name);
+    kiln_new_rows_set(rows, "names");
+    kiln_new_set_text(config, KILN_NEW_DATA, "target", name);
+    say_columns(rows);
+    say_skipped(rows, &skips);
+    set_unknown_classes(rows, name, &skips);
+    if (skips)
+        kiln_new_set(config, KILN_NEW_DATA, "on_error", "skip  # leave bad rows out");
+    set_model(rows);
+    return KILN_OK;
+}
+
+/* ---- Databases ------------------------------------------------------------------------------- */
+
+/* Names of tables, from a query. */
+typedef struct Tables {
+    KilnArena *arena;
+    const char *first;
+    KilnText list;
+    size_t n;
+} Tables;
+
+static KilnStatus no_column(void *ctx, const char *name, KilnError *err)
+{
+    (void)ctx;
+    (void)name;
+    (void)err;
+    return KILN_OK;
+}
+
+static KilnStatus add_table(void *ctx, const KilnString *values, size_t n, KilnError *err)
+{
+    Tables *tables = ctx;
+
+    (void)n;
+    if (tables->n++ == 0)
+        tables->first = kiln_arena_strndup(tables->arena, values[0].data, values[0].length);
+    kiln_text_append(&tables->list, tables->n > 1 ? ", " : "");
+    kiln_text_append_n(&tables->list, values[0].data, values[0].length);
+    return tables->first != NULL ? KILN_OK : kiln_error_nomem(err, values[0].length);
+}
+
+/* `SELECT * FROM "name"`, with quotes in the name doubled. */
+static const char *select_all(KilnNewConfig *config, const char *table)
+{
+    KilnText text = { 0 };
+
+    kiln_text_append(&text, "SELECT * FROM \"");
+    for (const char *at = table; *at != '\0'; at++)
+        kiln_text_append(&text, *at == '"' ? "\"\"" : (const char[]) { *at, '\0' });
+    kiln_text_char(&text, '"');
+    return kiln_text_to_arena(&text, &config->arena);
+}
+
+KilnStatus kiln_new_database(KilnNewConfig *config, const char *path, KilnError *err)
+{
+    static const char query[] =
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND "
+        "name NOT LIKE 'sqlite_%' ORDER BY name";
+    KilnNewFiles files = { .n[KILN_TRAIN] = 1 };
+    Tables tables = { .arena = &config->arena };
+    const KilnQueryRows rows_of = { &tables, no_column, add_table };
+    KilnStatus status = kiln_query_run(path, query, &rows_of, config->poll, err);
+
+    if (status >= 0 && tables.n == 0)
+        status = kiln_error_set(err, KILN_E_FORMAT, "%s: the database has no tables", path);
+    else if (status >= 0 && tables.n > 1 && config->table == NULL)
+        status = kiln_error_set(err, KILN_E_USAGE,
+                                "%s: has the tables %s; choose one: --table=%s (or write a SELECT "
+                                "that joins them: datamodule.query)",
+                                path, tables.list.data != NULL ? tables.list.data : "",
+                                tables.first);
+    kiln_text_release(&tables.list);
+    if (status < 0)
+        return status;
+    files.list[KILN_TRAIN][0] = path;
+    KilnNewRows rows = { .config = config, .files = &files };
+    rows.query = select_all(config, config->table != NULL ? config->table : tables.first);
+    status = rows.query != NULL ? kiln_new_rows_read(&rows, NULL, err) : kiln_error_nomem(err, 64);
+    if (status >= 0)
+        status = kiln_new_table(&rows, err);
+    kiln_new_rows_close(&rows);
+    return status;
+}
