@@ -465,6 +465,7 @@ static const KilnDataModuleOps ops = {
     .report = report,
     .memory = kiln_image_memory,
     .left_out = left_out,
+    .check = kiln_image_check,
 };
 
 const KilnComponent kiln_datamodule_image_folder = {

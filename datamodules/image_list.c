@@ -274,6 +274,7 @@ static const KilnDataModuleOps ops = {
     .memory = kiln_image_memory,
     .left_out = left_out,
     .files = files,
+    .check = kiln_image_check,
 };
 
 const KilnComponent kiln_datamodule_image_list = {

@@ -354,6 +354,7 @@ static const KilnDataModuleOps ops = {
     .save_preprocessing = kiln_image_save_preprocessing,
     .loading = loading,
     .memory = kiln_image_memory,
+    .check = kiln_image_check,
     .left_out = left_out,
 };
 

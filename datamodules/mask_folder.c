@@ -274,6 +274,7 @@ static const KilnDataModuleOps ops = {
     .loading = loading,
     .memory = memory,
     .left_out = left_out,
+    .check = kiln_image_check,
 };
 
 const KilnComponent kiln_datamodule_mask_folder = {

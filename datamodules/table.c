@@ -204,6 +204,13 @@ static KilnStatus open_input(KilnInstance *self, const char *path, KilnRawSet *r
     return kiln_table_data_open_input(((State *)kiln_state(self))->data, path, ret, err);
 }
 
+static KilnStatus check_data(KilnInstance *self, const KilnPoll *poll,
+                             void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
+                             KilnError *err)
+{
+    return kiln_table_data_check(data_of(self), poll, add, ctx, err);
+}
+
 static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
 {
     return kiln_table_data_save(data_of(self), dir, err);
@@ -271,6 +278,7 @@ static const KilnDataModuleOps ops = {
     .tokenizer = tokenizer_of,
     .files = files,
     .columns = columns,
+    .check = check_data,
 };
 
 const KilnComponent kiln_datamodule_table = {

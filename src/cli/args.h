@@ -16,13 +16,13 @@ typedef struct KilnArgs {
     const char *plugins[KILN_MAX_REPEATED + 1];
     json_t *run_plugins; /* owns the names when `plugins` are those of a past run */
     const char *explain[KILN_MAX_REPEATED + 1];
-    const char *cfg;                 /* --cfg: "job", "kiln", "all" */
-    const char *package;             /* --package: the part that --cfg prints */
-    const char *info;                /* --info: "all", "config", ... */
-    const char *resume;              /* --resume DIR|last: the folder of a sweep */
-    const char *count;               /* verify-resume -n N */
-    const char *svg, *depth, *phase; /* of graph */
-    const char *method, *target, *steps, *window, *layer, *output; /* of explain-prediction */
+    const char *cfg;                             /* --cfg: "job", "kiln", "all" */
+    const char *package;                         /* --package: the part that --cfg prints */
+    const char *info;                            /* --info: "all", "config", ... */
+    const char *resume;                          /* --resume DIR|last: the folder of a sweep */
+    const char *count;                           /* verify-resume -n N */
+    const char *svg, *depth, *phase;             /* of graph */
+    const char *method, *steps, *window, *layer; /* of explain-prediction */
     bool resolve, help, version;
     bool origins;      /* with --cfg: the origin of each value as a comment */
     bool multirun;     /* -m */
@@ -30,8 +30,10 @@ typedef struct KilnArgs {
     bool retry_failed; /* with --resume */
     bool trust;        /* a run folder's plugins may be loaded, its outputs written anywhere */
     bool json, once;   /* of top; json also of doctor */
-    const char *output, *target, *table; /* of new */
-    bool force;                          /* of new: replace the file */
+    const char *output, *target; /* of new and explain-prediction */
+    const char *table;           /* of new */
+    bool force;                  /* of new: replace the file */
+    const char *samples;         /* of check-data */
     bool quiet, verbose;
     const char **words; /* everything else, in order: overrides; owned */
     size_t n_words;

@@ -7,7 +7,7 @@
 #include "cli/args.h"
 
 /* Commands that compose the user's config. */
-#define COMPOSES "train graph verify-resume tune "
+#define COMPOSES "train graph verify-resume tune check-data "
 /* Commands that use the config of a past run. */
 #define PAST_RUN "eval predict explain-prediction generate replay "
 
@@ -87,8 +87,10 @@ static const KilnFlag flags[] = {
       "more: all values from config files, threads, checkpoints" },
     { "--once", NULL, NULL, KILN_FLAG_SWITCH, AT(once), "top", "output",
       "print once and stop, as in a pipe" },
-    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top doctor explain-prediction", "output",
-      "as JSON, once; explain-prediction: a line of JSON for each sample" },
+    { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json), "top doctor check-data explain-prediction",
+      "output", "as JSON, once; explain-prediction: a line of JSON for each sample" },
+    { "--samples", NULL, "N", KILN_FLAG_ONE, AT(samples), "check-data", "data",
+      "read at most N samples of each set, at equal distances (default: 1,000,000)" },
     { "--help", "-h", NULL, KILN_FLAG_SWITCH, AT(help), NULL, "help", "this text" },
     { "--version", NULL, NULL, KILN_FLAG_SWITCH, AT(version), NULL, "help",
       "version of the program and of its plugin interface" },

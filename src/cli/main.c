@@ -49,6 +49,8 @@ static const KilnCommand commands[] = {
     { "init", kiln_command_init, false, "DIR", "write a starting project with a commented conf/" },
     { "new", kiln_command_new, false, "FILE...",
       "look at your data and write a config that trains on them" },
+    { "check-data", kiln_command_check_data, false, "[OVERRIDE...]",
+      "look for mistakes in the data of a config" },
     { "completion", kiln_command_completion, false, "bash|zsh|fish",
       "print a completion script for a shell" },
     { "explain", kiln_command_explain, false, "RUN [KEY...]",

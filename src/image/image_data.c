@@ -396,3 +396,25 @@ KilnStatus kiln_image_save_preprocessing(KilnInstance *self, const char *dir, Ki
                ? kiln_data_labels_save(&state->labels, dir, err)
                : status;
 }
+
+KilnStatus kiln_image_check(KilnInstance *self, const KilnPoll *poll,
+                            void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
+                            KilnError *err)
+{
+    const KilnImageData *data = ((const KilnImageState *)kiln_state(self))->data;
+    KilnStatus status = KILN_OK;
+
+    for (int i = 0; i < KILN_SPLIT_COUNT * KILN_MAX_SETS && status >= 0; i++) {
+        const KilnImageSource *images = &data->sets[i / KILN_MAX_SETS][i % KILN_MAX_SETS].images;
+        const char *split = kiln_split_name((KilnSplit)(i / KILN_MAX_SETS));
+        char what[32];
+
+        if (i % KILN_MAX_SETS == 0)
+            snprintf(what, sizeof(what), "%s", split);
+        else
+            snprintf(what, sizeof(what), "%s, set %d", split, i % KILN_MAX_SETS + 1);
+        if (images->count > 0)
+            status = kiln_image_source_check(images, what, poll, add, ctx, err);
+    }
+    return status;
+}

@@ -227,6 +227,23 @@ typedef struct KilnOmission {
     const char *reason;  /* "only .png files are read" */
 } KilnOmission;
 
+/* How serious something is that a check of data found. */
+typedef enum KilnCheckLevel {
+    KILN_CHECK_PASSED,
+    KILN_CHECK_NOTE,    /* good to know */
+    KILN_CHECK_WARNING, /* it may harm training, or make its measurements wrong */
+    KILN_CHECK_ERROR    /* it does */
+} KilnCheckLevel;
+
+/* The result of one check of data. Texts are borrowed for the call. */
+typedef struct KilnDataFinding {
+    KilnCheckLevel level;
+    const char *check;  /* what was checked, in a few words: "missing values" */
+    int64_t count;      /* of what was found: rows, files, columns; 0: nothing */
+    const char *text;   /* what was found, and where; or that it is as it should be */
+    const char *advice; /* what to do: an option, a command; NULL: nothing */
+} KilnDataFinding;
+
 /* For KilnDataModuleOps.left_out of data in folders train, val and test: report all other folders
  * in `root`, except `more`, n paths, and names that start with a dot. */
 KILN_API void kiln_split_folders_left_out(const char *root, const char *const more[], size_t n,
@@ -307,6 +324,12 @@ struct KilnDataModuleOps {
     /* Optional, after setup: a line for each column of a table, with what setup found it to be. The
      * same report shows them as they are, so that they may be aligned with blanks. */
     void (*columns)(KilnInstance *self, void (*add)(void *ctx, const char *text), void *ctx);
+    /* Optional, after setup in KILN_STAGE_FIT, for `kiln check-data`: check what the datamodule
+     * alone knows, such as its files or columns. One call of `add` per check, also if it passed.
+     * What is in the samples is checked for every datamodule without this function. */
+    KilnStatus (*check)(KilnInstance *self, const KilnPoll *poll,
+                        void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
+                        KilnError *err);
 };
 
 #endif

@@ -227,6 +227,13 @@ typedef struct KilnImageSource {
     void (*get)(void *ctx, int64_t i, KilnRawValue *ret);
 } KilnImageSource;
 
+/* Check the sizes of up to 5,000 images at equal distances, for KilnDataModuleOps.check: files that
+ * can't be read, grey ones among colours, and those much smaller or of other proportions than most.
+ * `what` names them: "train". Calls `add` for each check. */
+KILN_API KILN_NODISCARD KilnStatus kiln_image_source_check(
+    const KilnImageSource *source, const char *what, const KilnPoll *poll,
+    void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx, KilnError *err);
+
 /* kiln_image_reader_shape of images in any place. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_reader_shape_of(const KilnImageReader *reader,
                                                               const KilnImageSource *sources,

@@ -38,6 +38,7 @@ int kiln_command_show(KilnArgs *args);
 int kiln_command_schema(KilnArgs *args);
 int kiln_command_init(KilnArgs *args);
 int kiln_command_new(KilnArgs *args);
+int kiln_command_check_data(KilnArgs *args);
 int kiln_command_top(KilnArgs *args);
 int kiln_command_doctor(KilnArgs *args);
 int kiln_command_explain(KilnArgs *args);

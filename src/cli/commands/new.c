@@ -116,6 +116,10 @@ static KilnStatus report(const KilnNewConfig *config, const Output *output, Kiln
     }
     kiln_page_heading(&page, "%s %s", output->exists ? "replaced" : "wrote", output->path);
     kiln_page_heading(&page, "next");
+    kiln_text_printf(&command, "kiln check-data %s", output->train);
+    kiln_page_pair(&page, COMMANDS, command.data != NULL ? command.data : "",
+                   "look for mistakes in the data");
+    kiln_text_clear(&command);
     kiln_text_printf(&command, "train %s", output->train);
     kiln_page_pair(&page, COMMANDS, command.data != NULL ? command.data : "", "train");
     kiln_text_append(&command, " --plan");

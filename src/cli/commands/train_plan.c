@@ -6,9 +6,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
+#include "base/text.h"
 #include "kiln/tools/clock.h"
 #include "train/analysis/timing_run.h"
 #include "train/assemble.h"
+#include "train/check/data_check.h"
 #include "train/loader/data_summary.h"
 
 static const double measured_seconds = 1.0;
@@ -20,6 +22,42 @@ enum { TEXT = 20 };
 static void put_data_line(void *ctx, const char *name, const char *text)
 {
     kiln_page_pair(ctx, TEXT, name, "%s", text);
+}
+
+/* The short form of `kiln check-data`: the first samples, and what to run for all. */
+static KilnStatus put_checks(KilnPage *page, KilnTrainer *trainer, const KilnArgs *args,
+                             KilnError *err)
+{
+    enum { SAMPLES = 256 };
+    const KilnDataCheck check = { .config = trainer->config,
+                                  .registry = trainer->env->registry,
+                                  .datamodule = trainer->datamodule,
+                                  .spec = &trainer->data.spec,
+                                  .data = trainer->env->data,
+                                  .seed = (uint64_t)trainer->options.root->seed,
+                                  .poll = &trainer->poll,
+                                  .limit = SAMPLES,
+                                  .brief = true };
+    KilnDataReport report = { 0 };
+    KilnText command = { 0 };
+    const KilnStatus status = kiln_data_check(&check, &report, err);
+
+    kiln_text_append(&command, "kiln check-data");
+    for (size_t i = 0; i < args->n_words; i++) {
+        kiln_text_char(&command, ' ');
+        kiln_text_shell_word(&command, args->words[i]);
+    }
+    if (status >= 0)
+        kiln_page_pair(page, TEXT, "checks",
+                       "%lld passed, %lld warnings, %lld errors in %lld samples; which, and in all "
+                       "samples: `%s`",
+                       (long long)report.levels[KILN_CHECK_PASSED],
+                       (long long)report.levels[KILN_CHECK_WARNING],
+                       (long long)report.levels[KILN_CHECK_ERROR], (long long)report.looked,
+                       command.data != NULL ? command.data : "kiln check-data");
+    kiln_text_release(&command);
+    kiln_data_report_release(&report);
+    return status;
 }
 
 /* A full batch, or all samples when there are fewer. */
@@ -137,7 +175,7 @@ static int flush(KilnPage *page)
 }
 
 static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
-                       KilnError *err)
+                       const KilnArgs *args, KilnError *err)
 {
     KilnPage page = kiln_screen_page();
     KilnTimingRun timing;
@@ -150,6 +188,9 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
         free(layers);
         kiln_page_heading(&page, "data");
         kiln_data_summary_lines(trainer, put_data_line, &page);
+        status = put_checks(&page, trainer, args, err);
+    }
+    if (status >= 0) {
         put_work(&page, trainer);
         put_memory(&page, &trainer->memory);
         flush(&page);
@@ -173,7 +214,7 @@ int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegist
     KilnRunEnv env = { .registry = registry, .console = &console, .overrides = args->words };
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
     KilnError err = { 0 };
-    KilnStatus status = trainer != NULL ? plan(trainer, config, &env, &err)
+    KilnStatus status = trainer != NULL ? plan(trainer, config, &env, args, &err)
                                         : kiln_error_nomem(&err, sizeof(*trainer));
 
     const int exit_status = kiln_screen_result(args->command, status, &err);

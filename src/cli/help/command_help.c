@@ -185,6 +185,22 @@ static const CommandHelp pages[] = {
         "kiln new reviews/train.csv reviews/test.csv", "the files of the splits",
         "kiln new book.txt -o book.yaml", "a language model, with a config of its own",
         "train experiment=houses", "then: train", NULL } },
+    { "check-data",
+      "Reads the data of a config as train does, and looks for mistakes in them: samples that "
+      "can't be "
+      "read, NaN, empty samples, images of one colour; classes that training lacks, with few "
+      "samples "
+      "or many more than others; equal samples in two splits or in one, also with contrary labels; "
+      "lengths and truncation of texts, unknown tokens. Of tables: missing values, ids and "
+      "constants, "
+      "columns that give the target away, values that training lacks; of images: sizes and grey "
+      "ones; of tags: spans that don't begin, or end with punctuation. Ends with the counts; exit "
+      "status 1 if there are errors. Takes the arguments of train. `train --plan` has a short "
+      "form.",
+      { "kiln check-data", "the default config",
+        "kiln check-data datamodule=image_folder datamodule.root=DIR", "your data",
+        "kiln check-data --samples 10000", "fewer samples of large data",
+        "kiln check-data --json | jq .errors", "for programs", NULL } },
     { "explain",
       "Shows where the values of a past run came from: where each was set, what it replaced, "
       "through which interpolations. " RUN,

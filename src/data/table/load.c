@@ -352,14 +352,16 @@ static KilnStatus check_columns(const Load *load, KilnError *err)
             if (load->cells[split].cells[c] != NULL || !used || (target && split == KILN_TEST))
                 continue;
             snprintf(place, sizeof(place), "%s", load->data->sources[split].paths[0]);
+            const bool needed = target || group;
             return kiln_error_set(err, KILN_E_KEY,
                                   "files.%s: %s lacks the column \"%s\", which the training files "
-                                  "have%s",
+                                  "have%s%s%s",
                                   kiln_split_name((KilnSplit)split), place, column->name,
-                                  target || group ? ""
-                                                  : "; a model can't learn from what it does not "
-                                                    "get later: +datamodule.columns.%s=ignored "
-                                                    "leaves it out");
+                                  needed ? ""
+                                         : "; a model can't learn from what it does not get later: "
+                                           "+datamodule.columns.",
+                                  needed ? "" : column->name,
+                                  needed ? "" : "=ignored leaves it out");
         }
     return KILN_OK;
 }

@@ -140,6 +140,11 @@ KILN_API int64_t kiln_image_memory(KilnInstance *self);
 KILN_API KilnStatus kiln_image_save_preprocessing(KilnInstance *self, const char *dir,
                                                   KilnError *err);
 
+/* Sizes and colours of the images of each set (kiln_image_source_check()). */
+KILN_API KilnStatus kiln_image_check(KilnInstance *self, const KilnPoll *poll,
+                                     void (*add)(void *ctx, const KilnDataFinding *finding),
+                                     void *ctx, KilnError *err);
+
 /* The first of KilnDataModuleOps.features. */
 #define KILN_IMAGE_SPEC                                                                            \
     {                                                                                              \

@@ -114,6 +114,11 @@ KILN_API void kiln_table_data_columns(const KilnTableData *data,
  * mistake in the data. */
 KILN_API void kiln_table_data_notes(const KilnTableData *data,
                                     void (*add)(void *ctx, const char *text), void *ctx);
+/* KilnDataModuleOps.check: columns that are constant or ids, missing values, columns that give the
+ * target away, values that training lacks, columns that differ between splits. */
+KILN_API KILN_NODISCARD KilnStatus kiln_table_data_check(
+    const KilnTableData *data, const KilnPoll *poll,
+    void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx, KilnError *err);
 /* KilnDataModuleOps.left_out: rows that were skipped. */
 KILN_API void kiln_table_data_left_out(const KilnTableData *data,
                                        void (*add)(void *ctx, const KilnOmission *omission),

@@ -9,7 +9,6 @@ import os
 import random
 import sqlite3
 import struct
-import unittest
 import zlib
 
 from kilntest import SHARED, Case, main, png, read
@@ -68,7 +67,8 @@ class Images(NewCase):
     def test_folder_per_class(self):
         self.classes("d", 12)
         self.starts("d", says=["images in a folder per class: 24 of 2 classes", "8x8 pixels, colour",
-                               "val: 20 % of them", "train experiment=d"],
+                               "val: 20 % of them", "train experiment=d",
+                               "kiln check-data experiment=d"],
                     has=["override /task: vision", "override /model: cnn", "root: d\n", "val_fraction: 0.2"])
 
     def test_folders_of_splits(self):

@@ -314,6 +314,8 @@ class Docs(unittest.TestCase):
             before = "train -q model=mlp 'lora.targets=[layers.*.weight]' kiln.run.dir=adapted\nln -sfn adapted RUN\n"
         if line.startswith("kiln ckpt diff"):
             after = " || [ $? = 1 ]"  # they differ
+        if line.startswith("kiln check-data datamodule="):
+            after = " || [ $? = 1 ]"  # its images are copies
         return Block(f"kiln {name} --help", number, shell.group(1) if shell else "sh",
                      before * (name != "schema" or number > 1) + line + after + "\n", None)
 
