@@ -71,6 +71,14 @@ static size_t count_of(KilnString line, char c)
     return n;
 }
 
+static bool has_only(KilnString line, const char *characters)
+{
+    for (size_t i = 0; i < line.length; i++)
+        if (strchr(characters, line.data[i]) == NULL)
+            return false;
+    return true;
+}
+
 static void look_at_line(Lines *lines, KilnString line, KilnLibsvmRow *row)
 {
     lines->n++;
@@ -90,7 +98,7 @@ static void look_at_line(Lines *lines, KilnString line, KilnLibsvmRow *row)
     }
     lines->delimiters += lines->n_delimiters > 0 &&
                          count_of(line, lines->delimiter) == lines->n_delimiters;
-    lines->numbers += line.length > 0 && strspn(line.data, "0123456789.,;eE+- \t") >= line.length;
+    lines->numbers += has_only(line, "0123456789.,;eE+- \t");
 }
 
 static void look_at_lines(KilnString text, Lines *lines)
@@ -110,7 +118,7 @@ static void look_at_lines(KilnString text, Lines *lines)
             line.length--;
         if (line.length == 0)
             lines->blank++;
-        else
+        else if (line.data[0] != '#' || lines->tagged > 0) /* a comment of sparse rows, or a word */
             look_at_line(lines, line, &row);
     }
     kiln_libsvm_row_release(&row);
@@ -293,6 +301,9 @@ static KilnStatus by_content(KilnNewConfig *config, const KilnNewFiles *files, K
     }
     const KilnString text = { file.data + file.begin, file.size - file.begin };
     const size_t looked = text.length < 65536 ? text.length : 65536;
+    const KilnString ending = kiln_path_ending(path);
+    const bool is_json = ending.length >= 4 &&
+                         strncasecmp(ending.data + ending.length - 4, "json", 4) == 0;
     const bool is_sqlite = begins_with(text, sqlite), is_parquet = begins_with(text, parquet);
     if (!is_sqlite && !is_parquet && text.length > 0 && memchr(text.data, '\0', looked) != NULL)
         status =
@@ -312,6 +323,11 @@ static KilnStatus by_content(KilnNewConfig *config, const KilnNewFiles *files, K
                               "%s: Parquet is not read; make it a CSV first, such as with DuckDB: "
                               "duckdb -c \"COPY '%s' TO 'data.csv'\"",
                               path, path);
+    if (is_json)
+        return kiln_error_set(err, KILN_E_FORMAT,
+                              "%s: one JSON value, of which kiln reads no rows; make JSON lines of "
+                              "it: jq -c '.[]' FILE.json >FILE.jsonl",
+                              path);
     return by_lines(config, files, &lines, err);
 }
 

@@ -27,18 +27,39 @@ static size_t count_in_line(KilnString text, char wanted)
     return n;
 }
 
+/* The text after its first line; the text itself if there is no other. */
+static KilnString after_line(KilnString text)
+{
+    const char *end = memchr(text.data, '\n', text.length);
+
+    return end != NULL && end + 1 < text.data + text.length
+               ? (KilnString) { end + 1, text.length - (size_t)(end + 1 - text.data) }
+               : text;
+}
+
+/* Whether the first line has nothing but numbers and blanks. */
+static bool is_line_of_numbers(KilnString text)
+{
+    size_t i = 0;
+
+    while (i < text.length && strchr("0123456789.eE+- \t\r", text.data[i]) != NULL)
+        i++;
+    return i == text.length || text.data[i] == '\n';
+}
+
 /* The character that most likely stands between columns: the usual one, unless another is as often
- * in the first line (numbers may have commas: 1,5;2,5), and in the second one, too. */
+ * in the first line (numbers may have commas: 1,5;2,5), and in the second one, too. Blanks only
+ * between numbers. */
 static char find_delimiter(KilnString text, KilnRecordFormat format)
 {
     static const char candidates[] = ",;\t|";
     const char usual = format == KILN_RECORDS_TSV ? '\t' : ',';
-    const char *end = memchr(text.data, '\n', text.length);
-    const KilnString second = end != NULL && end + 1 < text.data + text.length
-                                  ? (KilnString) { end + 1,
-                                                   text.length - (size_t)(end + 1 - text.data) }
-                                  : text;
+    const KilnString second = after_line(text);
+    const size_t blanks = count_in_line(text, ' ');
 
+    if (count_in_line(text, usual) == 0 && blanks > 0 && count_in_line(second, ' ') == blanks &&
+        is_line_of_numbers(second))
+        return ' ';
     for (const char *at = candidates; *at != '\0'; at++) {
         const size_t n = count_in_line(text, *at);
 
@@ -57,6 +78,23 @@ static size_t whole_characters(KilnString text, size_t limit)
     while (n > 0 && n < text.length && ((unsigned char)text.data[n] & 0xc0) == 0x80)
         n--;
     return n;
+}
+
+/* A first line that is neither header nor row, as some programs write it: numbers of rows and
+ * columns. */
+static KilnStatus check_first_line(const char *path, KilnString text, char delimiter,
+                                   KilnError *err)
+{
+    const KilnString second = after_line(text), third = after_line(second);
+    const size_t n = count_in_line(text, delimiter), next = count_in_line(second, delimiter);
+
+    if (n == next || count_in_line(third, delimiter) != next || next == 0)
+        return KILN_OK;
+    return kiln_error_set(
+        err, KILN_E_FORMAT,
+        "%s: the first line has %zu columns and the next ones have %zu; remove it, or "
+        "make it the header",
+        path, n + 1, next + 1);
 }
 
 static KilnStatus look_at_bytes(KilnNewRows *rows, size_t *ret_columns, KilnError *err)
@@ -84,6 +122,7 @@ static KilnStatus look_at_bytes(KilnNewRows *rows, size_t *ret_columns, KilnErro
 
             rows->delimiter = found != usual ? found : 0;
             *ret_columns = count_in_line(text, found) + 1;
+            status = check_first_line(path, text, found, err);
         }
     }
     kiln_mapped_file_close(&file);
@@ -348,6 +387,7 @@ KilnStatus kiln_new_rows_read(KilnNewRows *rows, const char *target, KilnError *
         .missing_values = missing_values,
         .n_missing_values = KILN_COUNT(missing_values),
         .target = target,
+        .target_type = rows->target_type,
         .scaling = KILN_SCALING_NONE,
     };
 

@@ -26,6 +26,7 @@ typedef struct KilnNewRows {
     bool has_header, decimal_comma;
     KilnTextEncoding encoding;
     const char *query; /* of a database; else NULL */
+    KilnTargetType target_type;
     KilnNewColumn *columns;
     const char **names; /* of the columns */
     size_t n_columns;

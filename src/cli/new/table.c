@@ -46,10 +46,16 @@ static Guess guess_by_name(const char *name)
     return (Guess) { 0.0, NULL };
 }
 
-static bool has_few_numbers(const KilnTableColumn *column)
+static bool has_whole_numbers(const KilnTableColumn *column)
 {
     return column->kind == KILN_COLUMN_NUMBER && column->facts.whole && column->facts.texts == 0 &&
            column->facts.distinct <= MOST_CLASS_NUMBERS;
+}
+
+/* Numbers that are classes: each occurs several times. */
+static bool has_few_numbers(const KilnTableColumn *column)
+{
+    return has_whole_numbers(column) && column->facts.distinct * 4 <= column->facts.numbers;
 }
 
 bool kiln_new_is_class(const KilnNewRows *rows, size_t c)
@@ -409,15 +415,28 @@ static void set_model(KilnNewRows *rows)
 KilnStatus kiln_new_table(KilnNewRows *rows, KilnError *err)
 {
     KilnNewConfig *config = rows->config;
-    bool *out = calloc(rows->table->plan.n_columns + 1, sizeof(*out)), skips = false;
+    bool *out, skips = false;
     size_t target = 0;
+
+    if (rows->table->plan.n_columns < 2)
+        return kiln_error_set(
+            err, KILN_E_FORMAT,
+            "%s: one column only (\"%s\"); expected columns to learn from, and one "
+            "to predict",
+            rows->files->list[KILN_TRAIN][0], rows->table->plan.columns[0].name);
+    out = calloc(rows->table->plan.n_columns + 1, sizeof(*out));
     KilnStatus status = out != NULL ? kiln_new_choose_target(rows, out, &target, err)
                                     : kiln_error_nomem(err, rows->table->plan.n_columns);
 
     free(out);
     if (status < 0)
         return status;
-    const char *name = kiln_arena_strdup(&config->arena, rows->table->plan.columns[target].name);
+    const KilnTableColumn *column = &rows->table->plan.columns[target];
+    const char *name = kiln_arena_strdup(&config->arena, column->name);
+    if (has_whole_numbers(column) && !has_few_numbers(column)) {
+        rows->target_type = KILN_TARGET_NUMBER;
+        kiln_new_set(config, KILN_NEW_DATA, "target_type", "number  # not classes");
+    }
     status = name != NULL ? kiln_new_rows_read(rows, name, err) : kiln_error_nomem(err, 64);
     if (status >= 0)
         status = check_target(rows, err);

@@ -161,6 +161,10 @@ class Tables(NewCase):
         self.starts("d.csv", says=["the first row is taken for data", "column2: it is the only one of texts"],
                     has=['delimiter: ";"', "decimal: ','", "names: [column1, column2]"])
 
+    def test_blanks_between_numbers(self):
+        self.write("d.csv", "a b label\n" + "".join(f"{i}.5 {i % 9}.25 {i % 2}\n" for i in range(40)))
+        self.starts("d.csv", says=["label: by its name"], has=['delimiter: " "'])
+
     def test_splits_and_a_test_file_without_target(self):
         self.table("d/train.csv")
         self.table("d/valid.csv", n=10)
@@ -201,12 +205,18 @@ class Tables(NewCase):
         self.wrong("one.csv", "--target=label", says=["one class only"])
         self.table()
         self.wrong("d.csv", "--target=rsk", says=["no such column; columns: age, city, risk"], status=2)
+        self.write("counts.csv", "20,2,a,b\n" + "".join(f"{i}.5,3,4,5,{i % 2}\n" for i in range(20)))
+        self.wrong("counts.csv", says=["the first line has 4 columns and the next ones have 5"])
+        self.write("single.csv", "label\n" + "".join(f"{i}.5\n" for i in range(20)))
+        self.wrong("single.csv", says=["one column only"])
         self.write("rows.csv", "x,label\n1,a\n")
         self.wrong("rows.csv", says=["too few"])
         self.write("data.parquet", b"PAR1" + bytes(100))
         self.wrong("data.parquet", says=["Parquet is not read", "CSV"])
         self.write("empty.csv", "")
         self.wrong("empty.csv", says=["the file is empty"])
+        self.write("rows.json", '[{"x": 1, "y": 2}]')
+        self.wrong("rows.json", says=["make JSON lines of it: jq"])
         self.write("noise.bin", bytes(500))
         self.wrong("noise.bin", says=["NUL bytes"])
 
