@@ -313,7 +313,7 @@ typedef struct ReadJob {
     uint64_t seed;
     int64_t every, n; /* sample i is number i * every */
     const KilnPoll *poll;
-    char what[96];
+    const char *what; /* static: who shows progress keeps it */
     atomic_llong next, n_keys;
     atomic_bool stop;
     bool has_input; /* some feature is no label */
@@ -440,7 +440,10 @@ KilnStatus kiln_set_read(const KilnDataSpec *spec, KilnInstance *datamodule, uin
 {
     const int64_t count = set->dataset.count;
     const int64_t every = count > limit ? (count + limit - 1) / limit : 1;
-    ReadJob job = { .spec = spec,
+    static const char *const what[] = { "checking training samples", "checking validation samples",
+                                        "checking test samples" };
+    ReadJob job = { .what = what[set->split],
+                    .spec = spec,
                     .datamodule = datamodule,
                     .set = set,
                     .seed = seed,
@@ -452,7 +455,6 @@ KilnStatus kiln_set_read(const KilnDataSpec *spec, KilnInstance *datamodule, uin
         job.has_input = job.has_input ||
                         (!is_label(&spec->features[f]) && spec->features[f].content != KILN_TEXT &&
                          kiln_dataset_has(&set->dataset, spec->features[f].name));
-    snprintf(job.what, sizeof(job.what), "checking samples of %s", set->name);
     set->keys = malloc(((size_t)job.n + 1) * sizeof(*set->keys));
     set->n_features = spec->n_features;
     if (set->keys == NULL)
