@@ -281,7 +281,7 @@ static KilnStatus set_mask_classes(KilnNewConfig *config, const bool used[VALUES
 
     for (int value = 0; value < VALUES; value++) {
         n_used += used[value];
-        if (used[value] && value < VALUES - 1)
+        if (value < VALUES - 1 && used[value])
             last = value;
     }
     if (n_used < 2 || last < 1 || last >= MOST_CLASSES)
