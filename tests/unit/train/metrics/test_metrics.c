@@ -1,6 +1,6 @@
 /* Metrics against scikit-learn, torchmetrics, sacrebleu and seqeval (tests/record/metrics.py),
- * through the registry and the public header; identical bytes for any batch size, and the same
- * value of states that were merged. */
+ * and jiwer (tests/record/error_rates.py), through the registry and the public header; identical
+ * bytes for any batch size, and the same value of states that were merged. */
 #include <math.h>
 #include <string.h>
 
@@ -38,6 +38,13 @@ typedef struct Want {
     double value;
 } Want;
 
+/* The error rates of characters and of words. */
+typedef struct ErrorRates {
+    TextRows rows;
+    double characters, words;
+} ErrorRates;
+
+#include "tests/data/error_rates.h"
 #include "tests/data/metrics.h"
 #include "tests/data/multilabel.h"
 
@@ -297,6 +304,25 @@ static void test_texts(void **unused)
     }
 }
 
+static void test_error_rates(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < KILN_COUNT(error_rates); i++) {
+        const TextRows *rows = &error_rates[i].rows;
+
+        for (int words = 0; words < 2; words++) {
+            const Want want = { rows->name, "error_rate", words ? "unit: words" : "", "",
+                                words ? error_rates[i].words : error_rates[i].characters };
+            Built built;
+
+            build_well(want.metric, want.options, &built);
+            compare(&want, counted(&built, (KilnMetricForm) { 0 }, feed_texts, rows, rows->count,
+                                   want.part));
+            built_free(&built);
+        }
+    }
+}
+
 /* ---- What no reference says ------------------------------------------------------------------ */
 
 /* Of nothing: NaN for the metric, under the same names. */
@@ -525,12 +551,12 @@ static void test_refusals(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),      cmocka_unit_test(test_values),
-        cmocka_unit_test(test_rankings),     cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_empty),        cmocka_unit_test(test_names_of_classes),
-        cmocka_unit_test(test_ignored_rows), cmocka_unit_test(test_not_a_number),
-        cmocka_unit_test(test_ids),          cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_multilabel),
+        cmocka_unit_test(test_classes),          cmocka_unit_test(test_values),
+        cmocka_unit_test(test_rankings),         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_error_rates),      cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_names_of_classes), cmocka_unit_test(test_ignored_rows),
+        cmocka_unit_test(test_not_a_number),     cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_multilabel),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
