@@ -1,7 +1,7 @@
 /* Writes the predictions of a segmentation as pictures: the class of each pixel, and the image in
  * the colours of its classes. */
 #include "kiln.h"
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 
 #include <errno.h>
 #include <stdio.h>

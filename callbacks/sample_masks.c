@@ -1,7 +1,7 @@
 /* Draws what a segmentation predicts for the first validation images, while it trains: to files in
  * the run folder, and to the loggers that accept images. */
 #include "kiln.h"
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 
 #include <errno.h>
 #include <stdio.h>

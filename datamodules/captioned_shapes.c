@@ -1,7 +1,7 @@
 /* Drawn shapes with captions: does the caption match the picture? Neither the picture nor the
  * caption alone says so. Sample i of a split is a pure function of (seed, split, i). */
 #include "kiln.h"
-#include "kiln/tools/draw_shapes.h"
+#include "kiln/images/draw_shapes.h"
 
 #include <stdlib.h>
 #include <string.h>

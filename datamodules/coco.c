@@ -1,7 +1,7 @@
 /* Images with boxes of objects in COCO's format (Lin et al. 2014): a JSON file of annotations for
  * each split, and folders of images. Files are decoded when a sample is read. */
 #include "kiln.h"
-#include "kiln/tools/box_sets.h"
+#include "kiln/images/box_sets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * read. */
 #include "kiln.h"
 #include "kiln/files/tar.h"
-#include "kiln/tools/image_data.h"
+#include "kiln/images/image_data.h"
 #include "kiln/tools/text_data.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * images are files, or members of a tar. They are decoded when a sample is read. */
 #include "kiln.h"
 #include "kiln/files/tar.h"
-#include "kiln/tools/image_data.h"
+#include "kiln/images/image_data.h"
 #include "kiln/tools/text_data.h"
 
 #include <stdlib.h>

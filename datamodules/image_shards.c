@@ -2,7 +2,7 @@
  * KEY.jpg beside KEY.cls or KEY.json. They are read where they are, and decoded when a sample is
  * read. */
 #include "kiln.h"
-#include "kiln/tools/image_data.h"
+#include "kiln/images/image_data.h"
 #include "kiln/tools/tar_samples.h"
 #include "kiln/tools/text_data.h"
 

@@ -1,8 +1,8 @@
 /* Images and their masks in two folders, for segmentation: the pixels of a mask are classes. Files
  * are decoded when a sample is read. */
 #include "kiln.h"
-#include "kiln/tools/image_data.h"
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_data.h"
+#include "kiln/images/image_masks.h"
 #include "kiln/tools/text_data.h"
 
 #include <stdio.h>

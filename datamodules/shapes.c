@@ -2,7 +2,7 @@
  * detection. Sample i of a split is a pure function of (seed, split, i) and is drawn when it is
  * asked for. */
 #include "kiln.h"
-#include "kiln/tools/detection.h"
+#include "kiln/images/detection.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Turns, moves, scales and shears images at random in training (torchvision's RandomAffine). */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <math.h>
 

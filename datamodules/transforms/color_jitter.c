@@ -1,7 +1,7 @@
 /* Changes brightness, contrast, saturation and hue at random in training, in a random order
  * (torchvision's ColorJitter). */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Flips images at random in training. */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 typedef struct Opts {
     double p;

@@ -1,6 +1,6 @@
 /* Blurs images at random in training (torchvision's GaussianBlur). */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 typedef struct Opts {
     int64_t kernel_size;

@@ -1,7 +1,7 @@
 /* Takes the colors from images at random in training (torchvision's RandomGrayscale). They keep
  * three channels. */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 typedef struct Opts {
     double p;

@@ -1,6 +1,6 @@
 /* Looks at images from a random side in training (torchvision's RandomPerspective). */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <math.h>
 

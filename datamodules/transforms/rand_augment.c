@@ -1,7 +1,7 @@
 /* Some random operations of one strength for each image in training (Cubuk et al. 2019;
  * torchvision's RandAugment). */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <string.h>
 

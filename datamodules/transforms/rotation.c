@@ -1,6 +1,6 @@
 /* Turns images by a random angle in training (torchvision's RandomRotation). */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 typedef struct Opts {
     double degrees;

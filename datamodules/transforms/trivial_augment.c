@@ -1,7 +1,7 @@
 /* One random operation of random strength for each image in training (Müller and Hutter 2021;
  * torchvision's TrivialAugmentWide). */
 #include "kiln.h"
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 typedef struct Opts {
     int64_t interpolation;

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "kiln/metric.h"
-#include "kiln/tools/box_sets.h"
+#include "kiln/images/box_sets.h"
 
 /* An object of the file by its id. */
 typedef struct Entry {

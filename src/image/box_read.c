@@ -5,7 +5,7 @@
 
 #include "base/call.h"
 #include "kiln/metric.h"
-#include "kiln/tools/box_sets.h"
+#include "kiln/images/box_sets.h"
 
 static const double least_part = 0.1; /* of a box that must remain in view */
 

@@ -1,5 +1,5 @@
 /* Circles, squares and triangles. */
-#include "kiln/tools/draw_shapes.h"
+#include "kiln/images/draw_shapes.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* The images of a datamodule's splits: sizes, a part held out, datasets, images of a user. */
-#include "kiln/tools/image_data.h"
+#include "kiln/images/image_data.h"
 
 #include <stdlib.h>
 #include <string.h>

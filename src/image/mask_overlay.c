@@ -1,5 +1,5 @@
 /* Pictures of classes: an image under their colours. */
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Finds pairs of image and mask files. Decodes nothing. */
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 
 #include <stdlib.h>
 #include <string.h>

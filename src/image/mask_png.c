@@ -1,5 +1,5 @@
 /* Reads the values of masks: the indices of a palette, or grey values, as the file has them. */
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 
 #include <png.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Reads an image and its mask as a sample: scales and transforms both alike. */
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 
 #include <stdlib.h>
 #include <string.h>

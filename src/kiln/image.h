@@ -150,7 +150,7 @@ KILN_API void kiln_image_set_left_out(const KilnImageSet *set,
                                       void (*add)(void *ctx, const KilnOmission *omission),
                                       void *ctx);
 
-/* What a transform does to a mask, whose pixels are classes (kiln/tools/image_masks.h). */
+/* What a transform does to a mask, whose pixels are classes (kiln/images/image_masks.h). */
 typedef enum KilnTransformKind {
     KILN_TRANSFORM_OTHER,  /* computes pixels from several: masks can't take it */
     KILN_TRANSFORM_VALUES, /* changes values, moves nothing: masks stay as they are */
@@ -187,7 +187,7 @@ struct KilnTransformOps {
                                  int64_t channels, KilnError *err);
     /* Optional, of a transform with `apply` that moves pixels: where those of the result come from,
      * of an image of that height, width and channels. It draws the same random numbers as apply.
-     * With it boxes of objects can follow their image (kiln/tools/box_sets.h). */
+     * With it boxes of objects can follow their image (kiln/images/box_sets.h). */
     KilnStatus (*warp)(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
                        KilnWarp *ret, KilnError *err);
 };

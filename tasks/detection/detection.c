@@ -2,7 +2,7 @@
  * centerness for each place of an image, as FCOS (Tian et al. 2019) and torchvision's fcos do:
  * sigmoid focal loss, GIoU loss, and binary cross entropy of the centerness. */
 #include "kiln.h"
-#include "kiln/tools/detection.h"
+#include "kiln/images/detection.h"
 #include "kiln/tools/row_results.h"
 
 #include <math.h>

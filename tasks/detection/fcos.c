@@ -3,7 +3,7 @@
  * the pyramid. Names, shapes and initial distributions of torchvision's fcos_resnet50_fpn, which
  * the defaults are. */
 #include "kiln.h"
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * over a residual network, with torchvision's names, shapes and initial distributions. `weights`
  * also takes a residual network for classification. */
 #include "kiln.h"
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Semantic segmentation: a loss and metrics over pixels for any model that maps images to a logit
  * of each class for each pixel. */
 #include "kiln.h"
-#include "kiln/tools/test_views.h"
+#include "kiln/images/test_views.h"
 
 typedef struct Opts {
     KilnInstance *model, *loss, *optimizer, *scheduler;

@@ -2,7 +2,7 @@
  * 2015) with padded convolutions and batch normalization. Names and shapes are those of
  * github.com/milesial/Pytorch-UNet. */
 #include "kiln.h"
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 
 typedef struct Opts {
     int64_t width, levels;

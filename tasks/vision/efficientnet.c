@@ -1,7 +1,7 @@
 /* EfficientNet (Tan and Le, "EfficientNet: rethinking model scaling for convolutional neural
  * networks", 2019) with torchvision's names, shapes and initial distributions. */
 #include "kiln.h"
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 
 #include <math.h>
 #include <stdio.h>

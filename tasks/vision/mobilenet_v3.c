@@ -1,7 +1,7 @@
 /* MobileNet V3 (Howard et al., "Searching for MobileNetV3", 2019) with torchvision's names, shapes
  * and initial distributions. */
 #include "kiln.h"
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 
 #include <stdio.h>
 

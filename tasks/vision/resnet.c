@@ -2,7 +2,7 @@
  * 2016) with torchvision's names, shapes and initial distributions: ResNet, ResNeXt
  * (groups; Xie et al. 2017) and wide ResNets (Zagoruyko and Komodakis 2016). */
 #include "kiln.h"
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 
 typedef enum Stem { STEM_AUTO, STEM_SMALL, STEM_LARGE } Stem;
 

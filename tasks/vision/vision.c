@@ -2,7 +2,7 @@
  * class. */
 #include "kiln.h"
 #include "kiln/tools/classifier.h"
-#include "kiln/tools/test_views.h"
+#include "kiln/images/test_views.h"
 
 typedef struct Opts {
     KILN_CLASSIFIER_OPTIONS;

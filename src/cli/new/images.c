@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/new/new_config.h"
 #include "kiln/image.h"
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 

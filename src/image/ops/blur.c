@@ -1,5 +1,5 @@
 /* Blurring and sharpening. */
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Changing the colors of an image pixel by pixel. */
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <math.h>
 

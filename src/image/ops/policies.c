@@ -1,5 +1,5 @@
 /* The operations of RandAugment (Cubuk et al. 2019) and TrivialAugment (Müller and Hutter 2021). */
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Turning, moving and distorting images: one resampler for every map of the plane that is a matrix.
  */
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* A convolution with its batch normalization and activation. */
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 #include "kiln/field.h"
 
 KilnTensor *kiln_activate(KilnTensor *x, KilnActivation activation)

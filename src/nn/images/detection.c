@@ -1,5 +1,5 @@
 /* Targets and the loss of boxes for detectors that predict a box for each place of an image. */
-#include "kiln/tools/detection.h"
+#include "kiln/images/detection.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The inverted residual block of MobileNet V3 and EfficientNet. */
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 #include "nn/layer.h"
 
 int64_t kiln_round_channels(double channels)

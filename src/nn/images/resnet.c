@@ -1,6 +1,6 @@
 /* Residual networks without their last layers. The stride of a bottleneck is on its 3×3
  * convolution, as torchvision's. */
-#include "kiln/tools/image_nets.h"
+#include "kiln/images/image_nets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

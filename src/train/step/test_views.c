@@ -1,5 +1,5 @@
 /* Views of images for test-time augmentation, and the mean of what a model says about them. */
-#include "kiln/tools/test_views.h"
+#include "kiln/images/test_views.h"
 
 #include <math.h>
 

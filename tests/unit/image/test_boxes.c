@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kiln/tools/box_sets.h"
+#include "kiln/images/box_sets.h"
 #include "tests/support/components/built_component.h"
 
 enum { FILE_HEIGHT = 60, FILE_WIDTH = 80, HEIGHT = 96, WIDTH = 112, SEEDS = 20 };

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kiln/tools/image_data.h"
+#include "kiln/images/image_data.h"
 #include "tests/support/cmocka.h"
 
 enum { COUNT = 10, HEIGHT = 3, WIDTH = 4 };

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kiln/tools/image_ops.h"
+#include "kiln/images/image_ops.h"
 #include "tests/data/image_ops.h"
 #include "tests/support/cmocka.h"
 

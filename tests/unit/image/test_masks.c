@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "image/read.h"
-#include "kiln/tools/image_masks.h"
+#include "kiln/images/image_masks.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/components/built_component.h"
 

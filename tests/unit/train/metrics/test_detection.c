@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kiln/tools/detection.h"
+#include "kiln/images/detection.h"
 #include "tests/support/components/built_component.h"
 #include "tests/support/data/data_fixture.h"
 #include "train/metrics/metric_state.h"

@@ -4,7 +4,7 @@
 
 #include "graph/backend.h"
 #include "graph/graph.h"
-#include "kiln/tools/test_views.h"
+#include "kiln/images/test_views.h"
 #include "tests/support/cmocka.h"
 
 enum { N = 2, HEIGHT = 7, WIDTH = 10, CHANNELS = 3, CROP_HEIGHT = 4, CROP_WIDTH = 5 };

@@ -1,7 +1,7 @@
 /* Parts of networks for images that several models share, with the names, shapes and initial
  * distributions of torchvision's modules. Images are [N, H, W, C]. */
-#ifndef KILN_TOOLS_IMAGE_NETS_H
-#define KILN_TOOLS_IMAGE_NETS_H
+#ifndef KILN_IMAGES_IMAGE_NETS_H
+#define KILN_IMAGES_IMAGE_NETS_H
 
 #include "kiln/nn.h"
 

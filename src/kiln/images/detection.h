@@ -1,7 +1,7 @@
 /* Object detection: how boxes stand in samples, the and the targets and the loss of
  * boxes in training. Boxes are x1, y1, x2, y2 in pixels: the first pixel is from 0 to 1. */
-#ifndef KILN_TOOLS_DETECTION_H
-#define KILN_TOOLS_DETECTION_H
+#ifndef KILN_IMAGES_DETECTION_H
+#define KILN_IMAGES_DETECTION_H
 
 #include "kiln/custom_op.h"
 #include "kiln/ops.h"

@@ -1,8 +1,8 @@
 /* Images with masks, for segmentation: pairs of files, and reading a pair as a sample. The pixels
  * of a mask are classes: a PNG file of grey values or of a palette, of which the indices count and
  * not the colours. */
-#ifndef KILN_TOOLS_IMAGE_MASKS_H
-#define KILN_TOOLS_IMAGE_MASKS_H
+#ifndef KILN_IMAGES_IMAGE_MASKS_H
+#define KILN_IMAGES_IMAGE_MASKS_H
 
 #include "kiln/image.h"
 

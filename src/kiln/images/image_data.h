@@ -4,8 +4,8 @@
  * In setup say where the images of each split are with kiln_image_data_put(), then call
  * kiln_image_data_setup(). If the state begins with KilnImageState, the other functions of the
  * datamodule are ready (datamodules/image_list.c). */
-#ifndef KILN_IMAGE_DATA_H
-#define KILN_IMAGE_DATA_H
+#ifndef KILN_IMAGES_IMAGE_DATA_H
+#define KILN_IMAGES_IMAGE_DATA_H
 
 #include "kiln/tools/data_labels.h"
 #include "kiln/data.h"

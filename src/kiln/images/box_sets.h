@@ -1,9 +1,9 @@
 /* Images with boxes of objects, for detection: reading annotations, and images with their boxes. */
-#ifndef KILN_TOOLS_BOX_SETS_H
-#define KILN_TOOLS_BOX_SETS_H
+#ifndef KILN_IMAGES_BOX_SETS_H
+#define KILN_IMAGES_BOX_SETS_H
 
 #include "kiln/image.h"
-#include "kiln/tools/detection.h"
+#include "kiln/images/detection.h"
 #include "kiln/tools/text_data.h"
 
 /* Images of a split. Everything belongs to the set. */
