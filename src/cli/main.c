@@ -25,7 +25,7 @@ static const KilnCommand commands[] = {
       "test or validate a checkpoint" },
     { "predict", kiln_command_predict, true,
       "RUN INPUT [split=test|val|train] [output=FILE] [OVERRIDE...]",
-      "one line of JSON for each sample; INPUT -: for each line of standard input, at once" },
+      "a line of JSON for each sample; of -: for each line of standard input" },
     { "explain-prediction", kiln_command_explain_prediction, true, "RUN INPUT [OVERRIDE...]",
       "which pixels, columns or tokens a prediction rests on" },
     { "generate", kiln_command_generate, true,

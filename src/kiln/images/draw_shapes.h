@@ -1,6 +1,6 @@
 /* Plain shapes drawn into images, for data sets that need no files. */
-#ifndef KILN_DRAW_SHAPES_H
-#define KILN_DRAW_SHAPES_H
+#ifndef KILN_IMAGES_DRAW_SHAPES_H
+#define KILN_IMAGES_DRAW_SHAPES_H
 
 #include "kiln/image.h"
 

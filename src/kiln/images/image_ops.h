@@ -1,7 +1,7 @@
 /* Operations on images that transforms share. They are torchvision's (transforms.v2, on float
  * tensors of 0..1), with the same values for the same parameters. Images have 1 or 3 channels. */
-#ifndef KILN_IMAGE_OPS_H
-#define KILN_IMAGE_OPS_H
+#ifndef KILN_IMAGES_IMAGE_OPS_H
+#define KILN_IMAGES_IMAGE_OPS_H
 
 #include "kiln/image.h"
 

@@ -1,8 +1,8 @@
 /* Test-time augmentation: a task for images predicts several views of each image, and the mean of
  * their probabilities counts. The views are those of torchvision's transforms: the image and its
  * mirror image, FiveCrop, TenCrop. */
-#ifndef KILN_TEST_VIEWS_H
-#define KILN_TEST_VIEWS_H
+#ifndef KILN_IMAGES_TEST_VIEWS_H
+#define KILN_IMAGES_TEST_VIEWS_H
 
 #include "kiln/field.h"
 #include "kiln/model.h"
