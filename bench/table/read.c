@@ -5,11 +5,13 @@
  * Prints seconds of: the floor (one thread looks at each byte for line ends), the table (rows
  * found, read, kinds inferred, scaled by the training rows), and all batches of 256 samples; then
  * rows and samples. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/system/threads.h"
 #include "kiln.h"
 #include "kiln/tools/clock.h"
 #include "kiln/tools/table_data.h"
@@ -38,32 +40,48 @@ static double floor_of(const char *path, int64_t *ret_lines)
     return kiln_clock() - start;
 }
 
-static int64_t read_batches(KilnTableData *data, KilnSplit split)
-{
-    KilnDataSpec spec;
+/* Threads take batches in turn, as the loader's do. */
+typedef struct Job {
     KilnDataset dataset;
+    KilnDataSpec spec;
+    atomic_int_least64_t next;
+} Job;
+
+static void *read_some(void *argument)
+{
+    Job *job = *(Job *const *)argument;
     char *room[4] = { 0 };
     KilnRng rng;
+    int64_t from;
 
-    kiln_table_data_spec(data, &spec);
-    kiln_table_data_dataset(data, split, &dataset);
-    for (size_t f = 0; f < spec.n_features; f++)
-        room[f] = calloc(BATCH, (size_t)kiln_shape_count(&spec.features[f].shape) * 4);
+    for (size_t f = 0; f < job->spec.n_features; f++)
+        room[f] = calloc(BATCH, (size_t)kiln_shape_count(&job->spec.features[f].shape) * 4);
     kiln_rng_init(&rng, 1, KILN_RNG_AUGMENT, 0, 0);
-    for (int64_t i = 0; i < dataset.count; i++) {
-        void *at[4];
-        KilnError err = { 0 };
-        KilnSample sample = { .data = at };
+    while ((from = atomic_fetch_add(&job->next, BATCH)) < job->dataset.count)
+        for (int64_t i = from; i < from + BATCH && i < job->dataset.count; i++) {
+            void *at[4];
+            KilnError err = { 0 };
+            KilnSample sample = { .data = at };
 
-        for (size_t f = 0; f < spec.n_features; f++)
-            at[f] = room[f] +
-                    (size_t)(i % BATCH) * (size_t)kiln_shape_count(&spec.features[f].shape) * 4;
-        if (dataset.get(dataset.ctx, i, &rng, &sample, &err) < 0)
-            die(&err);
-    }
-    for (size_t f = 0; f < spec.n_features; f++)
+            for (size_t f = 0; f < job->spec.n_features; f++)
+                at[f] = room[f] + (size_t)(i - from) *
+                                      (size_t)kiln_shape_count(&job->spec.features[f].shape) * 4;
+            if (job->dataset.get(job->dataset.ctx, i, &rng, &sample, &err) < 0)
+                die(&err);
+        }
+    for (size_t f = 0; f < job->spec.n_features; f++)
         free(room[f]);
-    return dataset.count;
+    return NULL;
+}
+
+static int64_t read_batches(KilnTableData *data, KilnSplit split)
+{
+    Job job = { .next = 0 }, *shared[] = { &job, &job };
+
+    kiln_table_data_spec(data, &job.spec);
+    kiln_table_data_dataset(data, split, &job.dataset);
+    kiln_run_in_threads(KILN_COUNT(shared), read_some, shared, sizeof(shared[0]));
+    return job.dataset.count;
 }
 
 int main(int argc, char **argv)
@@ -92,8 +110,8 @@ int main(int argc, char **argv)
         die(&err);
     const double table = kiln_clock() - start;
     samples = read_batches(data, KILN_TRAIN) + read_batches(data, KILN_VAL);
-    printf("%.3f %.3f %.3f %lld %lld\n", floor, table, kiln_clock() - start - table, (long long)lines,
-           (long long)samples);
+    printf("%.3f %.3f %.3f %lld %lld\n", floor, table, kiln_clock() - start - table,
+           (long long)lines, (long long)samples);
     kiln_table_data_free(data);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Finds rows in one pass over a file. Numbers of lines are kept for some rows only, and counted
- * from there for messages. */
+/* Keeps where rows begin, also in the cache. Numbers of lines are kept for some rows only, and
+ * counted from there for messages. */
 #include "data/records/row_index.h"
 
 #include <fcntl.h>
@@ -10,130 +10,11 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "kiln/array.h"
+#include "data/records/row_scan.h"
 #include "kiln/files/cache.h"
 
 /* Files from this size on have their index in the cache. */
-enum { LARGE = 64 << 20, POLL_LINES = 1 << 16 };
-
-typedef struct Scan {
-    const KilnMappedFile *file;
-    KilnRowKind kind;
-    char delimiter;
-    int64_t *starts, *lines;
-    size_t starts_capacity, lines_capacity;
-    int64_t count;
-    int64_t line; /* of the next byte, from 1 */
-    bool open;    /* of blocks: the last row can have more lines */
-} Scan;
-
-/* ---- Lines -------------------------------------------------------------------------------- */
-
-static bool is_blank(const char *line, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r')
-            return false;
-    return true;
-}
-
-/* The end of the line at `at`, without its newline. */
-static size_t line_end(const KilnMappedFile *file, size_t at)
-{
-    const char *newline = memchr(file->data + at, '\n', file->size - at);
-
-    return newline != NULL ? (size_t)(newline - file->data) : file->size;
-}
-
-/* The end of the row of quoted fields at `at`; file->size + 1: a quote is never closed. */
-static size_t quoted_end(const Scan *scan, size_t at)
-{
-    const char *data = scan->file->data;
-    const size_t size = scan->file->size;
-    bool field_begins = true;
-
-    while (at < size && data[at] != '\n') {
-        if (field_begins && data[at] == '"') {
-            do {
-                const char *quote = memchr(data + at + 1, '"', size - at - 1);
-
-                if (quote == NULL)
-                    return size + 1;
-                at = (size_t)(quote - data) + 1;
-            } while (at < size && data[at] == '"');
-            field_begins = false;
-            continue;
-        }
-        field_begins = data[at++] == scan->delimiter;
-    }
-    return at;
-}
-
-static bool add_row(Scan *scan, size_t at)
-{
-    const size_t n = (size_t)scan->count;
-
-    if (!KILN_RESERVE(scan->starts, scan->starts_capacity, n + 2) ||
-        !KILN_RESERVE(scan->lines, scan->lines_capacity, n / KILN_LINES_STEP + 1))
-        return false;
-    scan->starts[n] = (int64_t)at;
-    if (n % KILN_LINES_STEP == 0)
-        scan->lines[n / KILN_LINES_STEP] = scan->line;
-    scan->count++;
-    return true;
-}
-
-static int64_t count_lines(const char *data, size_t from, size_t to)
-{
-    int64_t n = 0;
-
-    for (size_t i = from; i < to; i++)
-        n += data[i] == '\n';
-    return n;
-}
-
-/* Take the row or line at *at, and advance *at to the next one. */
-static KilnStatus take_line(Scan *scan, size_t *at, KilnError *err)
-{
-    const KilnMappedFile *file = scan->file;
-    const size_t begin = *at;
-    size_t end = line_end(file, begin);
-    const bool blank = scan->kind != KILN_ROW_LINE && is_blank(file->data + begin, end - begin);
-    const bool header = scan->kind == KILN_ROW_BLOCK && end - begin >= 10 &&
-                        memcmp(file->data + begin, "-DOCSTART-", 10) == 0;
-    bool good = true;
-    int64_t lines = 1;
-
-    if (scan->kind == KILN_ROW_QUOTED && memchr(file->data + begin, '"', end - begin) != NULL) {
-        end = quoted_end(scan, begin);
-        if (end > file->size)
-            return kiln_error_set(err, KILN_E_FORMAT,
-                                  "%s:%lld: a quote in this row is never closed", file->path,
-                                  (long long)scan->line);
-        lines += count_lines(file->data, begin, end);
-    }
-    if (!blank && !header && !scan->open)
-        good = add_row(scan, begin);
-    scan->open = scan->kind == KILN_ROW_BLOCK && !blank && !header;
-    scan->line += lines;
-    *at = end + 1;
-    return good ? KILN_OK : kiln_error_nomem(err, (size_t)scan->count * sizeof(int64_t));
-}
-
-static KilnStatus find_rows(Scan *scan, const KilnPoll *poll, KilnError *err)
-{
-    const KilnMappedFile *file = scan->file;
-    size_t at = file->begin;
-    KilnStatus status = KILN_OK;
-
-    for (int64_t i = 0; at < file->size && status >= 0; i++) {
-        if (i % POLL_LINES == 0)
-            status = kiln_poll_check(poll, "finding rows", (int64_t)at, (int64_t)file->size, err);
-        if (status >= 0)
-            status = take_line(scan, &at, err);
-    }
-    return status;
-}
+enum { LARGE = 64 << 20 };
 
 /* ---- The cache ------------------------------------------------------------------------------- */
 
@@ -202,7 +83,7 @@ static KilnStatus write_cached(const KilnRowIndex *index, const KilnMappedFile *
  */
 
 /* Move what the scan found into one block. */
-static KilnStatus take_scan(KilnRowIndex *index, const Scan *scan, KilnError *err)
+static KilnStatus take_scan(KilnRowIndex *index, const KilnRowScan *scan, KilnError *err)
 {
     const size_t words = words_of(scan->count);
     const size_t n_lines = words - (size_t)scan->count - 1;
@@ -224,7 +105,7 @@ KilnStatus kiln_row_index_open(KilnRowIndex *index, const KilnMappedFile *file, 
                                char delimiter, const char *cache, const KilnPoll *poll,
                                KilnError *err)
 {
-    Scan scan = { .file = file, .kind = kind, .delimiter = delimiter, .line = 1 };
+    KilnRowScan scan = { 0 };
     const uint64_t what = (uint64_t)kind << 8 | (unsigned char)delimiter;
     char *path = NULL;
     KilnStatus status = KILN_OK;
@@ -237,14 +118,13 @@ KilnStatus kiln_row_index_open(KilnRowIndex *index, const KilnMappedFile *file, 
         status = kiln_dir_make(cache, err);
     }
     if (status >= 0 && (path == NULL || !read_cached(index, file, path))) {
-        status = find_rows(&scan, poll, err);
+        status = kiln_row_scan(&scan, file, kind, delimiter, poll, err);
         if (status >= 0)
             status = take_scan(index, &scan, err);
         if (status >= 0 && path != NULL)
             status = write_cached(index, file, path, err);
     }
-    free(scan.starts);
-    free(scan.lines);
+    kiln_row_scan_release(&scan);
     free(path);
     return status;
 }
@@ -262,7 +142,7 @@ int64_t kiln_row_index_line(const KilnRowIndex *index, const KilnMappedFile *fil
 {
     const int64_t known = i / KILN_LINES_STEP;
 
-    return index->lines[known] + count_lines(file->data,
-                                             (size_t)index->starts[known * KILN_LINES_STEP],
-                                             (size_t)index->starts[i]);
+    return index->lines[known] + kiln_count_lines(file->data,
+                                                  (size_t)index->starts[known * KILN_LINES_STEP],
+                                                  (size_t)index->starts[i]);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "data/table/number.h"
 #include "kiln/files/text_records.h"
 
 /* The bits of a finite f64; or a NaN that stands for a missing value, or for the text of a code. */
@@ -65,10 +66,6 @@ typedef struct KilnCellValue {
 
 /* Read a text; with `as_text` a number is a text, too. */
 KilnCellValue kiln_cell_value(const KilnCellRules *rules, KilnString text, bool as_text);
-/* Read the number at *at, which then stands after it; false, and *at as before: there is none, it
- * has an unusual form, or it does not fit. `end` is that of the bytes. */
-bool kiln_number_at(const char **at, const char *end, char decimal, double *ret);
-
 /* ---- Dates ----------------------------------------------------------------------------------- */
 
 /* The numbers that a date becomes. */

@@ -6,17 +6,20 @@
 #include "base/min.h"
 #include "base/system/machine.h"
 #include "base/system/threads.h"
+#include "base/system/zeros.h"
 #include "data/table/table_data.h"
 
-enum { BLOCK = 512, MAX_THREADS = 64 };
+enum { BLOCK = 256, MAX_THREADS = 64 };
 
 typedef struct Job {
     KilnTableRows *rows;
     const KilnTablePlan *plan;
     const KilnCells *cells;
     KilnRowList list;
-    int32_t **ids;  /* of each category: by code of its text */
-    double **dates; /* of each number that is a part of a date: by code */
+    int32_t **ids;                 /* of each category: by code of its text */
+    double **dates;                /* of each number that is a part of a date: by code */
+    const KilnDictionary *classes; /* of the target's texts */
+    const KilnCell *target;        /* NULL: rows have none */
     atomic_int_least64_t next;
 } Job;
 
@@ -54,18 +57,33 @@ static KilnStatus map_texts(Job *job, const KilnCellColumn *columns, KilnError *
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static float number_of(const Job *job, size_t i, KilnCell cell)
+/* Whether the number is missing, 0 or 1, or what a date's text becomes. */
+static double part_of(const Job *job, size_t i, KilnCell cell)
+{
+    if (job->plan->numbers[i].part == KILN_DATE_PARTS)
+        return kiln_cell_is_number(cell) || kiln_cell_is_text(cell) ? 0.0 : 1.0;
+    return kiln_cell_is_text(cell) ? job->dates[i][kiln_cell_code(cell)] : (double)NAN;
+}
+
+/* Number i of rows `from` to `to`, of which there are at most BLOCK. */
+static void fill_number(const Job *job, size_t i, int64_t from, int64_t to)
 {
     const KilnTableNumber *number = &job->plan->numbers[i];
-    double value = (double)NAN;
+    const KilnCell *cells = job->cells->cells[number->column];
+    const int64_t *list = job->list.rows + from;
+    const size_t stride = job->plan->n_numbers;
+    float *x = job->rows->x + (size_t)from * stride + i;
+    double values[BLOCK];
 
-    if (number->part == KILN_DATE_PARTS)
-        value = kiln_cell_is_number(cell) || kiln_cell_is_text(cell) ? 0.0 : 1.0;
-    else if (kiln_cell_is_number(cell) && number->part < 0)
-        value = kiln_cell_number(cell);
-    else if (kiln_cell_is_text(cell) && number->part >= 0)
-        value = job->dates[i][kiln_cell_code(cell)];
-    return kiln_table_number(job->plan, i, value);
+    if (number->part < 0) /* a cell that is no number is a NaN */
+        for (int64_t row = 0; row < to - from; row++)
+            values[row] = kiln_cell_number(cells[list[row]]);
+    else
+        for (int64_t row = 0; row < to - from; row++)
+            values[row] = part_of(job, i, cells[list[row]]);
+    kiln_table_numbers(job->plan, i, values, to - from);
+    for (int64_t row = 0; row < to - from; row++)
+        x[(size_t)row * stride] = (float)values[row];
 }
 
 static int32_t id_of(const Job *job, size_t i, KilnCell cell)
@@ -80,34 +98,6 @@ static int32_t id_of(const Job *job, size_t i, KilnCell cell)
                          kiln_number_name(kiln_cell_number(cell), buf));
 }
 
-static void *fill(void *argument)
-{
-    Job *job = *(Job *const *)argument;
-    const KilnTablePlan *plan = job->plan;
-    KilnTableRows *rows = job->rows;
-    int64_t from;
-
-    while ((from = atomic_fetch_add(&job->next, BLOCK)) < job->list.n) {
-        const int64_t to = kiln_min_i64(from + BLOCK, job->list.n);
-
-        for (size_t i = 0; i < plan->n_numbers; i++) {
-            const KilnCell *cells = job->cells->cells[plan->numbers[i].column];
-
-            for (int64_t row = from; row < to; row++)
-                rows->x[(size_t)row * plan->n_numbers + i] = number_of(job, i,
-                                                                       cells[job->list.rows[row]]);
-        }
-        for (size_t i = 0; i < plan->n_categories; i++) {
-            const KilnCell *cells = job->cells->cells[plan->categories[i]];
-
-            for (int64_t row = from; row < to; row++)
-                rows->ids[(size_t)row * plan->n_categories + i] = id_of(job, i,
-                                                                        cells[job->list.rows[row]]);
-        }
-    }
-    return NULL;
-}
-
 /* ---- Targets --------------------------------------------------------------------------------- */
 
 int32_t kiln_table_class(const KilnTableData *data, const KilnDictionary *dictionary, KilnCell cell)
@@ -119,25 +109,23 @@ int32_t kiln_table_class(const KilnTableData *data, const KilnDictionary *dictio
                                                data->source.target_end)
                                 : kiln_number_name(kiln_cell_number(cell), buf);
     int64_t class = kiln_names_find(plan->class_names, plan->n_classes, text);
-    const char *at = text.data, *end = at + text.length;
     double number;
 
     /* classes that were numbers in training */
-    if (class < 0 && kiln_cell_is_text(cell) && kiln_number_at(&at, end, '.', &number) && at == end)
+    if (class < 0 && kiln_cell_is_text(cell) && kiln_number_is(text, '.', &number))
         class = kiln_names_find(plan->class_names, plan->n_classes, kiln_number_name(number, buf));
     return (int32_t) class;
 }
 
-static void fill_target(KilnTableRows *rows, const KilnCells *cells,
-                        const KilnDictionary *dictionary, KilnRowList list)
+static void fill_target(const Job *job, int64_t from, int64_t to)
 {
-    const KilnCell *target = cells->cells[rows->data->plan.target];
+    KilnTableRows *rows = job->rows;
 
-    for (int64_t i = 0; i < list.n; i++) {
-        const KilnCell cell = target[list.rows[i]];
+    for (int64_t i = from; i < to; i++) {
+        const KilnCell cell = job->target[job->list.rows[i]];
 
         if (rows->labels != NULL)
-            rows->labels[i] = kiln_table_class(rows->data, dictionary, cell);
+            rows->labels[i] = kiln_table_class(rows->data, job->classes, cell);
         else
             rows->targets[i] = (float)kiln_cell_number(cell);
     }
@@ -174,7 +162,7 @@ static KilnStatus allocate(KilnTableRows *rows, int64_t n, bool has_target, Kiln
     const size_t room = (size_t)n + 1;
     bool good;
 
-    rows->x = malloc(room * plan->n_numbers * sizeof(*rows->x) + 1);
+    rows->x = kiln_zeros(room * plan->n_numbers * sizeof(*rows->x) + 1);
     rows->ids = malloc(room * plan->n_categories * sizeof(*rows->ids) + 1);
     rows->rows = malloc(room * sizeof(*rows->rows));
     good = rows->x != NULL && rows->ids != NULL && rows->rows != NULL;
@@ -185,6 +173,33 @@ static KilnStatus allocate(KilnTableRows *rows, int64_t n, bool has_target, Kiln
     if (plan->group >= 0)
         good = (rows->queries = malloc(room * sizeof(*rows->queries))) != NULL && good;
     return good ? KILN_OK : kiln_error_nomem(err, room * plan->n_numbers * sizeof(*rows->x));
+}
+
+static void *fill(void *argument)
+{
+    Job *job = *(Job *const *)argument;
+    const KilnTablePlan *plan = job->plan;
+    KilnTableRows *rows = job->rows;
+    int64_t from;
+
+    while ((from = atomic_fetch_add(&job->next, BLOCK)) < job->list.n) {
+        const int64_t to = kiln_min_i64(from + BLOCK, job->list.n);
+
+        for (size_t i = 0; i < plan->n_numbers; i++)
+            fill_number(job, i, from, to);
+        for (size_t i = 0; i < plan->n_categories; i++) {
+            const KilnCell *cells = job->cells->cells[plan->categories[i]];
+
+            for (int64_t row = from; row < to; row++)
+                rows->ids[(size_t)row * plan->n_categories + i] = id_of(job, i,
+                                                                        cells[job->list.rows[row]]);
+        }
+        if (job->target != NULL)
+            fill_target(job, from, to);
+        for (int64_t row = from; row < to; row++)
+            rows->rows[row] = job->cells->rows[job->list.rows[row]];
+    }
+    return NULL;
 }
 
 static void run(Job *job)
@@ -216,14 +231,14 @@ KilnStatus kiln_table_fill(KilnTableRows *rows, const KilnCells *cells,
 
     if (status >= 0)
         status = map_texts(&job, columns, err);
+    if (has_target) {
+        job.classes = &columns[plan->target].dictionary;
+        job.target = cells->cells[plan->target];
+    }
     if (status >= 0)
         run(&job);
-    if (status >= 0 && has_target)
-        fill_target(rows, cells, &columns[plan->target].dictionary, list);
     if (status >= 0 && plan->group >= 0)
         status = fill_queries(rows, cells, &columns[plan->group].dictionary, list, err);
-    for (int64_t i = 0; i < list.n && status >= 0; i++)
-        rows->rows[i] = cells->rows[list.rows[i]];
     rows->n = status >= 0 ? list.n : 0;
     for (size_t i = 0; i < plan->n_categories && job.ids != NULL; i++)
         free(job.ids[i]);

@@ -35,20 +35,12 @@ KilnString kiln_cut_end(KilnString text, const char *end)
     return text;
 }
 
-/* The number that the whole text is. */
-static bool as_number(KilnString text, double *ret)
-{
-    const char *at = text.data, *end = at + text.length;
-
-    return kiln_number_at(&at, end, '.', ret) && at == end;
-}
-
 /* Numbers come first, in their order; other texts in that of their bytes. */
 static int compare(KilnString a, KilnString b)
 {
     const size_t shorter = a.length < b.length ? a.length : b.length;
     double x, y;
-    const bool first = as_number(a, &x), second = as_number(b, &y);
+    const bool first = kiln_number_is(a, '.', &x), second = kiln_number_is(b, '.', &y);
 
     if (first != second)
         return first ? -1 : 1;
@@ -180,15 +172,15 @@ double kiln_table_part(int part, const KilnCellValue *value)
                                                                                 : (double)NAN;
 }
 
-float kiln_table_number(const KilnTablePlan *plan, size_t i, double value)
+void kiln_table_numbers(const KilnTablePlan *plan, size_t i, double *values, int64_t n)
 {
     const KilnTableNumber *number = &plan->numbers[i];
 
     if (number->part == KILN_DATE_PARTS)
-        return (float)value;
-    if (isnan(value) && plan->missing == KILN_MISSING_MEAN)
-        value = number->fill;
-    return (float)kiln_scaling_apply(number, plan->scaling, value);
+        return;
+    for (int64_t row = 0; row < n && plan->missing == KILN_MISSING_MEAN; row++)
+        values[row] = isnan(values[row]) ? number->fill : values[row];
+    kiln_scaling_apply(number, plan->scaling, values, n);
 }
 
 static void add_number(KilnTablePlan *plan, size_t column, int part)

@@ -10,14 +10,27 @@
 #include "data/records/records_internal.h"
 #include "data/table/table_internal.h"
 
-enum { CHUNK = 1 << 13, MAX_THREADS = 64 };
+/* Rows of a chunk, so that it is still in the cache when it is read after its bytes were checked.
+ */
+enum { CHUNK = 1 << 10, MAX_THREADS = 64 };
 
 typedef struct Job Job;
+
+/* Short texts that were seen in a column, and their cells. */
+enum { SHORT = 16, MEMO = 64 };
+typedef struct Memo {
+    struct {
+        uint64_t text[SHORT / 8]; /* with zeros after it */
+        KilnCell cell;
+        bool used;
+    } slots[MEMO];
+} Memo;
 
 typedef struct Worker {
     Job *job;
     int number;
     KilnDictionary *dictionaries; /* of each column, with codes of this thread */
+    Memo *memos;                  /* of each column */
     KilnText field;               /* a quoted field without its quotes */
     KilnRecord record;
     KilnStatus status;
@@ -30,7 +43,8 @@ struct Job {
     uint8_t *bad;
     atomic_int_least64_t next;
     atomic_bool failed;
-    int *owners; /* of each chunk: the thread that read it */
+    int *owners;        /* of each chunk: the thread that read it */
+    KilnCell **numbers; /* of each column of the records: its cells if it may have numbers */
     Worker *workers;
     int n_workers;
 };
@@ -47,6 +61,37 @@ static bool put_text(Worker *worker, size_t column, int64_t row, KilnString text
                              &worker->job->cells->cells[column][row]);
 }
 
+/* The same, but texts that were seen before are found by their bytes. */
+static bool put_short_text(Worker *worker, size_t column, int64_t row, KilnString text,
+                           const char *limit)
+{
+    static const unsigned char keep[2 * SHORT] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                                   0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+    uint64_t key[SHORT / 8], mask[SHORT / 8];
+
+    if (text.length == 0 || text.length > SHORT || limit - text.data < SHORT)
+        return put_text(worker, column, row, text);
+    memcpy(key, text.data, SHORT);
+    memcpy(mask, keep + SHORT - text.length, SHORT);
+    key[0] &= mask[0];
+    key[1] &= mask[1];
+    const uint64_t hash = (key[0] ^ key[1] * 31) * UINT64_C(0x9e3779b97f4a7c15);
+    Memo *memo = &worker->memos[column];
+    KilnCell *cell = &worker->job->cells->cells[column][row];
+    const size_t slot = hash >> 58;
+
+    if (memo->slots[slot].used && memcmp(memo->slots[slot].text, key, sizeof(key)) == 0) {
+        *cell = memo->slots[slot].cell;
+        return true;
+    }
+    if (!put_text(worker, column, row, text))
+        return false;
+    memcpy(memo->slots[slot].text, key, sizeof(key));
+    memo->slots[slot].cell = *cell;
+    memo->slots[slot].used = true;
+    return true;
+}
+
 /* Set all cells of a row that is bad. */
 static void clear_row(Worker *worker, int64_t row)
 {
@@ -60,11 +105,40 @@ static void clear_row(Worker *worker, int64_t row)
 
 /* ---- CSV and TSV ----------------------------------------------------------------------------- */
 
-/* The end of the field without quotes at `at`. */
-static const char *field_end(const char *at, const char *end, char delimiter)
+/* Whether a field without quotes ends before `at`. */
+static inline bool ends_at(const char *at, const char *end, char delimiter)
 {
-    while (at < end && *at != delimiter && *at != '\n' &&
-           !(*at == '\r' && (at + 1 == end || at[1] == '\n')))
+    return at >= end || *at == delimiter || *at == '\n' ||
+           (*at == '\r' && (at + 1 == end || at[1] == '\n'));
+}
+
+/* A high bit in the first byte that is `byte`, and maybe in others after that. */
+static inline uint64_t find_byte(uint64_t bytes, char byte)
+{
+    const uint64_t ones = 0x0101010101010101, x = bytes ^ ones * (unsigned char)byte;
+
+    return (x - ones) & ~x & ones << 7;
+}
+
+/* The end of the field without quotes at `at`. A line ends it, so bytes up to `limit` can be read
+ * at once. */
+static inline const char *field_end(const char *at, const char *end, const char *limit,
+                                    char delimiter)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    while (limit - at >= 8) {
+        uint64_t bytes;
+
+        memcpy(&bytes, at, sizeof(bytes));
+        const uint64_t found = find_byte(bytes, delimiter) | find_byte(bytes, '\n') |
+                               find_byte(bytes, '\r');
+        at += found != 0 ? __builtin_ctzll(found) / 8 : 8;
+        if (found != 0 && ends_at(at, end, delimiter))
+            return at;
+        at += found != 0;
+    }
+#endif
+    while (!ends_at(at, end, delimiter))
         at++;
     return at;
 }
@@ -86,58 +160,57 @@ static KilnString quoted_field(Worker *worker, const char **at, const char *end,
         if (!doubled)
             break;
     }
-    const char *rest = field_end(p, end, delimiter);
+    const char *rest = field_end(p, end, end, delimiter);
     kiln_text_append_n(field, p, (size_t)(rest - p));
     *at = rest;
     return (KilnString) { field->data, field->length };
 }
 
-/* Read the field at *at into column `place` of the row; false: memory is out. */
-static bool read_field(Worker *worker, int64_t place, int64_t row, const char **at, const char *end)
+/* Read the field at *at, whatever it is, into column `place` of the row; false: memory is out. */
+static bool read_field(Worker *worker, int64_t place, int64_t row, const char **at, const char *end,
+                       const char *limit)
 {
-    const KilnCellReader *reader = worker->job->reader;
-    const char delimiter = reader->records->delimiter;
-    const char *const begin = *at, *p = begin;
-    double number;
+    const KilnRecords *records = worker->job->reader->records;
+    const char *const begin = *at;
 
-    if (p < end && *p == '"' && reader->records->format == KILN_RECORDS_CSV) {
-        const KilnString text = quoted_field(worker, at, end, delimiter);
+    if (begin < end && *begin == '"' && records->format == KILN_RECORDS_CSV) {
+        const KilnString text = quoted_field(worker, at, end, records->delimiter);
 
         return !worker->field.failed && (place < 0 || put_text(worker, (size_t)place, row, text));
     }
-    if (place >= 0 && !reader->columns[place].as_text && !reader->rules->numeric_missing) {
-        while (p < end && *p == ' ')
-            p++;
-        if (kiln_number_at(&p, end, reader->rules->decimal, &number) &&
-            field_end(p, end, delimiter) == p) {
-            worker->job->cells->cells[place][row] = kiln_cell_of_number(number);
-            *at = p;
-            return true;
-        }
-    }
-    *at = field_end(begin, end, delimiter);
-    return place < 0 ||
-           put_text(worker, (size_t)place, row, (KilnString) { begin, (size_t)(*at - begin) });
+    *at = field_end(begin, end, limit, records->delimiter);
+    return place < 0 || put_short_text(worker, (size_t)place, row,
+                                       (KilnString) { begin, (size_t)(*at - begin) }, limit);
 }
 
-static bool read_delimited(Worker *worker, KilnString text, int64_t row)
+/* A number ends before a line does, so bytes up to `limit` can be read at once. */
+static bool read_delimited(Worker *worker, KilnString text, const char *limit, int64_t row)
 {
     const KilnCellReader *reader = worker->job->reader;
+    const char delimiter = reader->records->delimiter, decimal = reader->rules->decimal;
+    KilnCell *const *numbers = worker->job->numbers;
     const char *at = text.data, *end = text.data + text.length;
     size_t column = 0;
+    double number;
 
     for (;; at++) {
-        if (column >= reader->n_places) {
-            clear_row(worker, row);
-            return true;
-        }
-        if (!read_field(worker, reader->places[column++], row, &at, end))
-            return false;
-        if (at >= end || *at != reader->records->delimiter)
+        if (column >= reader->n_places)
             break;
+        const char *p = numbers[column] != NULL ? kiln_number_read(at, limit, decimal, &number)
+                                                : NULL;
+        if (p != NULL && ends_at(p, end, delimiter)) {
+            numbers[column++][row] = kiln_cell_of_number(number);
+            at = p;
+        } else if (!read_field(worker, reader->places[column++], row, &at, end, limit)) {
+            return false;
+        }
+        if (at < end && *at == delimiter)
+            continue;
+        if (column == reader->n_places)
+            return true;
+        break;
     }
-    if (column != reader->n_places)
-        clear_row(worker, row);
+    clear_row(worker, row);
     return true;
 }
 
@@ -200,15 +273,18 @@ static bool read_row(Worker *worker, const KilnRecordsPart *part, int64_t row, b
 {
     const KilnRecords *records = worker->job->reader->records;
     const int64_t i = row - part->first_row + part->header;
-    KilnString text = kiln_part_row(part, i);
+    const KilnString stored = kiln_part_row(part, i);
+    KilnString text = stored;
 
     if (!checked &&
         kiln_row_check_bytes(records, &text, part->index.starts[i], &worker->record, NULL) < 0) {
         clear_row(worker, row);
         return true;
     }
+    const char *const limit = text.data == stored.data ? part->file.data + part->file.size
+                                                       : text.data + text.length;
     return records->format == KILN_RECORDS_JSONL ? read_json(worker, text, row)
-                                                 : read_delimited(worker, text, row);
+                                                 : read_delimited(worker, text, limit, row);
 }
 
 /* Whether all bytes of some rows are text as it should be, so that no row has to be checked. */
@@ -301,13 +377,18 @@ static KilnStatus start(Job *job, KilnError *err)
     job->n_workers = (int)kiln_min_i64(kiln_min_i64(kiln_processors_here().threads, MAX_THREADS),
                                        chunks);
     job->owners = calloc((size_t)chunks, sizeof(*job->owners));
+    job->numbers = calloc(reader->n_places + 1, sizeof(*job->numbers));
     job->workers = calloc((size_t)job->n_workers, sizeof(*job->workers));
-    good = job->owners != NULL && job->workers != NULL;
+    good = job->owners != NULL && job->numbers != NULL && job->workers != NULL;
+    for (size_t i = 0; i < reader->n_places && good && !reader->rules->numeric_missing; i++)
+        if (reader->places[i] >= 0 && !reader->columns[reader->places[i]].as_text)
+            job->numbers[i] = job->cells->cells[reader->places[i]];
     for (int w = 0; w < job->n_workers && good; w++) {
         job->workers[w].job = job;
         job->workers[w].number = w;
         job->workers[w].dictionaries = calloc(reader->n_columns + 1, sizeof(KilnDictionary));
-        good = job->workers[w].dictionaries != NULL;
+        job->workers[w].memos = calloc(reader->n_columns + 1, sizeof(Memo));
+        good = job->workers[w].dictionaries != NULL && job->workers[w].memos != NULL;
     }
     return good ? KILN_OK : kiln_error_nomem(err, (size_t)chunks * sizeof(*job->owners));
 }
@@ -320,10 +401,12 @@ static void finish(Job *job)
         for (size_t c = 0; c < job->reader->n_columns && worker->dictionaries != NULL; c++)
             kiln_dictionary_release(&worker->dictionaries[c]);
         free(worker->dictionaries);
+        free(worker->memos);
         kiln_text_release(&worker->field);
         kiln_record_release(&worker->record);
     }
     free(job->workers);
+    free(job->numbers);
     free(job->owners);
 }
 
@@ -363,53 +446,4 @@ KilnStatus kiln_cell_reader_why(const KilnCellReader *reader, int64_t row, KilnE
                                 "%s: a value is a list or an object; expected texts and numbers",
                                 kiln_records_location(reader->records, row, place, sizeof(place)));
     return status;
-}
-
-/* ---- Cells ----------------------------------------------------------------------------------- */
-
-KilnStatus kiln_cells_init(KilnCells *cells, int64_t n_rows, size_t n_columns, const bool *has,
-                           KilnError *err)
-{
-    bool good;
-
-    *cells = (KilnCells) { .n_rows = n_rows, .n_columns = n_columns };
-    cells->cells = calloc(n_columns + 1, sizeof(*cells->cells));
-    cells->rows = malloc(((size_t)n_rows + 1) * sizeof(*cells->rows));
-    good = cells->cells != NULL && cells->rows != NULL;
-    for (size_t c = 0; c < n_columns && good; c++) {
-        if (has != NULL && !has[c])
-            continue;
-        cells->cells[c] = malloc(((size_t)n_rows + 1) * sizeof(KilnCell));
-        good = cells->cells[c] != NULL;
-    }
-    for (int64_t i = 0; i < n_rows && good; i++)
-        cells->rows[i] = i;
-    return good ? KILN_OK : kiln_error_nomem(err, (size_t)n_rows * n_columns * sizeof(KilnCell));
-}
-
-void kiln_cells_release(KilnCells *cells)
-{
-    for (size_t c = 0; c < cells->n_columns && cells->cells != NULL; c++)
-        free(cells->cells[c]);
-    free(cells->cells);
-    free(cells->rows);
-    *cells = (KilnCells) { 0 };
-}
-
-void kiln_cells_drop(KilnCells *cells, const uint8_t *bad)
-{
-    int64_t n = 0;
-
-    for (int64_t i = 0; i < cells->n_rows; i++) {
-        if (bad[i])
-            continue;
-        if (n < i) {
-            cells->rows[n] = cells->rows[i];
-            for (size_t c = 0; c < cells->n_columns; c++)
-                if (cells->cells[c] != NULL)
-                    cells->cells[c][n] = cells->cells[c][i];
-        }
-        n++;
-    }
-    cells->n_rows = n;
 }

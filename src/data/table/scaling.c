@@ -117,16 +117,30 @@ static KilnStatus fit_quantiles(KilnTableNumber *number, double *values, int64_t
     return KILN_OK;
 }
 
+/* The sum of values - mean, or of their squares: in eight parts, which do not wait for each other.
+ */
+static double sum_of_powers(const double *values, int64_t n, double mean, int power)
+{
+    double parts[8] = { 0 };
+    int64_t i = 0;
+
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++) {
+            const double x = values[i + k] - mean;
+
+            parts[k] += power == 2 ? x * x : x;
+        }
+    for (; i < n; i++)
+        parts[i % 8] += power == 2 ? (values[i] - mean) * (values[i] - mean) : values[i] - mean;
+    return ((parts[0] + parts[1]) + (parts[2] + parts[3])) +
+           ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+}
+
 KilnStatus kiln_scaling_fit(KilnTableNumber *number, KilnTableScaling scaling, double *values,
                             int64_t n, uint64_t seed, uint64_t index, KilnError *err)
 {
-    double sum = 0.0, squares = 0.0;
-
-    for (int64_t i = 0; i < n; i++)
-        sum += values[i];
-    number->mean = n > 0 ? sum / (double)n : 0.0;
-    for (int64_t i = 0; i < n; i++)
-        squares += (values[i] - number->mean) * (values[i] - number->mean);
+    number->mean = n > 0 ? sum_of_powers(values, n, 0.0, 1) / (double)n : 0.0;
+    const double squares = sum_of_powers(values, n, number->mean, 2);
     const double deviation = n > 0 ? sqrt(squares / (double)n) : 0.0;
     number->deviation = deviation > 0.0 ? deviation : 1.0;
     number->fill = number->mean;
@@ -179,15 +193,25 @@ static double share_of(const KilnTableNumber *number, double value)
     return at / (double)(n - 1);
 }
 
-double kiln_scaling_apply(const KilnTableNumber *number, KilnTableScaling scaling, double value)
+static double quantile_of(const KilnTableNumber *number, double value)
 {
-    if (isnan(value))
-        return value;
-    if (scaling == KILN_SCALING_STANDARD)
-        return (value - number->mean) / number->deviation;
-    if (scaling != KILN_SCALING_QUANTILE || number->n_quantiles == 0)
-        return value;
     const double share = share_of(number, value);
     const double edge = -kiln_normal_quantile(EDGE);
+
     return share <= EDGE ? -edge : share >= 1.0 - EDGE ? edge : kiln_normal_quantile(share);
+}
+
+void kiln_scaling_apply(const KilnTableNumber *number, KilnTableScaling scaling, double *values,
+                        int64_t n)
+{
+    const double mean = number->mean, deviation = number->deviation;
+
+    if (scaling == KILN_SCALING_STANDARD)
+        for (int64_t i = 0; i < n; i++)
+            values[i] = (values[i] - mean) / deviation;
+    if (scaling != KILN_SCALING_QUANTILE || number->n_quantiles == 0)
+        return;
+    for (int64_t i = 0; i < n; i++)
+        if (!isnan(values[i]))
+            values[i] = quantile_of(number, values[i]);
 }

@@ -236,7 +236,7 @@ typedef struct Query {
     const KilnCellRules *rules;
     const int64_t *places;
     KilnCells *cells;
-    size_t capacity;
+    int64_t capacity;
     int64_t rows; /* of all files */
 } Query;
 
@@ -251,37 +251,18 @@ static KilnStatus add_query_name(void *ctx, const char *name, KilnError *err)
     return add_name(query->names, name, err);
 }
 
-/* Room for one more row. */
-static bool reserve_row(Query *query)
-{
-    KilnCells *cells = query->cells;
-    const size_t room = query->capacity * 2 + 1024;
-
-    if ((size_t)cells->n_rows < query->capacity)
-        return true;
-    int64_t *rows = realloc(cells->rows, room * sizeof(*rows));
-    if (rows == NULL)
-        return false;
-    cells->rows = rows;
-    for (size_t c = 0; c < cells->n_columns; c++) {
-        KilnCell *more = cells->cells[c] != NULL ? realloc(cells->cells[c], room * sizeof(*more))
-                                                 : NULL;
-
-        if (cells->cells[c] != NULL && more == NULL)
-            return false;
-        cells->cells[c] = more;
-    }
-    query->capacity = room;
-    return true;
-}
-
 static KilnStatus add_query_row(void *ctx, const KilnString *values, size_t n, KilnError *err)
 {
     Query *query = ctx;
     KilnCells *cells = query->cells;
 
-    if (!reserve_row(query))
-        return kiln_error_nomem(err, query->capacity * sizeof(KilnCell));
+    if (cells->n_rows == query->capacity) {
+        const KilnStatus status = kiln_cells_reserve(cells, query->capacity * 2 + 1024, err);
+
+        if (status < 0)
+            return status;
+        query->capacity = query->capacity * 2 + 1024;
+    }
     for (size_t i = 0; i < n; i++) {
         const int64_t place = query->places[i];
 

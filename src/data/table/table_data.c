@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/system/zeros.h"
 #include "base/text.h"
 #include "kiln/array.h"
 
@@ -97,7 +98,7 @@ void kiln_table_data_free(KilnTableData *data)
         KilnTableRows *rows = &data->splits[split];
 
         free(rows->rows);
-        free(rows->x);
+        kiln_zeros_free(rows->x);
         free(rows->ids);
         free(rows->labels);
         free(rows->targets);
@@ -275,8 +276,10 @@ KilnStatus kiln_table_data_preprocess(const KilnTableData *data, const KilnRawVa
                                              buf);
 
         status = check_value(column, &value, err);
+        double x_of_row = kiln_table_part(number->part, &value);
+        kiln_table_numbers(plan, i, &x_of_row, 1);
         if (status >= 0 && x != NULL)
-            x[i] = kiln_table_number(plan, i, kiln_table_part(number->part, &value));
+            x[i] = (float)x_of_row;
     }
     for (size_t i = 0; i < plan->n_categories && status >= 0 && ids != NULL; i++) {
         const KilnTableColumn *column = &plan->columns[plan->categories[i]];

@@ -20,7 +20,7 @@ typedef struct KilnTableRows {
     KilnSplit split, source; /* the files that have its rows */
     int64_t n;
     int64_t *rows;   /* [n]: in its source's records, for their places */
-    float *x;        /* [n, numbers] */
+    float *x;        /* [n, numbers], by kiln_zeros */
     int32_t *ids;    /* [n, categories] */
     int32_t *labels; /* [n]; NULL: numbers, or none */
     float *targets;

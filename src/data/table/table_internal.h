@@ -21,12 +21,16 @@ typedef struct KilnCells {
     size_t n_columns;
     KilnCell **cells; /* of each column, [n_rows]; NULL: this source lacks it */
     int64_t *rows;    /* [n_rows]: numbers of the rows in the source, from 0 */
+    void *block;      /* what cells point into */
 } KilnCells;
 
+/* A zeroed one can be released. (cell_columns.c) */
 void kiln_cells_release(KilnCells *cells);
 /* Allocate n rows of the columns for which `has` says so (NULL: of all). */
 KILN_NODISCARD KilnStatus kiln_cells_init(KilnCells *cells, int64_t n_rows, size_t n_columns,
                                           const bool *has, KilnError *err);
+/* Room for `room` rows, with those that are there. */
+KILN_NODISCARD KilnStatus kiln_cells_reserve(KilnCells *cells, int64_t room, KilnError *err);
 /* Keep the rows that are not marked. */
 void kiln_cells_drop(KilnCells *cells, const uint8_t *bad);
 
@@ -153,8 +157,8 @@ KILN_NODISCARD KilnStatus kiln_table_plan_fit(KilnTablePlan *plan, const KilnCel
 
 /* The number of part `part` of a value, NaN if it is missing. */
 double kiln_table_part(int part, const KilnCellValue *value);
-/* Number i of "x" from that, as it stands in a sample. */
-float kiln_table_number(const KilnTablePlan *plan, size_t i, double value);
+/* Number i of "x" of n rows from that, as they stand in samples. */
+void kiln_table_numbers(const KilnTablePlan *plan, size_t i, double *values, int64_t n);
 /* The id of a text in a category column. */
 int32_t kiln_table_id(const KilnTableColumn *column, KilnString text);
 /* The place of a name; -1: it is not there. Names are sorted as kiln_fit_names does. */
@@ -171,6 +175,8 @@ double kiln_normal_quantile(double p);
 KILN_NODISCARD KilnStatus kiln_scaling_fit(KilnTableNumber *number, KilnTableScaling scaling,
                                            double *values, int64_t n, uint64_t seed, uint64_t index,
                                            KilnError *err);
-double kiln_scaling_apply(const KilnTableNumber *number, KilnTableScaling scaling, double value);
+/* Scale n values; NaN stays. */
+void kiln_scaling_apply(const KilnTableNumber *number, KilnTableScaling scaling, double *values,
+                        int64_t n);
 
 #endif

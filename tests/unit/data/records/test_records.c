@@ -365,6 +365,53 @@ static void *read_all(void *arg)
     return good ? arg : NULL;
 }
 
+/* Rows of a file of several MiB, which threads look at in pieces: fields with line ends inside,
+ * also much longer than a piece, blank lines, and a quote that is never closed. */
+static void test_rows_over_pieces(void **unused)
+{
+    enum { ROWS = 40000, LONG_ROW = 17000, LONG_LINES = 200000 };
+    char *text = malloc((size_t)16 << 20);
+    size_t n = 0;
+    const char *path = fixture_path("pieces.csv");
+    KilnRecords *records = NULL;
+    KilnError err = { 0 };
+    char want[64];
+
+    (void)unused;
+    assert_non_null(text);
+    n += (size_t)sprintf(text, "a,b\n");
+    for (int i = 0; i < ROWS; i++) {
+        n += (size_t)sprintf(text + n, "%d,\"x\n", i);
+        for (int line = 0; line < (i == LONG_ROW ? LONG_LINES : i % 7); line++)
+            n += (size_t)sprintf(text + n, "1,\"\"%d\"\"\n", line);
+        n +=
+            (size_t)sprintf(text + n, "%.*s\"\n%s", i % 100,
+                            "0123456789012345678901234567890123456789012345678901234567890123456789"
+                            "012345678901234567890123456789",
+                            i % 11 == 0 ? "\n" : "");
+    }
+    fixture_put("pieces.csv", text, n);
+    records = opened(KILN_RECORDS_CSV, "pieces.csv");
+    assert_int_equal(kiln_records_count(records), ROWS);
+    int64_t line = 2;
+    for (int i = 0; i < ROWS; i++) {
+        char place[512], expected[512];
+
+        snprintf(want, sizeof(want), "%d", i);
+        assert_string_equal(value(records, i, "a"), want);
+        snprintf(expected, sizeof(expected), "%s:%lld", path, (long long)line);
+        assert_string_equal(kiln_records_location(records, i, place, sizeof(place)), expected);
+        line += 2 + (i == LONG_ROW ? LONG_LINES : i % 7) + (i % 11 == 0);
+    }
+    kiln_records_close(records);
+    n += (size_t)sprintf(text + n, "7,\"open\n");
+    fixture_put("pieces.csv", text, n);
+    assert_true(open_as(KILN_RECORDS_CSV, "pieces.csv", NULL, 0, &records, &err) < 0);
+    snprintf(want, sizeof(want), "pieces.csv:%lld: a quote", (long long)line);
+    assert_message(err.text, want);
+    free(text);
+}
+
 static void test_threads(void **unused)
 {
     enum { ROWS = 5000, THREADS = 4 };
@@ -428,13 +475,21 @@ static void test_random(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_csv),        cmocka_unit_test(test_bad_csv),
-        cmocka_unit_test(test_encodings),  cmocka_unit_test(test_tsv_without_header),
-        cmocka_unit_test(test_jsonl),      cmocka_unit_test(test_labeled),
-        cmocka_unit_test(test_conll),      cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_folders),    cmocka_unit_test(test_several_files),
-        cmocka_unit_test(test_compressed), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_threads),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_bad_csv),
+        cmocka_unit_test(test_encodings),
+        cmocka_unit_test(test_tsv_without_header),
+        cmocka_unit_test(test_jsonl),
+        cmocka_unit_test(test_labeled),
+        cmocka_unit_test(test_conll),
+        cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_several_files),
+        cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_rows_over_pieces),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);

@@ -26,11 +26,10 @@ static KilnCellValue value_of(const char *text, bool as_text)
 
 static void check_number(const char *text)
 {
-    const char *at = text;
     double got = -7.0;
     const double want = strtod(text, NULL);
 
-    if (!kiln_number_at(&at, text + strlen(text), '.', &got) || *at != '\0' || got != want)
+    if (!kiln_number_is(string_of(text), '.', &got) || got != want || signbit(got) != signbit(want))
         fail_msg("\"%s\": %.17g, want %.17g", text, got, want);
 }
 
@@ -81,6 +80,36 @@ static void test_numbers(void **unused)
     }
 }
 
+/* Numbers next to the middle of two doubles, with up to 19 digits, where rounding is decided by the
+ * last bits; and powers of ten up to the ends of what is read without strtod, and after them. */
+static void test_rounding(void **unused)
+{
+    KilnRng rng;
+    char text[64], digits[32];
+
+    (void)unused;
+    kiln_rng_init(&rng, 2, KILN_RNG_USER, 0, 0);
+    for (int i = 0; i < 300000; i++) {
+        const uint64_t whole = (uint64_t)kiln_rng_u32(&rng) << 21 | kiln_rng_u32(&rng) >> 11;
+        const double low = (double)(whole | UINT64_C(1) << 52);
+        const int exponent = (int)kiln_rng_below(&rng, 80) - 40;
+
+        /* low + 0.5 has 16 digits and ".5"; scaled by a power of two it is a middle, too */
+        snprintf(digits, sizeof(digits), "%.0f", low);
+        snprintf(text, sizeof(text), "%s.5", digits);
+        check_number(text);
+        snprintf(text, sizeof(text), "%s.%d", digits, 49 + (int)kiln_rng_below(&rng, 3));
+        check_number(text);
+        snprintf(text, sizeof(text), "%.0f", ldexp(low, 1 + (int)kiln_rng_below(&rng, 3)) + 1.0);
+        check_number(text);
+        snprintf(text, sizeof(text), "%se%d", digits, exponent);
+        check_number(text);
+        snprintf(text, sizeof(text), "%.17ge%d", low / 3.0 * pow(2.0, -60.0), exponent / 2);
+        if (strchr(text, 'e') == strrchr(text, 'e'))
+            check_number(text);
+    }
+}
+
 static void test_no_numbers(void **unused)
 {
     static const char *const texts[] = { "",    "-",    ".",     "1e999", "-1e999", "1,5", "abc",
@@ -88,15 +117,13 @@ static void test_no_numbers(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < KILN_COUNT(texts); i++) {
-        const char *at = texts[i];
         double got;
 
-        if (kiln_number_at(&at, texts[i] + strlen(texts[i]), '.', &got) && *at == '\0')
+        if (kiln_number_is(string_of(texts[i]), '.', &got))
             fail_msg("\"%s\" is read as %g", texts[i], got);
     }
-    const char *comma = "1,5";
     double got = 0.0;
-    assert_true(kiln_number_at(&comma, comma + 3, ',', &got) && got == 1.5);
+    assert_true(kiln_number_is(string_of("1,5"), ',', &got) && got == 1.5);
 }
 
 static void test_values(void **unused)
@@ -179,6 +206,12 @@ static void test_normal_quantile(void **unused)
         assert_true(fabs(kiln_normal_quantile(cases[i][0]) - cases[i][1]) < 1e-12);
 }
 
+static double scaled(const KilnTableNumber *number, KilnTableScaling scaling, double value)
+{
+    kiln_scaling_apply(number, scaling, &value, 1);
+    return value;
+}
+
 static void test_quantiles_are_those_of_sklearn(void **unused)
 {
     enum { TRAIN = KILN_COUNT(quantile_train), QUANTILES = KILN_COUNT(quantile_expected) };
@@ -194,12 +227,12 @@ static void test_quantiles_are_those_of_sklearn(void **unused)
         assert_true(fabs(number.quantiles[i] - quantile_expected[i]) < 1e-2);
     memcpy(number.quantiles, quantile_expected, sizeof(quantile_expected));
     for (size_t i = 0; i < KILN_COUNT(quantile_queries); i++) {
-        const double got = kiln_scaling_apply(&number, KILN_SCALING_QUANTILE, quantile_queries[i]);
+        const double got = scaled(&number, KILN_SCALING_QUANTILE, quantile_queries[i]);
 
         if (fabs(got - quantile_values[i]) > 1e-6)
             fail_msg("%g: %.9g, want %.9g", quantile_queries[i], got, quantile_values[i]);
     }
-    assert_true(isnan(kiln_scaling_apply(&number, KILN_SCALING_QUANTILE, (double)NAN)));
+    assert_true(isnan(scaled(&number, KILN_SCALING_QUANTILE, (double)NAN)));
     free(number.quantiles);
 }
 
@@ -211,17 +244,17 @@ static void test_standard(void **unused)
     (void)unused;
     assert_int_equal(kiln_scaling_fit(&number, KILN_SCALING_STANDARD, values, 4, 1, 0, NULL),
                      KILN_OK);
-    assert_true(fabs(kiln_scaling_apply(&number, KILN_SCALING_STANDARD, 4.0) - 1.5 / sqrt(1.25)) <
-                1e-12);
+    assert_true(fabs(scaled(&number, KILN_SCALING_STANDARD, 4.0) - 1.5 / sqrt(1.25)) < 1e-12);
     assert_int_equal(kiln_scaling_fit(&number, KILN_SCALING_STANDARD, same, 2, 1, 0, NULL),
                      KILN_OK);
-    assert_true(kiln_scaling_apply(&number, KILN_SCALING_STANDARD, 5.0) == 0.0);
+    assert_true(scaled(&number, KILN_SCALING_STANDARD, 5.0) == 0.0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_no_numbers),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_dates),

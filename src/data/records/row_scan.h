@@ -1,0 +1,31 @@
+/* Finds where the rows of a file begin. */
+#ifndef KILN_DATA_RECORDS_ROW_SCAN_H
+#define KILN_DATA_RECORDS_ROW_SCAN_H
+
+#include "data/records/row_index.h"
+
+/* The rows that were found. A zeroed one can be released. */
+typedef struct KilnRowScan {
+    const KilnMappedFile *file;
+    KilnRowKind kind;
+    char delimiter;
+    int64_t lines_step;      /* the line of each n-th row is kept */
+    int64_t *starts, *lines; /* [count], [count / lines_step rounded up] */
+    size_t starts_capacity, lines_capacity;
+    int64_t count;
+    size_t size;  /* bytes that are looked at: the file's, or fewer if only a piece is scanned */
+    int64_t line; /* of the next byte, from 1 */
+    bool open;    /* of blocks: the last row can have more lines */
+    bool cut;     /* a row may go on after `size` */
+} KilnRowScan;
+
+/* Find all rows of the file, in all threads where it is large. KILN_E_FORMAT: a quote is never
+ * closed. Release it also after a failure. */
+KILN_NODISCARD KilnStatus kiln_row_scan(KilnRowScan *scan, const KilnMappedFile *file,
+                                        KilnRowKind kind, char delimiter, const KilnPoll *poll,
+                                        KilnError *err);
+void kiln_row_scan_release(KilnRowScan *scan);
+/* Line ends in the bytes. */
+int64_t kiln_count_lines(const char *data, size_t from, size_t to);
+
+#endif
