@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "data/records/mapped_file.h"
+#include "data/table/number.h"
 #include "image/read.h"
 
 enum { SAMPLED = 2000 };
@@ -133,11 +134,9 @@ static KilnStatus look_at_bytes(KilnNewRows *rows, size_t *ret_columns, KilnErro
 
 static bool is_number(KilnString text)
 {
-    const char *at = text.data;
     double number;
 
-    return text.length > 0 && kiln_number_at(&at, text.data + text.length, '.', &number) &&
-           at == text.data + text.length;
+    return kiln_number_is(text, '.', &number);
 }
 
 static KilnString trimmed(KilnString text)
@@ -248,12 +247,10 @@ static KilnStatus find_header(KilnNewRows *rows, size_t n, KilnError *err)
 /* A number such as -1,5. */
 static bool is_comma_number(KilnString text)
 {
-    const char *at = text.data;
     double number;
 
     return text.length > 0 && memchr(text.data, ',', text.length) != NULL &&
-           kiln_number_at(&at, text.data + text.length, ',', &number) &&
-           at == text.data + text.length;
+           kiln_number_is(text, ',', &number);
 }
 
 static void look_at_value(KilnNewRows *rows, size_t c, KilnString value)
