@@ -34,7 +34,7 @@ typedef struct KilnSignature {
  * only one left that fits. A need is met by the output of its name if content fits, else by the
  * only output of that content. So any model fits under any task whose contents agree. */
 typedef struct KilnModelUse {
-    const char *option; /* that holds the model: "model" */
+    const char *option; /* that holds the model, or nothing if it is optional: "model" */
     /* What it feeds the model: all features of the data that fit one of these, whatever their
      * names; with `own`, values of these names that it makes itself (noise, say). NULL in a model
      * whose signature has this option as inputs_of. */

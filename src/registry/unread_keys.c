@@ -153,21 +153,21 @@ static bool is_another(const KilnConfig *config, const char *near)
 }
 
 /* May the key be without effect? A component that nothing refers to is accepted, since another task
- * may use it, unless its key is a misspelled one. */
+ * may use it, and so is an empty mapping, unless its key is a misspelled one. */
 static bool is_suspect(const Search *search, const KilnEntry *entry, const Names *names)
 {
     const KilnConfigNode *value = entry->value;
+    const bool may_be_idle = kiln_node_get(value, KILN_TARGET_KEY) != NULL ||
+                             (value->kind == KILN_NODE_MAP && value->count == 0);
     const char *near;
 
-    if (!is_written(entry) || has_name(names, entry->key) ||
-        (value->kind == KILN_NODE_MAP && value->count == 0))
+    if (!is_written(entry) || has_name(names, entry->key))
         return false;
     for (size_t i = 0; i < KILN_COUNT(notes); i++)
         if (strcmp(entry->key, notes[i]) == 0)
             return false;
     near = kiln_nearest(entry->key, names->items, names->count);
-    return kiln_node_get(value, KILN_TARGET_KEY) == NULL ||
-           (near != NULL && !is_another(search->check->config, near));
+    return !may_be_idle || (near != NULL && !is_another(search->check->config, near));
 }
 
 static void check_root(Search *search, const KilnSection *section)

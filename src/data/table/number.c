@@ -73,7 +73,9 @@ static uint64_t scale_by_5(uint64_t value, int exponent)
         return 0;
     const int top = (int)(high >> 63), shift = top + 9;
     uint64_t mantissa = high >> shift;
-    int binary = (((152170 + 65536) * exponent) >> 16) + 63 + top - zeros + 1023;
+    /* floor(exponent * log2(10)), from positive numbers */
+    const int power_of_2 = ((217706 * exponent + (1024 << 16)) >> 16) - 1024;
+    int binary = power_of_2 + 63 + top - zeros + 1023;
     /* in the middle of two doubles: to the even one */
     if (low <= 1 && exponent >= -4 && exponent <= 23 && (mantissa & 3) == 1 &&
         mantissa << shift == high)

@@ -29,7 +29,7 @@ static KilnStatus check_option(const KilnComponent *component, const char *optio
     const KilnField *field = option != NULL ? kiln_table_find(component->fields, option) : NULL;
 
     if (field != NULL && field->type == KILN_TYPE_COMPONENT && field->shape == KILN_ONE &&
-        field->component_kind == KILN_KIND_MODEL && !field->optional)
+        field->component_kind == KILN_KIND_MODEL)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_PLUGIN,
                           "\"%s\" is no option with a model (KILN_FIELD_COMPONENT)",

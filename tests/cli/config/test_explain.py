@@ -192,7 +192,7 @@ class Carets(Case):
     def test_inside_the_program(self):
         err = self.refused("lr=fast", says=["through ${lr} in kiln:conf/optimizer/sgd.yaml:"])
         self.assertIn("\n      | lr=fast\n      |    ^~~~\n", err)
-        err = self.refused("datamodule=mnist", says=["kiln:conf/datamodule/mnist.yaml:3:7"])
+        err = self.refused("datamodule=image_folder", says=["kiln:conf/datamodule/image_folder.yaml:3:7"])
         self.assertIn("\n    3 | root: ???\n      |       ^~~\n", err)
 
     def test_summary_and_order(self):
