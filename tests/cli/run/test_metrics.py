@@ -80,7 +80,7 @@ class Metrics(Case):
                 (["+task.metrics.f1=optimizer/sgd"], "task.metrics.f1"),
                 (["+task.metrics.top={_target_: accuracy, top_k: 11}"], "task.metrics.top: top_k=11 of 10 classes"),
                 (["+task.metrics.f1=f1", "task.metrics.f1.average=binary"], "there are 10 classes"),
-                (["+task.metrics.b=bleu"], "it counts rankings or sequences"),
+                (["+task.metrics.b=bleu"], "it counts rankings, sequences or detections"),
                 (["+task.metrics.e=mse"], "it needs f32 targets")]:
             _, err = self.run_kiln(*QUICK, *words, status=1)
             self.assertIn(says, err, words)
