@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from kilntest import BUILD, TINY, Case, main, read
+from kilntest import BUILD, TINY, Case, main, png, read
 
 SHORT_RUN = [*TINY, "trainer.max_epochs=1"]
 FULL = "cannot write standard output: No space left on device"
@@ -19,8 +19,11 @@ COMMANDS = {
     "train": [["--help"], ["--cfg", "job"], ["--cfg", "all", "--origins"], ["--explain", "lr"], ["--info"],
               ["--version"], [*TINY, "--plan"], ["-m", *TINY, "lr=0.1,0.2", "--plan"],
               [*SHORT_RUN, "kiln.run.dir=run1"], ["-m", *SHORT_RUN, "lr=0.1,0.2", "kiln.sweep.dir=sweep1"]],
+    "new": [["t.csv", "-o", "new.yaml", "--force"]],
+    "check-data": [TINY, ["--json", *TINY]],
     "eval": [["RUN"], ["--help"]],
     "predict": [["RUN", "split=val"]],
+    "explain-prediction": [["RUN", "x.png"], ["RUN", "x.png", "--json"]],
     "generate": [["--help"]],
     "graph": [TINY],
     "ckpt": [["ls"], ["show", "RUN"], ["verify", "RUN"], ["diff", "RUN", "RUN"]],
@@ -46,6 +49,9 @@ class Output(Case):
         self.run_kiln(*TINY, "callbacks=[default,flight_recorder]", "callbacks.flight_recorder.keep=true",
                       "kiln.run.dir=outputs/a")
         self.write("a.txt", "to be\n")
+        self.write("t.csv", "size,price\n" + "".join(f"{i * i % 17},{i * i % 23}\n" for i in range(60)))
+        with open(self.path("x.png"), "wb") as image:
+            image.write(png(28, 28))
         self.run_kiln("tokenizer", "train", "files=a.txt", "output=t.json", program="kiln")
 
     def lines(self):
