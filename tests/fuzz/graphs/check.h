@@ -13,7 +13,7 @@ typedef struct Difference {
 typedef struct CheckCounts {
     unsigned long close;    /* within a fixed multiple of the rounding error */
     unsigned long measured; /* within what noise as large as rounding errors changes, too */
-    unsigned long extreme;  /* overflow or underflow on the way: only infinities were compared */
+    unsigned long extreme;  /* overflow or underflow on the way: at most infinities compared */
     unsigned long refused;  /* both backends gave an error */
 } CheckCounts;
 extern CheckCounts check_counts;

@@ -11,6 +11,15 @@ typedef struct Shrink {
     bool progress;
 } Shrink;
 
+/* Whether an input of the item is a value that nothing makes any more. */
+static bool misses_input(const Item *item, KilnTensor *const *values)
+{
+    for (int k = 0; k < SPEC_INPUTS && item->row != NULL; k++)
+        if (item->in[k] >= 0 && values[item->in[k]] == NULL)
+            return true;
+    return false;
+}
+
 /* Whether it can be recorded. */
 static bool is_valid(const Spec *spec)
 {
@@ -19,8 +28,11 @@ static bool is_valid(const Spec *spec)
     KilnError err = { 0 };
 
     kiln_graph_begin(graph);
-    for (int i = 0; i < spec->n; i++)
+    for (int i = 0; i < spec->n; i++) {
+        if (misses_input(&spec->items[i], values))
+            return false;
         execute_item(graph, spec, i, NULL, values);
+    }
     for (int o = 0; o < spec->n_outputs; o++)
         if (values[spec->outputs[o]] == NULL)
             return false;

@@ -82,7 +82,8 @@ struct Row {
     unsigned optional; /* bit i: input i may be left out */
     bool cancels; /* kernels subtract numbers that nearly agree, before anything can see them */
     /* An infinity or a NaN of the reference may be hidden: it does not multiply what it knows to be
-     * 0, or puts elements in an order that one NaN more changes. */
+     * 0 (masked keys, ignored labels, steps after the end), or puts elements in an order, or gives
+     * gradients to the largest, which one NaN more changes. */
     bool hides;
 };
 

@@ -1,5 +1,5 @@
 /* Long sums of equal terms in mixed precision: bf16 counts to 256 in steps of 1, so a sum that is
- * kept in bf16 on the way stays far below its value. */
+ * kept in bf16 on the way stays far below its value. And long groups of floats. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,9 +217,42 @@ static void test_long_sums(void **unused)
     kiln_backend_free(ref);
 }
 
+/* Two groups of 100000 rows each are as exact as one row. */
+static void test_long_segments(void **unused)
+{
+    enum { N = 200000 };
+    static float x[N];
+    static int32_t ids[N];
+    KilnBackend *cpu = cpu_new(2, KILN_CONVOLUTION_AUTO);
+    KilnGraph *graph = NULL;
+    KilnError err;
+
+    (void)unused;
+    assert_int_equal(kiln_graph_new(cpu, &graph, &err), KILN_OK);
+    for (int i = 0; i < N; i++) {
+        x[i] = 0.3f;
+        ids[i] = i % 2;
+    }
+    kiln_graph_begin(graph);
+    KilnTensor *leaf = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(N, 1), x);
+    KilnTensor *groups = kiln_graph_input(graph, KILN_I32, KILN_SHAPE(N), ids);
+    KilnTensor *y[] = { kiln_segment_sum(leaf, groups, 2), kiln_segment_mean(leaf, groups, 2) };
+
+    assert_int_equal(kiln_graph_run(graph, y, 2, &err), KILN_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_true(((const float *)kiln_tensor_data(y[0]))[i] == (float)(N / 2 * (double)0.3f));
+        assert_true(((const float *)kiln_tensor_data(y[1]))[i] == 0.3f);
+    }
+    kiln_graph_free(graph);
+    kiln_backend_free(cpu);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_long_sums) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_sums),
+        cmocka_unit_test(test_long_segments),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -329,8 +329,8 @@ static void cross_entropy_grad_part(void *context, int64_t begin, int64_t end)
 
         rows_of(call)->entropy_grad(dx, p, weight, (float)(scale * total), (float)(scale * share),
                                     n);
-        /* From the probability itself, since near 1 the two cancel. */
-        dx[label] = (float)(scale * (total * (double)p[label] - share * own - sharp));
+        /* From the probability itself, since near 1 the two cancel; of one class exactly. */
+        dx[label] = (float)(scale * (total * (double)p[label] - (sharp + share * own)));
     }
 }
 

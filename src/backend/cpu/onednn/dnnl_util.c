@@ -131,8 +131,6 @@ static dnnl_alg_kind_t eltwise_of(const KilnMapStep *step)
         return dnnl_eltwise_elu;
     case KILN_MAP_CLAMP:
         return dnnl_eltwise_clip;
-    case KILN_MAP_SIGMOID:
-        return dnnl_eltwise_logistic;
     case KILN_MAP_TANH:
         return dnnl_eltwise_tanh;
     case KILN_MAP_GELU:

@@ -11,6 +11,7 @@ typedef struct Segments {
     const int32_t *ids; /* [n] */
     float *y;           /* [count, inner] */
     int64_t n, inner, count, mode;
+    double *sums;  /* [count, inner]; in double, as a group may have any number of rows */
     int32_t *rows; /* [count]: rows of each group */
     float *ties;   /* [count, inner]: rows that have the largest element */
 } Segments;
@@ -40,40 +41,62 @@ static int64_t grain_of(const Segments *s)
 
 /* ---- Forward ------------------------------------------------------------------------ */
 
-static void add_row(const Segments *s, float *y, const float *x, bool first)
+static void add_row(double *sums, const float *x, int64_t n)
 {
-    if (s->mode != KILN_SEGMENT_MAX)
-        kiln_cpu(s->call)->loops->add(y, y, x, s->inner);
-    else if (first)
-        memcpy(y, x, (size_t)s->inner * sizeof(*y));
+#pragma omp simd
+    for (int64_t c = 0; c < n; c++)
+        sums[c] += (double)x[c];
+}
+
+static void take_largest(float *y, const float *x, int64_t n, bool first)
+{
+    if (first)
+        memcpy(y, x, (size_t)n * sizeof(*y));
     else
-        for (int64_t c = 0; c < s->inner; c++)
+        for (int64_t c = 0; c < n; c++)
             y[c] = x[c] > y[c] || isnan(x[c]) ? x[c] : y[c];
+}
+
+/* The sums of a group, or their means, as floats. */
+static void finish_row(const Segments *s, int64_t id)
+{
+    const double by = s->mode == KILN_SEGMENT_MEAN && s->rows[id] > 0 ? (double)s->rows[id] : 1.0;
+
+    for (int64_t at = id * s->inner; at < (id + 1) * s->inner; at++)
+        s->y[at] = (float)(s->sums[at] / by);
 }
 
 static void segment_part(void *context, int64_t begin, int64_t end)
 {
     const Segments *s = context;
-    const KilnLoops *loops = kiln_cpu(s->call)->loops;
+    const size_t elements = (size_t)((end - begin) * s->inner);
     bool invalid = false;
 
-    memset(s->y + begin * s->inner, 0, (size_t)((end - begin) * s->inner) * sizeof(*s->y));
+    if (s->sums != NULL)
+        memset(s->sums + begin * s->inner, 0, elements * sizeof(*s->sums));
+    else
+        memset(s->y + begin * s->inner, 0, elements * sizeof(*s->y));
     memset(s->rows + begin, 0, (size_t)(end - begin) * sizeof(*s->rows));
     for (int64_t i = 0; i < s->n; i++) {
         const int32_t id = s->ids[i];
+        const float *x = s->x + i * s->inner;
 
         invalid = invalid || id >= s->count;
-        if (id >= begin && id < end)
-            add_row(s, s->y + id * s->inner, s->x + i * s->inner, s->rows[id]++ == 0);
+        if (id < begin || id >= end)
+            continue;
+        if (s->sums != NULL)
+            add_row(s->sums + id * s->inner, x, s->inner);
+        else
+            take_largest(s->y + id * s->inner, x, s->inner, s->rows[id] == 0);
+        s->rows[id]++;
     }
-    for (int64_t id = begin; id < end && s->mode == KILN_SEGMENT_MEAN; id++)
-        for (int64_t c = 0; c < s->inner && s->rows[id] > 1; c++)
-            s->y[id * s->inner + c] /= (float)s->rows[id];
+    for (int64_t id = begin; id < end && s->sums != NULL; id++)
+        finish_row(s, id);
     if (invalid && begin == 0)
-        loops->fill(s->y, NAN, s->inner);
+        kiln_cpu(s->call)->loops->fill(s->y, NAN, s->inner);
 }
 
-static KilnStatus segment_prepare(KilnCall *call, KilnError *err)
+static KilnStatus plain_prepare(KilnCall *call, KilnError *err)
 {
     const KilnSegmentAttrs *attrs = call->attrs;
 
@@ -84,12 +107,32 @@ static KilnStatus segment_prepare(KilnCall *call, KilnError *err)
     return KILN_OK;
 }
 
+static bool has_sums(const KilnCall *call)
+{
+    const KilnSegmentAttrs *attrs = call->attrs;
+
+    return attrs->mode != KILN_SEGMENT_MAX;
+}
+
+static KilnStatus segment_prepare(KilnCall *call, KilnError *err)
+{
+    const KilnStatus status = plain_prepare(call, err);
+
+    if (has_sums(call))
+        call->workspace_size += (size_t)kiln_cpu_count(&call->outputs[0]) * sizeof(double);
+    return status;
+}
+
 static void segment_run(KilnCall *call)
 {
     Segments s = segments_of(call, -1);
 
     s.x = call->inputs[0].data;
     s.y = call->outputs[0].data;
+    if (has_sums(call)) {
+        s.sums = call->workspace;
+        s.rows = (int32_t *)(s.sums + s.count * s.inner);
+    }
     kiln_parallel(call->backend->threads, s.count, grain_of(&s), 1, segment_part, &s);
 }
 
@@ -146,7 +189,7 @@ static KilnStatus segment_grad_prepare(KilnCall *call, KilnError *err)
 {
     const KilnSegmentAttrs *attrs = call->attrs;
     const int64_t ties = attrs->mode == KILN_SEGMENT_MAX ? kiln_cpu_count(&call->inputs[0]) : 0;
-    const KilnStatus status = segment_prepare(call, err);
+    const KilnStatus status = plain_prepare(call, err);
 
     call->workspace_size += (size_t)ties * sizeof(float);
     return status;

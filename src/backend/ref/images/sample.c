@@ -34,6 +34,14 @@ static void clear(KilnArg *arg)
         kiln_ref_set(arg, i, 0.0);
 }
 
+static bool is_outside(const KilnCorners *corners)
+{
+    for (int i = 0; i < 4; i++)
+        if (corners->pixel[i] >= 0)
+            return false;
+    return true;
+}
+
 /* ---- grid_sample ------------------------------------------------------------------------ */
 
 static KilnCorners grid_corners(const KilnCall *call, const KilnArg *x, const KilnArg *grid,
@@ -76,7 +84,8 @@ static void grid_sample_grad_run(KilnCall *call)
         const int64_t image = point / (points / x->shape.dim[0]);
         double by_column = 0.0, by_row = 0.0;
 
-        for (int64_t c = 0; c < channels; c++) {
+        /* A point outside of the image has no gradient, even of NaN (as PyTorch). */
+        for (int64_t c = 0; c < channels && !is_outside(&corners); c++) {
             const double d = kiln_ref_get(dy, point * channels + c);
 
             add_at(&call->outputs[0], image, &corners, c, d);

@@ -75,8 +75,14 @@ BUILD_TWO(lt, kiln_lt(a, b))
 BUILD_TWO(le, kiln_le(a, b))
 BUILD_TWO(gt, kiln_gt(a, b))
 BUILD_TWO(ge, kiln_ge(a, b))
-BUILD_TWO(atan2, kiln_atan2(a, b))
 BUILD_TWO(power, kiln_power(above_zero(a, item), kiln_tanh(b)))
+
+/* Between 0 and -0 lies half a turn, and kernels agree on the sign of 0 no more than PyTorch's do:
+ * 0 is added, which makes 0 of both. */
+BUILD(atan2)
+{
+    out[0] = kiln_atan2(kiln_shift(in[0], 0.0), kiln_shift(in[1], 0.0));
+}
 
 DRAW(number)
 {

@@ -66,8 +66,8 @@ BUILD_ONE(clip_factor, kiln_clip_factor(kiln_l2_norm(x), 2.0))
 static const Row table[] = {
     { "sum", row_axes, build_sum, 0, 0, false, false },
     { "mean", row_axes, build_mean, 0, 0, false, false },
-    { "max", row_axes, build_max, 0, 0, false, false },
-    { "min", row_axes, build_min, 0, 0, false, false },
+    { "max", row_axes, build_max, 0, 0, false, true },
+    { "min", row_axes, build_min, 0, 0, false, true },
     { "prod", row_axes, build_prod, 0, 0, false, false },
     { "logsumexp", row_axes, build_logsumexp, 0, 0, false, false },
     { "var", row_axes, build_var, 0, 0, false, false },

@@ -148,7 +148,7 @@ static const Row table[] = {
     { "argsort", row_sort, build_argsort, 0, 0, false, true },
     { "segment_sum", row_segment, build_segment_sum, 0, 0, false, false },
     { "segment_mean", row_segment, build_segment_mean, 0, 0, false, false },
-    { "segment_max", row_segment, build_segment_max, 0, 0, false, false },
+    { "segment_max", row_segment, build_segment_max, 0, 0, false, true },
     { "nonzero", row_nonzero, build_nonzero, 1, 0, false, true },
     { "masked_select", row_nonzero, build_masked_select, 0, 0, false, true },
     { "unique", row_unique, build_unique, 1, 0, false, true },
