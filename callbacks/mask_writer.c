@@ -2,9 +2,9 @@
  * the colours of its classes. */
 #include "kiln.h"
 #include "kiln/images/image_masks.h"
+#include "kiln/images/sample_pictures.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,23 +25,7 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-enum { PATH_ROOM = 4096, COLOURS = 3 };
-
-/* The name of a picture: that of the sample's file, without folders and ending. */
-static void path_of(const Opts *opts, const KilnTrainer *trainer, int64_t sample,
-                    const char *ending, char ret[PATH_ROOM])
-{
-    const char *name = kiln_trainer_sample_name(trainer, sample);
-    const char *slash = name != NULL ? strrchr(name, '/') : NULL;
-    const char *last = slash != NULL ? slash + 1 : name;
-    const char *dot = last != NULL ? strrchr(last, '.') : NULL;
-
-    if (last == NULL)
-        snprintf(ret, PATH_ROOM, "%s/%06lld%s", opts->dir, (long long)sample, ending);
-    else
-        snprintf(ret, PATH_ROOM, "%s/%.*s%s", opts->dir,
-                 (int)(dot != NULL ? (size_t)(dot - last) : strlen(last)), last, ending);
-}
+enum { COLOURS = 3 };
 
 typedef struct Row {
     int64_t sample;
@@ -53,12 +37,14 @@ static KilnStatus write_row(const Opts *opts, const KilnTrainer *trainer, const 
                             uint8_t *pixels, KilnError *err)
 {
     const int64_t n = row->height * row->width;
-    char path[PATH_ROOM];
+    char path[KILN_PICTURE_PATH];
 
     for (int64_t i = 0; i < n; i++)
         pixels[i] = (uint8_t)row->classes[i];
-    path_of(opts, trainer, row->sample, ".png", path);
-    KilnStatus status = kiln_png_write(path, pixels, row->height, row->width, 1, err);
+    KilnStatus status = kiln_sample_picture_path(trainer, row->sample, opts->dir, ".png", path,
+                                                 err);
+    if (status >= 0)
+        status = kiln_png_write(path, pixels, row->height, row->width, 1, err);
     if (status < 0)
         return status;
     kiln_mask_overlay(&(KilnMaskOverlay) { .image = row->image,
@@ -68,8 +54,9 @@ static KilnStatus write_row(const Opts *opts, const KilnTrainer *trainer, const 
                                            .classes = row->classes,
                                            .opacity = opts->opacity },
                       pixels, row->width);
-    path_of(opts, trainer, row->sample, "-overlay.png", path);
-    return kiln_png_write(path, pixels, row->height, row->width, COLOURS, err);
+    status = kiln_sample_picture_path(trainer, row->sample, opts->dir, "-overlay.png", path, err);
+    return status >= 0 ? kiln_png_write(path, pixels, row->height, row->width, COLOURS, err)
+                       : status;
 }
 
 static const KilnOutputView *find_output(const KilnOutputView *outputs, size_t n, const char *name)

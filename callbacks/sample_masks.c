@@ -2,12 +2,10 @@
  * the run folder, and to the loggers that accept images. */
 #include "kiln.h"
 #include "kiln/images/image_masks.h"
+#include "kiln/images/sample_pictures.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct Opts {
     char *dir, *image, *mask, *output;
@@ -30,7 +28,7 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
-enum { COLOURS = 3, GREY = 128, PATH_ROOM = 4096 };
+enum { COLOURS = 3 };
 
 /* What is drawn of a batch. */
 typedef struct Samples {
@@ -90,12 +88,10 @@ static KilnStatus find_samples(const Opts *opts, const KilnTrainer *trainer, Sam
 
 /* A row for each sample: the image under its true classes, if they are known, and under the
  * predicted ones. `truth` has room for the classes of an image. */
-static void draw(const Samples *samples, double opacity, float *truth, const KilnPixels *grid,
-                 uint8_t *to)
+static void draw(const Samples *samples, double opacity, float *truth, const KilnSampleGrid *grid)
 {
     const int64_t pixels = samples->height * samples->width;
 
-    memset(to, GREY, (size_t)(grid->height * grid->width * COLOURS));
     for (int64_t i = 0; i < samples->n; i++) {
         KilnMaskOverlay overlay = { .image = samples->images + i * pixels * samples->channels,
                                     .height = samples->height,
@@ -103,61 +99,35 @@ static void draw(const Samples *samples, double opacity, float *truth, const Kil
                                     .channels = samples->channels,
                                     .classes = truth,
                                     .opacity = opacity };
-        uint8_t *row = to + i * (samples->height + 1) * grid->width * COLOURS;
 
         if (samples->masks != NULL) {
             for (int64_t k = 0; k < pixels; k++)
                 truth[k] = (float)samples->masks[i * pixels + k];
-            kiln_mask_overlay(&overlay, row, grid->width);
-            row += (samples->width + 1) * COLOURS;
+            kiln_mask_overlay(&overlay, kiln_sample_grid_panel(grid, i, 0).pixels, grid->whole.row);
         }
         overlay.classes = samples->classes + i * pixels;
-        kiln_mask_overlay(&overlay, row, grid->width);
+        kiln_mask_overlay(&overlay, kiln_sample_grid_panel(grid, i, grid->columns - 1).pixels,
+                          grid->whole.row);
     }
-}
-
-/* A picture that can't be written does not fail the run. */
-static void write_picture(const Opts *opts, KilnTrainer *trainer, const KilnPixels *grid)
-{
-    const char *run = kiln_trainer_run_dir(trainer);
-    char path[PATH_ROOM];
-    KilnError why = { 0 };
-
-    if (opts->dir == NULL || run[0] == '\0' ||
-        strlen(run) + strlen(opts->dir) + sizeof("//epoch=.png") + 20 > sizeof(path))
-        return;
-    snprintf(path, sizeof(path), "%s/%s", run, opts->dir);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        (void)kiln_error_errno(&why, path);
-    snprintf(path, sizeof(path), "%s/%s/epoch=%03lld.png", run, opts->dir,
-             (long long)kiln_trainer_epoch(trainer));
-    if (why.status < 0 ||
-        kiln_png_write(path, grid->data, grid->height, grid->width, grid->channels, &why) < 0)
-        kiln_trainer_print(trainer, "warning: sample_masks: %s", why.text);
 }
 
 static KilnStatus draw_samples(const Opts *opts, KilnTrainer *trainer, const Samples *samples,
                                KilnError *err)
 {
-    const int64_t panels = samples->masks != NULL ? 2 : 1;
-    KilnPixels grid = { .height = samples->n * (samples->height + 1) - 1,
-                        .width = panels * (samples->width + 1) - 1,
-                        .channels = COLOURS };
-    const size_t bytes = (size_t)(grid.height * grid.width * COLOURS);
-    uint8_t *pixels = malloc(bytes);
-    float *truth = malloc((size_t)(samples->height * samples->width) * sizeof(*truth));
-    KilnStatus status = KILN_OK;
+    KilnSampleGrid grid = { .rows = samples->n,
+                            .columns = samples->masks != NULL ? 2 : 1,
+                            .height = samples->height,
+                            .width = samples->width };
+    const size_t bytes = (size_t)(samples->height * samples->width) * sizeof(float);
+    float *truth = malloc(bytes);
+    KilnStatus status = truth != NULL ? kiln_sample_grid_init(&grid, err)
+                                      : kiln_error_nomem(err, bytes);
 
-    if (pixels == NULL || truth == NULL) {
-        status = kiln_error_nomem(err, bytes);
-    } else {
-        draw(samples, opts->opacity, truth, &grid, pixels);
-        grid.data = pixels;
-        write_picture(opts, trainer, &grid);
-        if (kiln_trainer_takes(trainer, KILN_LOG_IMAGES))
-            status = kiln_trainer_log_image(trainer, "val/masks", &grid, err);
+    if (status >= 0) {
+        draw(samples, opts->opacity, truth, &grid);
+        status = kiln_sample_grid_show(&grid, trainer, "sample_masks", opts->dir, "val/masks", err);
     }
-    free(pixels);
+    kiln_sample_grid_release(&grid);
     free(truth);
     return status;
 }
@@ -167,9 +137,7 @@ static KilnStatus on_validation_batch_end(KilnInstance *self, KilnTrainer *train
     const Opts *opts = kiln_opts(self);
     Samples samples;
 
-    if (kiln_trainer_batch(trainer) != 1 || kiln_trainer_dataloader(trainer) != 0 ||
-        strcmp(kiln_trainer_phase(trainer), "validate") != 0 || kiln_trainer_rank(trainer) != 0 ||
-        kiln_trainer_epoch(trainer) % opts->every_n_epochs != 0)
+    if (!kiln_sample_grid_is_due(trainer, opts->every_n_epochs))
         return KILN_OK;
     KilnStatus status = find_samples(opts, trainer, &samples, err);
     return status >= 0 && samples.n > 0 ? draw_samples(opts, trainer, &samples, err) : status;

@@ -80,4 +80,25 @@ KILN_API KILN_NODISCARD KilnStatus kiln_plot_gallery(const char *path,
                                                      const KilnPlotGallery *gallery,
                                                      KilnError *err);
 
+/* 8-bit RGB pixels that are drawn on: all of a picture, or a part of a larger one. */
+typedef struct KilnPicture {
+    uint8_t *pixels; /* the first; borrowed */
+    int64_t height, width;
+    int64_t row; /* pixels from a row to the next, at least `width` */
+} KilnPicture;
+
+/* A rectangle with a line of text at its upper left corner. */
+typedef struct KilnPlotBox {
+    double box[4];     /* left, top, right, bottom in pixels of the picture; may reach beyond it */
+    const char *label; /* NULL: none */
+    size_t colour;     /* boxes of the same number have the same colour, one of eight */
+} KilnPlotBox;
+
+/* Draw boxes over a picture of at most 8192 pixels each way, the last one on top. The text is above
+ * its box, or in it where there is no room above, and as large as the picture needs. KILN_E_RANGE
+ * for a larger picture. */
+KILN_API KILN_NODISCARD KilnStatus kiln_plot_boxes(const KilnPicture *picture,
+                                                   const KilnPlotBox *boxes, size_t n,
+                                                   KilnError *err);
+
 #endif

@@ -38,4 +38,13 @@ KilnStatus kiln_plot_gallery(const char *path, const KilnPlotGallery *gallery, K
     return kiln_plot_supported(err);
 }
 
+KilnStatus kiln_plot_boxes(const KilnPicture *picture, const KilnPlotBox *boxes, size_t n,
+                           KilnError *err)
+{
+    (void)picture;
+    (void)boxes;
+    (void)n;
+    return kiln_plot_supported(err);
+}
+
 #endif

@@ -384,11 +384,9 @@ static KilnStatus finish_images(KilnInstance *self, KilnResults *results, const 
             .n_groups = 2,
         };
 
-        if (strcmp(kiln_results_phase(results), "predict") == 0)
-            status = set_json(kiln_state(self), results, row, found, sizes[0], err);
-        else if (kept->truth != NULL)
-            for (size_t i = 0; i < opts->metrics_count && status >= 0; i++)
-                status = kiln_results_metric(results, opts->metrics[i], &rows, err);
+        status = set_json(kiln_state(self), results, row, found, sizes[0], err);
+        for (size_t i = 0; i < opts->metrics_count && kept->truth != NULL && status >= 0; i++)
+            status = kiln_results_metric(results, opts->metrics[i], &rows, err);
     }
     return status;
 }

@@ -191,5 +191,30 @@ def png(width, height, colour=(200, 30, 90)):
             chunk(b"IDAT", zlib.compress(row * height)) + chunk(b"IEND", b""))
 
 
+def png_pixels(path):
+    """The rows of an 8-bit RGB PNG without interlacing, as (red, green, blue)."""
+    with open(path, "rb") as f:
+        data = f.read()
+    at, packed = 8, b""
+    while at < len(data):
+        n, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IHDR":
+            width, height = struct.unpack(">II", data[at + 8:at + 16])
+        packed += data[at + 8:at + 8 + n] if kind == b"IDAT" else b""
+        at += n + 12
+    raw, rows, before = zlib.decompress(packed), [], bytearray(3 * width)
+    for y in range(height):
+        line = bytearray(raw[y * (3 * width + 1) + 1:(y + 1) * (3 * width + 1)])
+        for i in range(3 * width):
+            left, up = line[i - 3] if i >= 3 else 0, before[i]
+            corner = before[i - 3] if i >= 3 else 0
+            guess = left + up - corner
+            paeth = min((left, up, corner), key=lambda v: abs(guess - v))
+            line[i] = (line[i] + (0, left, up, (left + up) // 2, paeth)[raw[y * (3 * width + 1)]]) & 255
+        rows.append([tuple(line[i:i + 3]) for i in range(0, 3 * width, 3)])
+        before = line
+    return rows
+
+
 def main():
     unittest.main(verbosity=1)

@@ -1,25 +1,14 @@
 """Object detection as users run it: training on drawn shapes, values, predictions of files, resuming, mistakes."""
 import json
 import os
-import struct
 import sys
-import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from kilntest import Case, main  # noqa: E402
+from kilntest import TINY, Case, main, png, png_pixels  # noqa: E402
 
 RUN = ["experiment=shapes/fcos", "datamodule.size=64", "datamodule.train_count=64", "datamodule.val_count=8",
        "datamodule.test_count=8", "model.width=32", "model.convs=1", "batch_size=8", "trainer.threads=1"]
 SMALL = ["model=fcos", "model.depth=18", "model.backbone_width=8", "model.width=32", "model.levels=3", "model.convs=1"]
-
-
-def picture(width, height):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = b"".join(b"\0" + b"\x80\x10\x10" * width for _ in range(height))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 class Detection(Case):
@@ -37,7 +26,7 @@ class Detection(Case):
         os.makedirs(self.path("photos"))
         for name, size in (("wide", (200, 50)), ("pixel", (1, 1))):
             with open(self.path("photos", f"{name}.png"), "wb") as f:
-                f.write(picture(*size))
+                f.write(png(*size, (90, 90, 90)))
         out, _ = self.run_kiln("predict", "run", "photos", "task.score_threshold=0", program="kiln")
         rows = {os.path.basename(row["file"]): row for row in map(json.loads, out.splitlines())}
         self.assertGreater(len(rows["wide.png"]["detections"]), 10)
@@ -48,6 +37,44 @@ class Detection(Case):
                 left, top, right, bottom = found["box"]
                 self.assertTrue(0 <= left < right <= width and 0 <= top < bottom <= height, found)
                 self.assertIn(found["label"], ("circle", "square", "triangle"))
+        self.draws(rows["wide.png"]["detections"])
+
+    def draws(self, found):
+        """Pictures of predictions: the file under its boxes, only the best if the threshold says so."""
+        best, second = (one["score"] for one in found[:2])
+        writer = "+callbacks.detection_writer={_target_: callback/detection_writer, dir: %s, score_threshold: %r}"
+        self.run_kiln("predict", "run", "photos", writer % ("out", (best + second) / 2), "task.score_threshold=0", program="kiln")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["pixel.png", "wide.png"])
+        rows = png_pixels(self.path("out/wide.png"))
+        self.assertEqual((len(rows), len(rows[0])), (50, 200))
+        left, top, right, bottom = (round(v) for v in found[0]["box"])
+        colour = {"circle": (0, 115, 179), "square": (215, 94, 0), "triangle": (0, 158, 115)}[found[0]["label"]]
+        for y in range(50):  # the right side of the box, where there is no text
+            edge = any(rows[y][x] == colour for x in range(max(right - 2, 0), min(right + 2, 200)))
+            self.assertTrue(edge or not top + 16 < y < bottom - 2, (y, found[0]))
+        self.assertEqual(len({rows[y][x] for y in range(top + 18, bottom - 3) for x in range(left + 3, right - 3)} - {(90, 90, 90)}), 0)
+        _, err = self.run_kiln("predict", "run", "photos", writer % ("photos", 0.5), program="kiln", status=1)
+        self.assertIn("the picture photos/pixel.png would overwrite the image itself", err)
+        self.run_kiln("predict", "run", "split=val", writer % ("drawn", 0.1), program="kiln")
+        self.assertEqual(len(os.listdir(self.path("drawn"))), 8)
+
+    def test_pictures_while_training(self):
+        self.run_kiln(*RUN, "trainer.max_epochs=3", "test=false", "callbacks=sample_detections", "callbacks.sample_detections.every_n_epochs=2",
+                      "callbacks.sample_detections.count=3", "callbacks.sample_detections.score_threshold=1", "logger=[csv,tensorboard]",
+                      "kiln.run.dir=drawn")
+        self.assertEqual(sorted(os.listdir(self.path("drawn/detections"))), ["epoch=000.png", "epoch=002.png"])
+        rows = png_pixels(self.path("drawn/detections/epoch=002.png"))
+        self.assertEqual((len(rows), len(rows[0])), (3 * 321 - 1, 641))  # images of 64 pixels, five times as large
+        self.assertEqual(rows[320][5], (128, 128, 128))
+        colours = [(0, 115, 179), (215, 94, 0), (0, 158, 115)]
+        sides = [[sum(p in colours for p in row[at:at + 320]) for row in rows] for at in (0, 321)]
+        self.assertGreater(sum(sides[0]), 300)  # true boxes on the left; nothing has a score of 1
+        self.assertEqual(sum(sides[1]), 0)
+        events = [name for name in os.listdir(self.path("drawn/tensorboard")) if "tfevents" in name]
+        with open(self.path("drawn/tensorboard", events[0]), "rb") as f:
+            self.assertEqual(f.read().count(b"val/detections"), 2)
+        _, err = self.run_kiln(*TINY, "callbacks=sample_detections", "kiln.run.dir=tiny", status=1)
+        self.assertIn("the task gives no detections of images; use task detection", err)
 
     def test_resumes_to_the_same_bytes(self):
         args = RUN + ["scheduler=constant", "trainer.max_epochs=2", "test=false"]
@@ -71,8 +98,8 @@ class Detection(Case):
         for split in ("train", "val"):
             self.write(f"data/annotations/instances_{split}2017.json", json.dumps(data))
             for i in range(4):
-                self.write(f"data/{split}2017/{i}.png", picture(40, 30))
-            self.write(f"data/{split}2017/pixel.png", picture(1, 1))
+                self.write(f"data/{split}2017/{i}.png", png(40, 30))
+            self.write(f"data/{split}2017/pixel.png", png(1, 1))
         return data
 
     def test_coco(self):

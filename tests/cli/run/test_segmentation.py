@@ -8,7 +8,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from kilntest import ROOT, TINY, Case, main  # noqa: E402
+from kilntest import ROOT, TINY, Case, main, png_pixels  # noqa: E402
 
 
 def picture(rows, colour, depth=8, palette=None):
@@ -23,30 +23,6 @@ def picture(rows, colour, depth=8, palette=None):
 
 
 FORMATS = os.path.join(ROOT, "tests/data/formats")
-def pixels(path):
-    """The rows of an 8-bit RGB PNG without interlacing, as (red, green, blue)."""
-    with open(path, "rb") as f:
-        data = f.read()
-    at, packed = 8, b""
-    while at < len(data):
-        n, kind = struct.unpack(">I4s", data[at:at + 8])
-        if kind == b"IHDR":
-            width, height = struct.unpack(">II", data[at + 8:at + 16])
-        packed += data[at + 8:at + 8 + n] if kind == b"IDAT" else b""
-        at += n + 12
-    raw, rows, before = zlib.decompress(packed), [], bytearray(3 * width)
-    for y in range(height):
-        line = bytearray(raw[y * (3 * width + 1) + 1:(y + 1) * (3 * width + 1)])
-        for i in range(3 * width):
-            left, up = line[i - 3] if i >= 3 else 0, before[i]
-            corner = before[i - 3] if i >= 3 else 0
-            guess = left + up - corner
-            paeth = min((left, up, corner), key=lambda v: abs(guess - v))
-            line[i] = (line[i] + (0, left, up, (left + up) // 2, paeth)[raw[y * (3 * width + 1)]]) & 255
-        rows.append([tuple(line[i:i + 3]) for i in range(0, 3 * width, 3)])
-        before = line
-    return rows
-
 
 HEIGHT, WIDTH = 24, 32
 PALETTE = [0, 0, 0, 128, 0, 0, 0, 128, 0]  # not the numbers of the classes
@@ -87,6 +63,9 @@ class Segmentation(Case):
         self.assertEqual(len(first["classes"]), HEIGHT * WIDTH)
         for name in ("0.png", "0-overlay.png", "1.png", "1-overlay.png"):
             self.assertTrue(os.path.getsize(self.path("out", name)) > 0)
+        _, err = self.run_kiln("predict", "run", "data/images/test", "+callbacks.mask_writer={_target_: callback/mask_writer, dir: data/images/test}",
+                               program="kiln", status=1)
+        self.assertIn("the picture data/images/test/0.png would overwrite the image itself", err)
         _, err = self.run_kiln("eval", "run", program="kiln")
         self.assertNotIn("error", err)
 
@@ -122,7 +101,7 @@ class Segmentation(Case):
     def test_mirror_images_in_the_test(self):
         """An image that is its own mirror image gets a mask that is one, too."""
         self.run_kiln(*RUN, "trainer.max_epochs=8")
-        rows = pixels(self.path("data/images/train/0.png"))
+        rows = png_pixels(self.path("data/images/train/0.png"))
         half = [row[:WIDTH // 2] for row in rows]
         self.write("even.png", picture([[v for p in row + row[::-1] for v in p] for row in half], 2))
         masks = []
@@ -140,10 +119,10 @@ class Segmentation(Case):
         self.run_kiln(*RUN, "trainer.max_epochs=3", "test=false", "callbacks=sample_masks", "callbacks.sample_masks.every_n_epochs=2",
                       "callbacks.sample_masks.count=3", "logger=[csv,tensorboard]")
         self.assertEqual(sorted(os.listdir(self.path("run/masks"))), ["epoch=000.png", "epoch=002.png"])
-        rows = pixels(self.path("run/masks/epoch=002.png"))
+        rows = png_pixels(self.path("run/masks/epoch=002.png"))
         self.assertEqual((len(rows), len(rows[0])), (3 * (HEIGHT + 1) - 1, 2 * (WIDTH + 1) - 1))
         self.assertEqual(rows[HEIGHT][5], (128, 128, 128))  # between pictures
-        image = pixels(self.path("data/images/val/0.png"))
+        image = png_pixels(self.path("data/images/val/0.png"))
         colours = {(90, 90, 90): (0, 0, 0), (200, 20, 20): (128, 0, 0), (20, 200, 20): (0, 128, 0)}
         for y in range(HEIGHT):
             for x in range(WIDTH):

@@ -284,6 +284,50 @@ static void test_ticks(void **unused)
     expect_ticks(true, 2.0, 8.0, "2 5");
 }
 
+/* How many pixels of a rectangle of `picture` have this colour. */
+static int64_t coloured(const KilnPicture *picture, const uint8_t rgb[3], const int64_t at[4])
+{
+    int64_t n = 0;
+
+    for (int64_t y = at[1]; y < at[3]; y++)
+        for (int64_t x = at[0]; x < at[2]; x++)
+            n += memcmp(picture->pixels + (y * picture->row + x) * 3, rgb, 3) == 0;
+    return n;
+}
+
+static void test_boxes(void **unused)
+{
+    enum { HEIGHT = 100, WIDTH = 120, ROW = 130 };
+    static uint8_t pixels[HEIGHT * ROW * 3];
+    static const uint8_t blue[] = { 0, 115, 179 }, orange[] = { 215, 94, 0 }, grey[] = { 7, 7, 7 };
+    const KilnPicture picture = { .pixels = pixels, .height = HEIGHT, .width = WIDTH, .row = ROW };
+    const KilnPlotBox boxes[] = {
+        { .box = { 10, 40, 60, 90 }, .label = "cat 0.50", .colour = 0 },
+        { .box = { 80, 2, 400, 60 }, .colour = 9 }, /* orange again */
+    };
+    KilnError err = { 0 };
+
+    (void)unused;
+    memset(pixels, 7, sizeof(pixels));
+    if (kiln_plot_boxes(&picture, boxes, 2, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(coloured(&picture, blue, (int64_t[]) { 9, 39, 11, 91 }), 2 * 52);
+    assert_int_equal(coloured(&picture, blue, (int64_t[]) { 9, 89, 61, 91 }), 2 * 52);
+    assert_int_equal(coloured(&picture, grey, (int64_t[]) { 11, 41, 59, 89 }), 48 * 48);
+    const int64_t label[] = { 9, 27, 61, 39 };
+    assert_true(coloured(&picture, blue, label) > 200);
+    assert_true(52 * 12 - coloured(&picture, blue, label) - coloured(&picture, grey, label) > 50);
+    assert_int_equal(coloured(&picture, orange, (int64_t[]) { 79, 1, WIDTH, 3 }), 2 * 41);
+    assert_int_equal(coloured(&picture, grey, (int64_t[]) { WIDTH, 0, ROW, HEIGHT }), 10 * HEIGHT);
+    /* A label that has no room above its box is in it; one that is too wide begins in view. */
+    const KilnPlotBox wide = { .box = { 100, 0, 119, 50 }, .label = "a label with many words" };
+    memset(pixels, 7, sizeof(pixels));
+    assert_int_equal(kiln_plot_boxes(&picture, &wide, 1, &err), KILN_OK);
+    assert_true(coloured(&picture, blue, (int64_t[]) { 0, 0, 99, 12 }) > 300);
+    const KilnPicture large = { .pixels = pixels, .height = 1, .width = 10000, .row = 10000 };
+    assert_int_equal(kiln_plot_boxes(&large, NULL, 0, &err), KILN_E_RANGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_confusion, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_gallery, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_mark, make_file, remove_file),
+        cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_ticks_of_whole_numbers),
         cmocka_unit_test(test_ticks),
     };
