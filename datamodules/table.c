@@ -239,6 +239,12 @@ static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), 
     kiln_table_data_notes(data_of(self), add, ctx);
 }
 
+static void inferred(KilnInstance *self, void (*add)(void *ctx, const KilnInferredOption *option),
+                     void *ctx)
+{
+    kiln_table_data_inferred(data_of(self), add, ctx);
+}
+
 static const KilnInstance *tokenizer_of(const KilnInstance *self)
 {
     return ((const Opts *)kiln_opts(self))->tokenizer;
@@ -279,6 +285,7 @@ static const KilnDataModuleOps ops = {
     .files = files,
     .columns = columns,
     .check = check_data,
+    .inferred = inferred,
 };
 
 const KilnComponent kiln_datamodule_table = {

@@ -250,6 +250,15 @@ KILN_API void kiln_split_folders_left_out(const char *root, const char *const mo
                                           void (*add)(void *ctx, const KilnOmission *omission),
                                           void *ctx);
 
+/* The value of an option that setup inferred from the data. Texts are borrowed for the call. */
+typedef struct KilnInferredOption {
+    const char *option; /* "target_type", of the datamodule */
+    const char *key;    /* of an option that is a mapping, the entry; NULL: the value is the
+                         * option's */
+    const char *value;  /* as YAML writes it: "number" */
+    const char *from;   /* what it was inferred from: a file */
+} KilnInferredOption;
+
 struct KilnDataModuleOps {
     /* The features, as far as they are known without data: a config whose task and model do not fit
      * them is refused before data is read. NULL: they depend on the data. */
@@ -330,6 +339,12 @@ struct KilnDataModuleOps {
     KilnStatus (*check)(KilnInstance *self, const KilnPoll *poll,
                         void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
                         KilnError *err);
+    /* Optional, after setup in KILN_STAGE_FIT without KilnDataContext.fitted: the options that the
+     * config leaves to the data, with what they turned out to be; given these values, setup comes
+     * to the same result. The run writes them into its config, so that a resumed run and a copy of
+     * the config have them, whatever becomes of the files. */
+    void (*inferred)(KilnInstance *self, void (*add)(void *ctx, const KilnInferredOption *option),
+                     void *ctx);
 };
 
 #endif

@@ -89,6 +89,7 @@ struct KilnTrainer {
     /* The run folder */
     char *run_dir;        /* absolute; NULL: none */
     char *config_yaml;    /* the job's config, resolved */
+    bool inferred;        /* the config has options that the datamodule inferred */
     char *origins;        /* where its values come from, of a run that is resumed or that a sweep
                            * prepared; NULL: the config itself knows */
     char *resumed_from;   /* the checkpoint folder, absolute; NULL: none */

@@ -17,6 +17,7 @@
 #include "config/override/override.h"
 #include "kiln/embed/run.h"
 #include "sweep/sweep.h"
+#include "train/run/run_config.h"
 
 /* ---- A job's process -------------------------------------------------------------------- */
 
@@ -53,6 +54,7 @@ static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char 
     kiln_text_printf(&path, "%s/.kiln", task->dir);
     KilnComposeRequest request = {
         .config_path = path.data,
+        .config_name = KILN_JOB_CONFIG,
         .overrides = overrides,
         .registry = job->registry,
         .sections = kiln_run_sections(),

@@ -12,6 +12,7 @@
 #include "train/assemble.h"
 #include "train/check/data_check.h"
 #include "train/loader/data_summary.h"
+#include "train/loader/inferred_options.h"
 
 static const double measured_seconds = 1.0;
 
@@ -22,6 +23,21 @@ enum { TEXT = 20 };
 static void put_data_line(void *ctx, const char *name, const char *text)
 {
     kiln_page_pair(ctx, TEXT, name, "%s", text);
+}
+
+/* What a run writes into its config, and what a user may want in theirs. */
+static KilnStatus put_inferred(KilnPage *page, const KilnTrainer *trainer, KilnError *err)
+{
+    KilnText yaml = { 0 };
+    const KilnStatus status = kiln_inferred_options_write(trainer, &yaml, err);
+
+    if (yaml.length > 0) {
+        kiln_page_heading(page, "inferred from the data; a config with this keeps it");
+        kiln_text_append(&page->text, yaml.data);
+    }
+    page->text.failed |= yaml.failed;
+    kiln_text_release(&yaml);
+    return status;
 }
 
 /* The short form of `kiln check-data`: the first samples, and what to run for all. */
@@ -190,6 +206,8 @@ static KilnStatus plan(KilnTrainer *trainer, KilnConfig *config, const KilnRunEn
         kiln_data_summary_lines(trainer, put_data_line, &page);
         status = put_checks(&page, trainer, args, err);
     }
+    if (status >= 0)
+        status = put_inferred(&page, trainer, err);
     if (status >= 0) {
         put_work(&page, trainer);
         put_memory(&page, &trainer->memory);

@@ -4,6 +4,9 @@
 
 #include "base/text.h"
 
+/* How the source of a value begins that was inferred from data: "inferred from people.csv". */
+#define KILN_ORIGIN_INFERRED "inferred from "
+
 /* "conf/x.yaml:3:5", the source alone where there is no line, "nowhere" without one. */
 void kiln_origin_write(KilnText *text, const KilnOrigin *origin);
 /* Do both name the same position in a known source? */

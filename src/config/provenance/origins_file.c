@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/system/file.h"
 #include "config/composed.h"
+#include "config/provenance/origin.h"
 #include "config/tree/tree.h"
 #include "config/yaml/output.h"
 #include "config/yaml/yaml_reader.h"
@@ -184,12 +185,18 @@ KilnStatus kiln_config_origins_check(const char *path, KilnError *err)
 
 /* ---- Resumed runs ------------------------------------------------------------------------- */
 
+/* Whether a value did not come from the files of the run, but from its command line or data. */
+static bool is_of_session(const char *origin)
+{
+    return kiln_starts_with(origin, "argument ") || kiln_starts_with(origin, KILN_ORIGIN_INFERRED);
+}
+
 static bool resume_history(KilnValueHistories *run, const KilnValueHistory *now)
 {
     KilnValueHistory *before = kiln_histories_find(run, now->key);
     size_t n = 0;
 
-    while (n < now->count && kiln_starts_with(now->changes[n].origin, "argument "))
+    while (n < now->count && is_of_session(now->changes[n].origin))
         n++;
     /* A run that is resumed twice by the same arguments has the change already. */
     if (n == 0 || (before != NULL && before->count > 0 &&

@@ -13,7 +13,8 @@ KILN_NODISCARD KilnStatus kiln_config_origins_yaml(const KilnConfig *config, con
 /* Is the file at `path` complete and readable? */
 KILN_NODISCARD KilnStatus kiln_config_origins_check(const char *path, KilnError *err);
 /* The histories of a resumed run, whose config has only the values that the run recorded: those of
- * its origins.yaml at `path`, preceded by what this command line changed. */
+ * its origins.yaml at `path`, preceded by what this command line changed and
+ * what was inferred from the data. */
 KILN_NODISCARD KilnStatus kiln_histories_resume(const KilnConfig *config, const char *path,
                                                 KilnValueHistories *ret, KilnError *err);
 /* Explain a key of a past run from the files in its folder `dir`. Owned by the caller. */

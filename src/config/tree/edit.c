@@ -313,7 +313,7 @@ KilnStatus kiln_edit_settle(const KilnConfig *config, const KilnConfigNode *valu
     return status;
 }
 
-/* ---- Scalars ---------------------------------------------------------------------- */
+/* ---- Values of a composed config ------------------------------------------------ */
 
 const char *kiln_config_source(const KilnConfig *config, const char *key)
 {
@@ -374,4 +374,61 @@ void kiln_config_change_back(KilnConfig *config, const char *key, KilnConfigNode
 
     if (entry != NULL)
         entry->value = before;
+}
+
+static KilnStatus no_mapping(const char *path, KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_KEY, "%s: the config has no such mapping", path);
+}
+
+/* The mapping at `path`, which nothing else refers to. */
+static KilnStatus own_mapping(KilnConfig *config, const char *path, KilnConfigNode **ret,
+                              KilnError *err)
+{
+    KilnConfigNode *node = kiln_config_root(config);
+    const char *rest = path;
+    char part[KILN_PATH_PART];
+
+    while (kiln_path_next(&rest, part)) {
+        KilnEntry *entry = node->kind == KILN_NODE_MAP ? kiln_node_entry(node, part) : NULL;
+        const KilnConfigNode *value = NULL;
+
+        if (entry == NULL)
+            return no_mapping(path, err);
+        KilnStatus status = kiln_config_resolve(config, entry->value, &value, err);
+        if (status < 0)
+            return status;
+        if (value != entry->value) {
+            KilnConfigNode *copy = kiln_node_copy(kiln_config_arena(config), value);
+
+            if (copy == NULL)
+                return kiln_error_nomem(err, sizeof(*copy));
+            kiln_node_replace(entry, node, copy);
+        }
+        node = entry->value;
+    }
+    *ret = node;
+    return node->kind == KILN_NODE_MAP ? KILN_OK : no_mapping(path, err);
+}
+
+KilnStatus kiln_config_put(KilnConfig *config, const char *path, const char *key, const char *value,
+                           const char *by, KilnError *err)
+{
+    KilnArena *arena = kiln_config_arena(config);
+    KilnConfigNode *map = NULL, *node = NULL;
+    const char *source = kiln_arena_strdup(arena, by), *own = kiln_arena_strdup(arena, key);
+    KilnStatus status = source != NULL && own != NULL ? own_mapping(config, path, &map, err)
+                                                      : kiln_error_nomem(err, strlen(key));
+
+    if (status >= 0)
+        status = kiln_node_parse(arena, value, source, &node, err);
+    if (status < 0)
+        return status;
+    node->layer = KILN_LAYER_ARGUMENT;
+    KilnEntry *entry = kiln_node_entry(map, own);
+    if (entry != NULL)
+        kiln_node_replace(entry, map, node);
+    else if (kiln_node_append(arena, map, own, node->origin, node) == NULL)
+        return kiln_error_nomem(err, sizeof(*node));
+    return KILN_OK;
 }

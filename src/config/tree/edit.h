@@ -51,5 +51,10 @@ KILN_NODISCARD KilnStatus kiln_config_change(KilnConfig *config, const char *key
                                              KilnError *err);
 /* Undo the change at `key`. */
 void kiln_config_change_back(KilnConfig *config, const char *key, KilnConfigNode *before);
+/* Set `key`, one part, of the mapping at `path` to `value`, which is YAML, with the origin `by`.
+ * Interpolations on the way to the mapping are replaced by copies of what they stand for, so that
+ * nothing else changes. KILN_E_KEY: there is no such mapping. */
+KILN_NODISCARD KilnStatus kiln_config_put(KilnConfig *config, const char *path, const char *key,
+                                          const char *value, const char *by, KilnError *err);
 
 #endif

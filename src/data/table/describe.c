@@ -7,24 +7,6 @@
 
 enum { NAME_WIDTH = 24, EXAMPLES_WIDTH = 40 };
 
-static bool is_plain(const char *name)
-{
-    size_t n = 0;
-
-    while (kiln_is_word(name[n]))
-        n++;
-    return n > 0 && name[n] == '\0' && kiln_is_letter(name[0]);
-}
-
-/* A key of YAML: quoted unless it is a word. */
-static void put_key(KilnText *text, const char *name)
-{
-    if (is_plain(name))
-        kiln_text_append(text, name);
-    else
-        kiln_text_json_string(text, name);
-}
-
 static void put_number(KilnText *text, double value)
 {
     kiln_text_printf(text, "%.6g", value);
@@ -85,24 +67,6 @@ static void put_column(KilnText *text, const KilnTableData *data, size_t c)
     put_values(text, data, c);
 }
 
-/* The option that says what was inferred. */
-static void put_option(KilnText *text, const KilnTableData *data)
-{
-    const KilnTablePlan *plan = &data->plan;
-    const char *comma = "";
-
-    kiln_text_append(text, "to keep these kinds: +datamodule.columns={");
-    for (size_t c = 0; c < plan->n_columns; c++) {
-        if ((int64_t)c == plan->target || (int64_t)c == plan->group)
-            continue;
-        kiln_text_append(text, comma);
-        put_key(text, plan->columns[c].name);
-        kiln_text_printf(text, ": %s", kiln_column_kinds[plan->columns[c].kind].name);
-        comma = ", ";
-    }
-    kiln_text_append(text, "}");
-}
-
 /* Categories that the training rows lack. */
 static void put_unknown(KilnText *text, const KilnTableData *data, KilnSplit split)
 {
@@ -152,18 +116,51 @@ void kiln_table_data_columns(const KilnTableData *data, void (*add)(void *ctx, c
     kiln_text_release(&text);
 }
 
+/* ---- What was inferred ----------------------------------------------------------------------- */
+
+/* "people.csv", or "people.csv and 2 more". */
+static void put_files(KilnText *text, const KilnTextFiles *files)
+{
+    kiln_text_append(text, files->train[0]);
+    if (files->train_count > 1)
+        kiln_text_printf(text, " and %zu more", files->train_count - 1);
+}
+
+void kiln_table_data_inferred(const KilnTableData *data,
+                              void (*add)(void *ctx, const KilnInferredOption *option), void *ctx)
+{
+    const KilnTablePlan *plan = &data->plan;
+    KilnText from = { 0 };
+
+    put_files(&from, data->source.files);
+    const char *file = from.failed ? data->source.files->train[0] : from.data;
+    for (size_t c = 0; c < plan->n_columns; c++) {
+        const KilnTableColumn *column = &plan->columns[c];
+
+        if (is_known(column) && !column->given && (int64_t)c != plan->target &&
+            (int64_t)c != plan->group)
+            add(ctx, &(KilnInferredOption) { .option = "columns",
+                                             .key = column->name,
+                                             .value = kiln_column_kinds[column->kind].name,
+                                             .from = file });
+    }
+    if (plan->target >= 0 && data->source.target_type == KILN_TARGET_AUTO)
+        add(ctx,
+            &(KilnInferredOption) {
+                .option = "target_type",
+                .value = kiln_target_types[plan->classes ? KILN_TARGET_CLASSES : KILN_TARGET_NUMBER]
+                             .name,
+                .from = file });
+    kiln_text_release(&from);
+}
+
+/* ---- What looks wrong ------------------------------------------------------------------------ */
+
 void kiln_table_data_notes(const KilnTableData *data, void (*add)(void *ctx, const char *text),
                            void *ctx)
 {
-    bool inferred = false;
     KilnText text = { 0 };
 
-    for (size_t c = 0; c < data->plan.n_columns; c++)
-        inferred = inferred || (is_known(&data->plan.columns[c]) && !data->plan.columns[c].given &&
-                                (int64_t)c != data->plan.target && (int64_t)c != data->plan.group);
-    if (inferred)
-        put_option(&text, data);
-    emit(&text, add, ctx);
     for (int split = KILN_VAL; split < KILN_SPLIT_COUNT; split++) {
         put_unknown(&text, data, (KilnSplit)split);
         emit(&text, add, ctx);

@@ -110,8 +110,13 @@ KILN_API KILN_NODISCARD KilnStatus kiln_table_data_save(const KilnTableData *dat
 /* KilnDataModuleOps.columns: what each column is and has. */
 KILN_API void kiln_table_data_columns(const KilnTableData *data,
                                       void (*add)(void *ctx, const char *text), void *ctx);
-/* KilnDataModuleOps.files: the option `columns` that says what was inferred, and what looks like a
- * mistake in the data. */
+/* KilnDataModuleOps.inferred: the kinds of columns, as entries of the option `columns`, and
+ * `target_type`. */
+KILN_API void kiln_table_data_inferred(const KilnTableData *data,
+                                       void (*add)(void *ctx, const KilnInferredOption *option),
+                                       void *ctx);
+/* KilnDataModuleOps.files: values that the training rows lack, and what looks like a mistake in
+ * the data. */
 KILN_API void kiln_table_data_notes(const KilnTableData *data,
                                     void (*add)(void *ctx, const char *text), void *ctx);
 /* KilnDataModuleOps.check: columns that are constant or ids, missing values, columns that give the

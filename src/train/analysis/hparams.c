@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "config/provenance/origin.h"
 #include "config/provenance/origins_file.h"
 
 /* Keys that say how and where to run, not what is trained; with everything below them. */
@@ -113,10 +114,12 @@ static bool is_reference(const KilnValueHistory *history)
            history->changes[0].references != NULL;
 }
 
-/* Whether the value was set, and to something else than its default. */
+/* Whether the value was set, and to something else than its default. What was inferred from the
+ * data follows from other values. */
 static bool differs(const KilnValueHistories *histories, const KilnValueHistory *history)
 {
     return history->count > 0 && !is_default(history) &&
+           !kiln_starts_with(history->changes[0].origin, KILN_ORIGIN_INFERRED) &&
            !is_default_component(histories, history) && !is_reference(history);
 }
 

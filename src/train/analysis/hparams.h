@@ -7,8 +7,9 @@
 #include "kiln/logger.h"
 
 /* In the order of the tree; in `arena`. Without what only says how and where to run (callbacks,
- * loggers, ckpt_path, kiln.*) and without references to other keys. `origins`: the origins.yaml of
- * a resumed run, whose own config has values only; NULL: the config knows its origins. */
+ * loggers, ckpt_path, kiln.*) and without references to other keys and what was inferred from the
+ * data. `origins`: the origins.yaml of a resumed run, whose own config has values only; NULL: the
+ * config knows its origins. */
 KILN_NODISCARD KilnStatus kiln_hparams_collect(const KilnConfig *config, const char *origins,
                                                KilnArena *arena, const KilnHparam **ret,
                                                size_t *ret_n, KilnError *err);

@@ -190,6 +190,9 @@ void kiln_report_config(KilnTrainer *trainer)
             print_difference(trainer, &list[i], key, value);
     kiln_arena_release(&arena);
     kiln_data_summary_lines(trainer, print_data, trainer);
+    if (trainer->inferred)
+        kiln_output_words(&trainer->output, "inferred",
+                          "options of the datamodule, kept in .kiln/config.yaml of the run");
     kiln_output_pair(&trainer->output, "run folder", kiln_path_near(trainer->run_dir));
     kiln_output_print(&trainer->output, "%s", "");
 }

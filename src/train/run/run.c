@@ -9,6 +9,7 @@
 #include "train/assemble.h"
 #include "train/checkpoint/initial_weights.h"
 #include "train/checkpoint/resume.h"
+#include "train/loader/inferred_options.h"
 #include "train/loop/failure.h"
 #include "train/loop/fit.h"
 #include "train/optim/averaged_weights.h"
@@ -142,6 +143,8 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         trainer->fitted = checkpoint->fitted;
         status = kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err);
     }
+    if (status >= 0)
+        status = kiln_inferred_options_keep(trainer, err);
     if (status >= 0 && checkpoint->path == NULL)
         status = kiln_weights_load(trainer, err);
     if (status >= 0 && checkpoint->path == NULL && trainer->adapters != NULL &&

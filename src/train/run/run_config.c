@@ -74,7 +74,7 @@ static KilnStatus make_config(const KilnTrainer *trainer, char **ret, KilnError 
 
 static const struct {
     const char *name;
-    bool once; /* written by the first session only */
+    bool once; /* written by who begins the run only: its first session, or its sweep */
     KilnStatus (*make)(const KilnTrainer *trainer, char **ret, KilnError *err);
 } parts[] = {
     { "overrides.yaml", true, make_overrides }, { "kiln.yaml", true, make_own },
@@ -127,7 +127,7 @@ KilnStatus kiln_run_config_write(const KilnTrainer *trainer, KilnError *err)
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < KILN_COUNT(parts) && status >= 0; i++)
-        if (!parts[i].once || trainer->env->resume == NULL)
+        if (!parts[i].once || (trainer->env->resume == NULL && !trainer->env->prepared))
             status = write_part(trainer, i, &paths, err);
     if (status >= 0)
         status = kiln_paths_sync((const char *const *)paths.unfinished, paths.n, err);

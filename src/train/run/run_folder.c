@@ -203,12 +203,14 @@ static KilnStatus fill(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-/* Whether the config must be written: the run is new or resumed with overrides. */
+/* Whether the config must be written: the run is new, its config prepared without what was inferred
+ * from the data, or it is resumed with overrides. */
 static bool is_changed(const KilnTrainer *trainer)
 {
     const KilnRunEnv *env = trainer->env;
 
-    return env->resume == NULL || (env->overrides != NULL && env->overrides[0] != NULL);
+    return trainer->inferred || (env->resume == NULL && !env->prepared) ||
+           (env->resume != NULL && env->overrides != NULL && env->overrides[0] != NULL);
 }
 
 /* Write the config and flush it with all new folders below `top`, before the journal refers to
@@ -231,7 +233,7 @@ static KilnStatus set_up(KilnTrainer *trainer, const char *top, KilnError *err)
 
     if (status >= 0)
         status = kiln_run_origins_find(trainer, err);
-    if (status < 0 || trainer->env->prepared || !is_changed(trainer))
+    if (status < 0 || !is_changed(trainer))
         return status;
     status = write_config(trainer, top, err);
     return status >= 0 ? kiln_run_origins_find(trainer, err) : status;

@@ -7,9 +7,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import gzip
 import json
 import random
+import re
 import sqlite3
 
-from kilntest import Case, main, read_json
+from kilntest import Case, main, read, read_json
 
 FIXED = ["datamodule=table", "optimizer=adam", "lr=0.05", "trainer.threads=1", "batch_size=16", "seed=3", "callbacks=none",
          "trainer.enable_progress_bar=false"]
@@ -51,14 +52,99 @@ class Table(Case):
                                              "note": "text", "same": "ignored", "risk": "target"})
         self.assertIn("each row has a number of its own", out)
         self.assertIn("it has one value", out)
-        option = ("{id: ignored, age: number, city: category, joined: date, note: text, same: ignored}")
-        self.assertIn(f"to keep these kinds: +datamodule.columns={option}", out.replace("\n", " "))
         self.assertIn("x f32 [6], ids i32 [1], label i32", out)
         self.assertGreater(self.metrics()["val/accuracy"], 0.9)
-        # the option that was printed gives the same run
-        self.train("datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear", f"+datamodule.columns={option}",
-                   epochs=30, run="again")
-        self.assertEqual(self.metrics("again"), self.metrics())
+
+    def config(self, run="run"):
+        """The lines of the run's config from datamodule.target_type and datamodule.columns."""
+        text = read(self.path(run, ".kiln/config.yaml"), "r")
+        target, kinds = re.search(r"^  (target_type: .*)$", text, re.M), re.search(r"^  columns:\n((?:    .*\n)*)", text, re.M)
+        return [target[1], *(line.strip() for line in kinds[1].splitlines())]
+
+    KEPT = ["target_type: classes", "id: ignored", "age: number", "city: category", "joined: date", "note: text", "same: ignored"]
+
+    def test_kinds_are_kept(self):
+        """A run's config has the kinds that were inferred, with their origin, and gives the same run."""
+        table = list(rows(200))
+        self.write("a.csv", csv(table))
+        setup = ["datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear"]
+        out, _ = self.train(*setup)
+        self.assertIn("inferred   options of the datamodule, kept in .kiln/config.yaml of the run", out)
+        self.assertNotIn("datamodule.columns", out)
+        self.assertEqual(self.config(), self.KEPT)
+        out, _ = self.run_kiln("explain", "run", "datamodule.columns.city", program="kiln")
+        self.assertIn("set to  category  inferred from a.csv", out)
+        out, _ = self.run_kiln("explain", "run", "datamodule.target_type", program="kiln")
+        self.assertIn("set to  classes  inferred from a.csv", out)
+        model = read(self.path("run", "checkpoints/last/model.safetensors"))
+        # a copy of the config gives the same run, and infers nothing
+        self.write("copy/config.yaml", read(self.path("run", ".kiln/config.yaml"), "r"))
+        out, _ = self.run_kiln("--config-path", "copy", "kiln.run.dir=again")
+        self.assertNotIn("inferred", out)
+        self.assertEqual(read(self.path("again", "checkpoints/last/model.safetensors")), model)
+        # also after the file changed: all ages of cities are numbers now
+        self.write("a.csv", csv([[*row[:2], str(i % 3), *row[3:]] for i, row in enumerate(table)]))
+        self.run_kiln("--config-path", "copy", "kiln.run.dir=changed")
+        self.assertEqual(self.config("changed"), self.KEPT)
+        self.assertEqual(self.plan("changed")["columns"][2]["names"], ["0", "1", "2"])
+        self.assertEqual(self.train(*setup, run="new")[0].count("city                     number"), 1)
+        # a resumed run keeps what it has
+        self.run_kiln("resume=run", "trainer.max_epochs=2")
+        self.assertEqual(self.config(), self.KEPT)
+        out, _ = self.run_kiln("explain", "run", "datamodule.columns.city", program="kiln")
+        self.assertIn("set to  category  inferred from a.csv", out)
+
+    def test_kinds_that_are_given_stay(self):
+        """Only what is not given is added, also to a mapping that an interpolation stands for."""
+        self.write("a.csv", csv(rows(60)))
+        self.write("conf/experiment/mine.yaml", "# @package _global_\nmine: {age: category}\n"
+                                                "datamodule: {columns: '${mine}', target_type: classes}\n")
+        self.train("experiment=mine", "datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear")
+        self.assertEqual(sorted(self.config()), sorted([line.replace("age: number", "age: category") for line in self.KEPT]))
+        self.assertRegex(read(self.path("run", ".kiln/config.yaml"), "r"), r"\nmine:\n  age: category\n\w")
+        out, _ = self.run_kiln("explain", "run", "datamodule.columns.age", program="kiln")
+        self.assertIn("conf/experiment/mine.yaml:2:13", out)
+        # nothing is left to infer
+        kinds = ", ".join(self.KEPT[1:])
+        out, _ = self.train("datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear",
+                            "datamodule.target_type=classes", f"+datamodule.columns={{{kinds}}}", run="all")
+        self.assertNotIn("inferred", out)
+
+    def test_names_that_yaml_reads_differently(self):
+        names = ["a.b", "x, y", "<<", "${v}", "null", "1", 'q"q', "[0]", "n" * 300, " lead", "# c", "_target_"]
+        draw = random.Random(1)
+        lines = [[draw.choice(["u", "v"]) for _ in names] + [str(draw.random()), draw.choice(["yes", "no"])] for _ in range(40)]
+        quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+        self.write("a.csv", csv(lines, [*quoted, "number", "y"]))
+        self.train("datamodule.files.train=[a.csv]", "datamodule.target=y", "model=mlp", "model.hidden=[4]")
+        self.run_kiln("--config-path", "run/.kiln", "kiln.run.dir=again")
+        self.assertEqual(self.plan("again"), self.plan())
+        self.run_kiln("resume=run", "trainer.max_epochs=2")
+        self.run_kiln("eval", "ckpt_path=run/checkpoints/last", "split=val", program="kiln")
+
+    def test_jobs_of_a_sweep_keep_kinds(self):
+        self.write("a.csv", csv(rows(60)))
+        self.run_kiln("-m", *FIXED, "task=classification", "trainer.max_epochs=1", "datamodule.files.train=[a.csv]",
+                      "datamodule.target=risk", "model=linear,mlp", "kiln.sweep.dir=sweep")
+        for job in "01":
+            self.assertEqual(self.config(f"sweep/{job}"), self.KEPT)
+            out, _ = self.run_kiln("explain", f"sweep/{job}", "datamodule.columns.city", program="kiln")
+            self.assertIn("set to  category  inferred from a.csv", out)
+            self.assertEqual(read(self.path(f"sweep/{job}", "checkpoints/last/config.yaml"), "r"), read(self.path(f"sweep/{job}", ".kiln/config.yaml"), "r"))
+            self.assertIn("\n  lr: ${lr}\n", read(self.path(f"sweep/{job}", ".kiln/job.yaml"), "r"))
+            self.assertIn("model=", read(self.path(f"sweep/{job}", ".kiln/overrides.yaml"), "r"))
+
+    def test_plan_prints_a_config(self):
+        """What `train --plan` prints can be pasted."""
+        self.write("a.csv", csv(rows(60)))
+        args = [*FIXED, "task=classification", "datamodule.files.train=[a.csv]", "datamodule.target=risk", "model=linear"]
+        out, _ = self.run_kiln(*args, "--plan")
+        block = out.split("a config with this keeps it\n")[1].split("\n\n")[0]
+        self.assertEqual([line.strip() for line in block.splitlines()],
+                         ["datamodule:", "columns:", *self.KEPT[1:], self.KEPT[0]])
+        self.write("conf/experiment/mine.yaml", "# @package _global_\n" + block)
+        out, _ = self.run_kiln("experiment=mine", *args, "--plan")
+        self.assertNotIn("a config with this", out)
 
     def test_formats(self):
         """CSV, TSV, JSON lines, gzip, quotes, CRLF, a byte order mark and SQL give the same numbers."""
@@ -158,7 +244,7 @@ class Table(Case):
                             "datamodule.target=risk", "model=linear", run="files")
         self.assertIn("samples    train 200, val 30, test 10", out)
         # evaluation divides the rows as training did
-        out, _ = self.run_kiln("eval", "ckpt_path=run/checkpoints/last", program="kiln")
+        out, _ = self.run_kiln("eval", "ckpt_path=run/checkpoints/last", "split=val", program="kiln")
         self.assertEqual(json.loads(out)["samples"], 40)
         self.assertEqual(json.loads(out)["metrics"]["test/accuracy"], self.metrics()["test/accuracy"])
 

@@ -7,6 +7,7 @@
 #include "config/provenance/error_list.h"
 #include "config/provenance/origins_file.h"
 #include "config/yaml/output.h"
+#include "config/tree/edit.h"
 #include "config/tree/tree.h"
 #include "base/system/file.h"
 #include "tests/support/cmocka.h"
@@ -319,6 +320,37 @@ static void test_used_twice(void **unused)
     tree_remove(&tree);
 }
 
+/* What is put into a composed config: in place of a value, beside one, and in a copy of a mapping
+ * that other keys refer to. */
+static void test_put(void **unused)
+{
+    Tree tree = tree_make((TreeFile[]) {
+        { "config.yaml", "data: {type: auto, kinds: '${mine}', none: {}}\nmine: {a: 1}\n" },
+        { NULL, NULL } });
+    KilnConfig *config = NULL;
+    char *text = NULL, *messages = NULL;
+    KilnError err = { 0 };
+
+    (void)unused;
+    assert_int_equal(tree_compose(&tree, NULL, NULL, &config, &messages), KILN_OK);
+    assert_int_equal(kiln_config_put(config, "data", "type", "number", "from x", &err), KILN_OK);
+    assert_int_equal(kiln_config_put(config, "data.kinds", "b.c", "2", "from x", &err), KILN_OK);
+    assert_int_equal(kiln_config_put(config, "data.kinds", "a", "3", "from x", &err), KILN_OK);
+    assert_int_equal(kiln_config_put(config, "data.none", "<<", "4", "from x", &err), KILN_OK);
+    assert_int_equal(kiln_config_yaml(config, NULL, true, &text, &err), KILN_OK);
+    assert_string_equal(text, "data:\n  type: number\n  kinds:\n    a: 3\n    b.c: 2\n  none:\n"
+                              "    '<<': 4\nmine:\n  a: 1\n");
+    free(text);
+    assert_int_equal(kiln_config_explain(config, "data.type", &text, &err), KILN_OK);
+    assert_non_null(strstr(text, "set to  number  from x\n  over    auto    "));
+    free(text);
+    assert_int_equal(kiln_config_put(config, "data.nothing", "a", "1", "x", &err), KILN_E_KEY);
+    assert_string_equal(err.text, "data.nothing: the config has no such mapping");
+    assert_int_equal(kiln_config_put(config, "data.type", "a", "1", "x", &err), KILN_E_KEY);
+    kiln_config_free(config);
+    tree_remove(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_options_without_files),
         cmocka_unit_test(test_run_files),
         cmocka_unit_test(test_used_twice),
+        cmocka_unit_test(test_put),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
