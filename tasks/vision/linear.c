@@ -14,17 +14,18 @@ static const KilnField fields[] = {
 };
 
 typedef struct State {
-    KilnLinear fc;
+    KilnLinear fc; /* weight NULL: there are no numbers, and a category's weights have the bias */
     KilnCategoryTables categories;
 } State;
 
 enum { NUMBERS, CATEGORIES };
 
-/* Any sample of one shape, as a flat list of numbers, and categories beside it. */
+/* Any sample of one shape, as a flat list of numbers, and categories beside it, or one of both. */
 static const KilnTensorSpec takes[] = {
     [NUMBERS] = { .name = "x",
                   .content = KILN_IMAGE | KILN_ROW | KILN_VECTOR | KILN_SEQUENCE | KILN_MAP,
-                  .dtype = KILN_F32 },
+                  .dtype = KILN_F32,
+                  .optional = true },
     [CATEGORIES] = { .name = "ids",
                      .content = KILN_ROW,
                      .dtype = KILN_I32,
@@ -46,10 +47,13 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
     const int64_t classes = io->outputs[0].shape.dim[0];
     const KilnInit zero = { .kind = KILN_INIT_CONSTANT };
     const KilnScope tables = kiln_scope(scope, "categories");
-    KilnStatus status = kiln_nn_linear_init(
-        &state->fc, scope, "fc", kiln_shape_count(&io->inputs[NUMBERS].shape), classes, true, err);
+    const KilnFeature *x = &io->inputs[NUMBERS];
+    KilnStatus status = KILN_OK;
 
-    if (status >= 0 && opts->zero_init) {
+    if (x->name != NULL)
+        status = kiln_nn_linear_init(&state->fc, scope, "fc", kiln_shape_count(&x->shape), classes,
+                                     true, err);
+    if (status >= 0 && opts->zero_init && x->name != NULL) {
         kiln_param_set_init(state->fc.weight, zero);
         kiln_param_set_init(state->fc.bias, zero);
     }
@@ -63,14 +67,18 @@ static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *in
 {
     const State *state = kiln_state(self);
     const int columns[] = { 1 };
-    KilnTensor *y = kiln_nn_linear(&state->fc, kiln_flatten(inputs[NUMBERS].tensor));
+    KilnTensor *x = inputs[NUMBERS].tensor, *y = NULL, *of_categories = NULL;
 
     (void)step;
+    if (x != NULL)
+        y = kiln_nn_linear(&state->fc, kiln_flatten(x));
     if (state->categories.n > 0)
-        y = kiln_add(
-            y, kiln_sum_axes(kiln_nn_category_tables(&state->categories, inputs[CATEGORIES].tensor),
-                             columns, 1, false));
-    outputs[0].tensor = y;
+        of_categories =
+            kiln_sum_axes(kiln_nn_category_tables(&state->categories, inputs[CATEGORIES].tensor),
+                          columns, 1, false);
+    outputs[0].tensor = y == NULL               ? of_categories
+                        : of_categories == NULL ? y
+                                                : kiln_add(y, of_categories);
 }
 
 static void release(KilnInstance *self)

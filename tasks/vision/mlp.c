@@ -47,11 +47,12 @@ static const KilnField fields[] = {
 
 enum { NUMBERS, CATEGORIES };
 
-/* Any sample of one shape, as a flat list of numbers, and categories beside it. */
+/* Any sample of one shape, as a flat list of numbers, and categories beside it, or one of both. */
 static const KilnTensorSpec takes[] = {
     [NUMBERS] = { .name = "x",
                   .content = KILN_IMAGE | KILN_ROW | KILN_VECTOR | KILN_SEQUENCE | KILN_MAP,
-                  .dtype = KILN_F32 },
+                  .dtype = KILN_F32,
+                  .optional = true },
     [CATEGORIES] = { .name = "ids",
                      .content = KILN_ROW,
                      .dtype = KILN_I32,
@@ -73,6 +74,7 @@ static KilnStatus embed_init(KilnInstance *self, const KilnScope *scope, const K
     State *state = kiln_state(self);
     const KilnScope tables = kiln_scope(scope, "categories");
     const KilnFeature *x = &io->inputs[NUMBERS];
+    const bool has_numbers = x->name != NULL;
     const KilnPeriodicSpec spec = { .numbers = x->shape.dim[0],
                                     .frequencies = opts->frequencies,
                                     .width = opts->number_width,
@@ -81,9 +83,14 @@ static KilnStatus embed_init(KilnInstance *self, const KilnScope *scope, const K
         &state->categories, &tables, &io->inputs[CATEGORIES], opts->category_width,
         (KilnInit) { .kind = KILN_INIT_NORMAL, .a = 0.1 }, err);
 
-    *ret_width = kiln_shape_count(&x->shape) + (int64_t)state->categories.n * opts->category_width;
+    *ret_width = (has_numbers ? kiln_shape_count(&x->shape) : 0) +
+                 (int64_t)state->categories.n * opts->category_width;
     if (status < 0 || opts->numbers == RAW_NUMBERS)
         return status;
+    if (!has_numbers)
+        return kiln_error_set(err, KILN_E_SHAPE,
+                              "numbers: periodic makes vectors of numbers, and the data have none; "
+                              "leave it raw");
     if (x->shape.rank != 1)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "numbers: periodic takes a row or a vector, and \"%s\" is neither",
@@ -126,15 +133,17 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnMo
 /* The sample as one list of numbers. */
 static KilnTensor *embed(const State *state, const KilnModelValue *inputs)
 {
-    KilnTensor *x = inputs[NUMBERS].tensor;
+    KilnTensor *parts[2], *x = inputs[NUMBERS].tensor;
+    int n = 0;
 
     if (state->periodic.weight != NULL)
         x = kiln_nn_periodic(&state->periodic, x);
-    x = kiln_flatten(x);
-    if (state->categories.n == 0)
-        return x;
-    KilnTensor *vectors = kiln_nn_category_tables(&state->categories, inputs[CATEGORIES].tensor);
-    return kiln_concat((KilnTensor *[]) { x, kiln_flatten(vectors) }, 2, 1);
+    if (x != NULL)
+        parts[n++] = kiln_flatten(x);
+    if (state->categories.n > 0)
+        parts[n++] =
+            kiln_flatten(kiln_nn_category_tables(&state->categories, inputs[CATEGORIES].tensor));
+    return n == 1 ? parts[0] : kiln_concat(parts, n, 1);
 }
 
 static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,

@@ -369,14 +369,23 @@ static KilnStatus check_columns(const Load *load, KilnError *err)
 static KilnStatus check_plan(const Load *load, KilnError *err)
 {
     const KilnTablePlan *plan = &load->data->plan;
+    const char *text = NULL;
 
     if (plan->n_numbers + plan->n_categories > 0 || kiln_table_has_texts(load->data) ||
         plan->target < 0)
         return KILN_OK; /* without a target it is the task that says what it needs */
+    for (size_t c = 0; c < plan->n_columns; c++)
+        if (plan->columns[c].kind == KILN_COLUMN_TEXT && (int64_t)c != plan->target)
+            text = plan->columns[c].name;
     return kiln_error_set(err, KILN_E_MISSING,
                           "files.train: no column is left to learn from: %zu columns are text or "
-                          "ignored; set their kinds with columns",
-                          plan->n_columns - (plan->target >= 0));
+                          "ignored; set their kinds with columns%s%s%s",
+                          plan->n_columns - (plan->target >= 0),
+                          text != NULL ? ", or learn from texts such as \"" : "",
+                          text != NULL ? text : "",
+                          text != NULL ? "\": tokenizer=words (kiln list tokenizer), with a model "
+                                         "of tokens such as bag_of_tokens"
+                                       : "");
 }
 
 /* Infer the kinds, and drop the rows that do not fit them. Rows that are dropped have no part in

@@ -113,9 +113,9 @@ class Table(Case):
     def test_names_that_yaml_reads_differently(self):
         names = ["a.b", "x, y", "<<", "${v}", "null", "1", 'q"q', "[0]", "n" * 300, " lead", "# c", "_target_"]
         draw = random.Random(1)
-        lines = [[draw.choice(["u", "v"]) for _ in names] + [str(draw.random()), draw.choice(["yes", "no"])] for _ in range(40)]
+        lines = [[draw.choice(["u", "v"]) for _ in names] + [draw.choice(["yes", "no"])] for _ in range(40)]
         quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-        self.write("a.csv", csv(lines, [*quoted, "number", "y"]))
+        self.write("a.csv", csv(lines, [*quoted, "y"]))
         self.train("datamodule.files.train=[a.csv]", "datamodule.target=y", "model=mlp", "model.hidden=[4]")
         self.run_kiln("--config-path", "run/.kiln", "kiln.run.dir=again")
         self.assertEqual(self.plan("again"), self.plan())
@@ -272,6 +272,39 @@ class Table(Case):
             self.assertGreater(self.metrics(model)["test/accuracy"], 0.9, model)
         self.train(*files, "model=ft_transformer", "model.width=16", "model.layers=1", "model.heads=2", "model.mlp_dim=16",
                    "model.embed.numbers=periodic", "model.embed.frequencies=4", run="periodic")
+
+    def test_categories_alone(self):
+        """Every model of rows takes a table without numbers; predictions and a resumed run agree."""
+        draw = random.Random(2)
+        table = [[draw.choice("abcd"), draw.choice(["left", "right"])] for _ in range(240)]
+        table = [[*row, "yes" if (row[0] in "ab") == (row[1] == "left") or row[0] == "a" else "no"] for row in table]
+        self.write("a.csv", csv(table, ["letter", "side", "y"]))
+        files = ["datamodule.files.train=[a.csv]", "datamodule.target=y"]
+        for model, least in {"linear": 0.75, "mlp": 0.95, "ft_transformer": 0.95, "dlrm": 0.95}.items():
+            options = ["model.width=16", "model.layers=1", "model.heads=2", "model.mlp_dim=16", "lr=0.01"]
+            out, _ = self.train(*files, f"model={model}", *(options if model == "ft_transformer" else []), epochs=15, run=model)
+            self.assertIn("a sample   ids i32 [2], label i32", out)
+            self.assertGreaterEqual(self.metrics(model)["val/accuracy"], least, model)
+        for model in "linear", "mlp":
+            self.train(*files, f"model={model}", "scheduler=constant", epochs=5, run=f"{model}-5")
+            self.run_kiln(f"resume={model}-5", "trainer.max_epochs=6")
+            self.train(*files, f"model={model}", "scheduler=constant", epochs=6, run=f"{model}-6")
+            weights = [read(self.path(f"{model}-{n}", "checkpoints/last/model.safetensors")) for n in (5, 6)]
+            self.assertTrue(weights[0] == weights[1], model)
+            out, _ = self.run_kiln("predict", f"ckpt_path={model}/checkpoints/last", "input=a.csv", program="kiln")
+            self.assertEqual(len(out.splitlines()), 240)
+        _, err = self.train(*files, "model=mlp", "model.numbers=periodic", status=1, run="refused")
+        self.assertIn("periodic makes vectors of numbers, and the data have none", err)
+
+    def test_texts_alone(self):
+        self.write("a.csv", "title,y\n" + "".join(f"{'good' if i % 2 else 'bad'} film {i},{i % 2}\n" for i in range(80)))
+        files = ["datamodule.files.train=[a.csv]", "datamodule.target=y"]
+        _, err = self.train(*files, "model=mlp", status=1)
+        self.assertIn('learn from texts such as "title": tokenizer=words', " ".join(err.split()))
+        _, err = self.train(*files, "datamodule.tokenizer=words", "model=mlp", status=1)
+        self.assertIn("mlp takes an image", err)
+        self.train(*files, "datamodule.tokenizer=words", "model=bag_of_tokens", epochs=10)
+        self.assertGreater(self.metrics()["val/accuracy"], 0.9)
 
     def refused_table(self, text, *options, says, name="bad.csv", **more):
         self.write(name, text)
