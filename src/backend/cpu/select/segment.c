@@ -1,5 +1,6 @@
 /* Sums, means and largest elements of groups of rows. Each thread owns some of the groups and walks
- * all ids, so that no two write the same row and sums are in the order of the rows. */
+ * all ids, so that no two write the same row and sums are in the order of the rows: runs of them in
+ * floats, the runs of a long group in double. */
 #include "backend/cpu/cpu.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ typedef struct Segments {
     const int32_t *ids; /* [n] */
     float *y;           /* [count, inner] */
     int64_t n, inner, count, mode;
-    double *sums;  /* [count, inner]; in double, as a group may have any number of rows */
+    double *sums;  /* [count, inner]: of the rows of long groups but the last ones, which y has */
     int32_t *rows; /* [count]: rows of each group */
     float *ties;   /* [count, inner]: rows that have the largest element */
 } Segments;
@@ -41,41 +42,55 @@ static int64_t grain_of(const Segments *s)
 
 /* ---- Forward ------------------------------------------------------------------------ */
 
-static void add_row(double *sums, const float *x, int64_t n)
-{
-#pragma omp simd
-    for (int64_t c = 0; c < n; c++)
-        sums[c] += (double)x[c];
-}
+/* Rows of a group that are added in floats. */
+enum { RUN = 64 };
 
-static void take_largest(float *y, const float *x, int64_t n, bool first)
+static void add_row(const Segments *s, int64_t id, const float *x)
 {
-    if (first)
-        memcpy(y, x, (size_t)n * sizeof(*y));
+    enum { SHORT = 8 };
+    float *y = s->y + id * s->inner;
+
+    if (s->inner > SHORT)
+        kiln_cpu(s->call)->loops->add(y, y, x, s->inner);
     else
-        for (int64_t c = 0; c < n; c++)
-            y[c] = x[c] > y[c] || isnan(x[c]) ? x[c] : y[c];
+        for (int64_t c = 0; c < s->inner; c++)
+            y[c] += x[c];
 }
 
-/* The sums of a group, or their means, as floats. */
-static void finish_row(const Segments *s, int64_t id)
+/* Moves the group's last run of rows from y to the sums. */
+static void move_run(const Segments *s, int64_t id)
+{
+    for (int64_t at = id * s->inner; at < (id + 1) * s->inner; at++) {
+        s->sums[at] = (s->rows[id] > RUN ? s->sums[at] : 0.0) + (double)s->y[at];
+        s->y[at] = 0.0f;
+    }
+}
+
+static void take_largest(const Segments *s, int64_t id, const float *x)
+{
+    float *y = s->y + id * s->inner;
+
+    for (int64_t c = 0; c < s->inner; c++)
+        y[c] = s->rows[id] == 0 || x[c] > y[c] || isnan(x[c]) ? x[c] : y[c];
+}
+
+static void finish_group(const Segments *s, int64_t id)
 {
     const double by = s->mode == KILN_SEGMENT_MEAN && s->rows[id] > 0 ? (double)s->rows[id] : 1.0;
 
+    if (s->rows[id] < RUN && s->mode == KILN_SEGMENT_SUM)
+        return;
     for (int64_t at = id * s->inner; at < (id + 1) * s->inner; at++)
-        s->y[at] = (float)(s->sums[at] / by);
+        s->y[at] = (float)(((s->rows[id] >= RUN ? s->sums[at] : 0.0) + (double)s->y[at]) / by);
 }
 
 static void segment_part(void *context, int64_t begin, int64_t end)
 {
     const Segments *s = context;
-    const size_t elements = (size_t)((end - begin) * s->inner);
+    const bool max = s->mode == KILN_SEGMENT_MAX;
     bool invalid = false;
 
-    if (s->sums != NULL)
-        memset(s->sums + begin * s->inner, 0, elements * sizeof(*s->sums));
-    else
-        memset(s->y + begin * s->inner, 0, elements * sizeof(*s->y));
+    memset(s->y + begin * s->inner, 0, (size_t)((end - begin) * s->inner) * sizeof(*s->y));
     memset(s->rows + begin, 0, (size_t)(end - begin) * sizeof(*s->rows));
     for (int64_t i = 0; i < s->n; i++) {
         const int32_t id = s->ids[i];
@@ -84,14 +99,15 @@ static void segment_part(void *context, int64_t begin, int64_t end)
         invalid = invalid || id >= s->count;
         if (id < begin || id >= end)
             continue;
-        if (s->sums != NULL)
-            add_row(s->sums + id * s->inner, x, s->inner);
+        if (max)
+            take_largest(s, id, x);
         else
-            take_largest(s->y + id * s->inner, x, s->inner, s->rows[id] == 0);
-        s->rows[id]++;
+            add_row(s, id, x);
+        if (++s->rows[id] % RUN == 0 && !max)
+            move_run(s, id);
     }
-    for (int64_t id = begin; id < end && s->sums != NULL; id++)
-        finish_row(s, id);
+    for (int64_t id = begin; id < end && !max; id++)
+        finish_group(s, id);
     if (invalid && begin == 0)
         kiln_cpu(s->call)->loops->fill(s->y, NAN, s->inner);
 }
@@ -107,18 +123,19 @@ static KilnStatus plain_prepare(KilnCall *call, KilnError *err)
     return KILN_OK;
 }
 
-static bool has_sums(const KilnCall *call)
+/* Whether a group may have more than a run of rows. */
+static bool needs_sums(const KilnCall *call)
 {
     const KilnSegmentAttrs *attrs = call->attrs;
 
-    return attrs->mode != KILN_SEGMENT_MAX;
+    return attrs->mode != KILN_SEGMENT_MAX && kiln_cpu_count(&call->inputs[1]) >= RUN;
 }
 
 static KilnStatus segment_prepare(KilnCall *call, KilnError *err)
 {
     const KilnStatus status = plain_prepare(call, err);
 
-    if (has_sums(call))
+    if (needs_sums(call))
         call->workspace_size += (size_t)kiln_cpu_count(&call->outputs[0]) * sizeof(double);
     return status;
 }
@@ -129,7 +146,7 @@ static void segment_run(KilnCall *call)
 
     s.x = call->inputs[0].data;
     s.y = call->outputs[0].data;
-    if (has_sums(call)) {
+    if (needs_sums(call)) {
         s.sums = call->workspace;
         s.rows = (int32_t *)(s.sums + s.count * s.inner);
     }
