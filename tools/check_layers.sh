@@ -20,7 +20,7 @@ BEGIN {
     below("config", "base")
     below("schema", "config")
     below("registry", "schema")
-    below("image", "data")
+    below("image", "data config")
     below("tensor", "base")
     below("graph", "tensor base")
     below("backend", "graph")

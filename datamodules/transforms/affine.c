@@ -93,8 +93,8 @@ static KilnStatus warp(KilnInstance *self, const int64_t size[3], KilnRng *rng, 
                        KilnWarp *ret, KilnError *err)
 {
     (void)err;
-    *ret = training ? draw_warp(kiln_opts(self), size[0], size[1], rng)
-                    : (KilnWarp) { .matrix = { { 1.0 }, { 0.0, 1.0 }, { 0.0, 0.0, 1.0 } } };
+    if (training)
+        *ret = draw_warp(kiln_opts(self), size[0], size[1], rng);
     return KILN_OK;
 }
 

@@ -71,23 +71,34 @@ static void cut(const KilnImage *image, int64_t top, int64_t left, int64_t mode,
     }
 }
 
+/* The window's corner in the image. */
+static void draw_corner(const Opts *opts, int64_t height, int64_t width, KilnRng *rng,
+                        bool training, int64_t *ret_top, int64_t *ret_left)
+{
+    const int64_t room_y = height + 2 * opts->padding - opts->size.height;
+    const int64_t room_x = width + 2 * opts->padding - opts->size.width;
+    const int64_t top = training ? kiln_rng_below(rng, (uint32_t)room_y + 1) : room_y / 2;
+    const int64_t left = training ? kiln_rng_below(rng, (uint32_t)room_x + 1) : room_x / 2;
+
+    *ret_top = top - opts->padding;
+    *ret_left = left - opts->padding;
+}
+
 static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
                         bool training, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    int64_t height = opts->size.height, width = opts->size.width;
+    int64_t top, left;
     KilnImage before;
     KilnStatus status = check_room(self, image->height, image->width, err);
 
     if (status >= 0)
-        status = kiln_image_resize_buffer(scratch, height, width, image->channels, err);
+        status = kiln_image_resize_buffer(scratch, opts->size.height, opts->size.width,
+                                          image->channels, err);
     if (status < 0)
         return status;
-    int64_t room_y = image->height + 2 * opts->padding - height;
-    int64_t room_x = image->width + 2 * opts->padding - width;
-    int64_t top = training ? kiln_rng_below(rng, (uint32_t)room_y + 1) : room_y / 2;
-    int64_t left = training ? kiln_rng_below(rng, (uint32_t)room_x + 1) : room_x / 2;
-    cut(image, top - opts->padding, left - opts->padding, opts->padding_mode, scratch);
+    draw_corner(opts, image->height, image->width, rng, training, &top, &left);
+    cut(image, top, left, opts->padding_mode, scratch);
     before = *image;
     *image = *scratch;
     *scratch = before;
@@ -109,9 +120,23 @@ static KilnStatus shape(KilnInstance *self, int64_t size[3], KilnError *err)
     return KILN_OK;
 }
 
-static const KilnTransformOps ops = { .apply = apply,
-                                      .shape = shape,
-                                      .kind = KILN_TRANSFORM_MOVES };
+static KilnStatus warp(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
+                       KilnWarp *ret, KilnError *err)
+{
+    int64_t top, left;
+    KilnStatus status = check_room(self, size[0], size[1], err);
+
+    if (status < 0)
+        return status;
+    draw_corner(kiln_opts(self), size[0], size[1], rng, training, &top, &left);
+    ret->matrix[0][2] = (double)left;
+    ret->matrix[1][2] = (double)top;
+    return KILN_OK;
+}
+
+static const KilnTransformOps ops = {
+    .apply = apply, .shape = shape, .kind = KILN_TRANSFORM_MOVES, .warp = warp
+};
 
 const KilnComponent kiln_transform_crop = {
     .kind = KILN_KIND_TRANSFORM,

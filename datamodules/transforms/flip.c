@@ -32,7 +32,6 @@ static KilnStatus warp(KilnInstance *self, const int64_t size[3], KilnRng *rng, 
     const int axis = opts->vertical ? 1 : 0;
 
     (void)err;
-    *ret = (KilnWarp) { .matrix = { { 1.0 }, { 0.0, 1.0 }, { 0.0, 0.0, 1.0 } } };
     if (training && (double)kiln_rng_uniform(rng) < opts->p) {
         ret->matrix[axis][axis] = -1.0;
         ret->matrix[axis][2] = (double)size[1 - axis];

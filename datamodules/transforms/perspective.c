@@ -33,20 +33,27 @@ static void draw_corners(const Opts *opts, double height, double width, KilnRng 
     }
 }
 
+/* False: the image stays as it is. */
+static bool draw_warp(const Opts *opts, int64_t height, int64_t width, KilnRng *rng, KilnWarp *ret)
+{
+    const double bottom = (double)(height - 1), right = (double)(width - 1);
+    const double from[4][2] = { { 0, 0 }, { right, 0 }, { right, bottom }, { 0, bottom } };
+    double to[4][2];
+
+    if ((double)kiln_rng_uniform(rng) >= opts->p)
+        return false;
+    draw_corners(opts, (double)height, (double)width, rng, to);
+    return kiln_perspective_warp(from, to, ret); /* not of an image of a pixel's width */
+}
+
 static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
                         bool training, KilnError *err)
 {
     const Opts *opts = kiln_opts(self);
-    const double bottom = (double)(image->height - 1), right = (double)(image->width - 1);
-    const double from[4][2] = { { 0, 0 }, { right, 0 }, { right, bottom }, { 0, bottom } };
-    double to[4][2];
     KilnWarp warp;
 
-    if (!training || (double)kiln_rng_uniform(rng) >= opts->p)
+    if (!training || !draw_warp(opts, image->height, image->width, rng, &warp))
         return KILN_OK;
-    draw_corners(opts, (double)image->height, (double)image->width, rng, to);
-    if (!kiln_perspective_warp(from, to, &warp))
-        return KILN_OK; /* an image of a pixel's width */
     KilnStatus status = kiln_image_warp(image, &warp, (KilnImageFilter)opts->interpolation,
                                         (float)opts->fill, scratch, err);
     if (status >= 0)
@@ -54,7 +61,18 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     return status;
 }
 
-static const KilnTransformOps ops = { .apply = apply };
+static KilnStatus warp(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
+                       KilnWarp *ret, KilnError *err)
+{
+    KilnWarp drawn;
+
+    (void)err;
+    if (training && draw_warp(kiln_opts(self), size[0], size[1], rng, &drawn))
+        *ret = drawn;
+    return KILN_OK;
+}
+
+static const KilnTransformOps ops = { .apply = apply, .warp = warp };
 
 const KilnComponent kiln_transform_perspective = {
     .kind = KILN_KIND_TRANSFORM,

@@ -15,6 +15,14 @@ static const KilnField fields[] = {
     KILN_FIELD_END,
 };
 
+static KilnWarp draw_warp(const Opts *opts, int64_t height, int64_t width, KilnRng *rng)
+{
+    const float range = (float)opts->degrees;
+    const KilnAffine affine = { .angle = (double)kiln_rng_range(rng, -range, range), .scale = 1.0 };
+
+    return kiln_affine_warp(&affine, height, width);
+}
+
 static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
                         bool training, KilnError *err)
 {
@@ -22,9 +30,7 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
 
     if (!training)
         return KILN_OK;
-    const float range = (float)opts->degrees;
-    const KilnAffine affine = { .angle = (double)kiln_rng_range(rng, -range, range), .scale = 1.0 };
-    const KilnWarp warp = kiln_affine_warp(&affine, image->height, image->width);
+    const KilnWarp warp = draw_warp(opts, image->height, image->width, rng);
     KilnStatus status = kiln_image_warp(image, &warp, (KilnImageFilter)opts->interpolation,
                                         (float)opts->fill, scratch, err);
     if (status >= 0)
@@ -32,7 +38,16 @@ static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch
     return status;
 }
 
-static const KilnTransformOps ops = { .apply = apply };
+static KilnStatus warp(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
+                       KilnWarp *ret, KilnError *err)
+{
+    (void)err;
+    if (training)
+        *ret = draw_warp(kiln_opts(self), size[0], size[1], rng);
+    return KILN_OK;
+}
+
+static const KilnTransformOps ops = { .apply = apply, .warp = warp };
 
 const KilnComponent kiln_transform_rotation = {
     .kind = KILN_KIND_TRANSFORM,

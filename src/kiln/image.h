@@ -186,8 +186,9 @@ struct KilnTransformOps {
     KilnStatus (*set_statistics)(KilnInstance *self, const double *mean, const double *std,
                                  int64_t channels, KilnError *err);
     /* Optional, of a transform with `apply` that moves pixels: where those of the result come from,
-     * of an image of that height, width and channels. It draws the same random numbers as apply.
-     * With it boxes of objects can follow their image (kiln/images/box_sets.h). */
+     * of an image of that height, width and channels; *ret moves nothing before. It draws the same
+     * random numbers as apply. Called before it, so an image that apply refuses may come. With it
+     * boxes of objects can follow their image (kiln/images/box_sets.h). */
     KilnStatus (*warp)(KilnInstance *self, const int64_t size[3], KilnRng *rng, bool training,
                        KilnWarp *ret, KilnError *err);
 };

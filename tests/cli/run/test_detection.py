@@ -141,6 +141,86 @@ class Detection(Case):
         _, err = self.run_kiln(*args, "datamodule.transforms=[transform/rand_augment]", status=1)
         self.assertIn("boxes can't follow", err)
 
+    YOLO = ["task=detection", "datamodule=yolo", "datamodule.data=data/data.yaml", "datamodule.size=[48,64]", *SMALL, "batch_size=2",
+            "trainer.threads=1", "optimizer=adamw", "lr=0.001", "callbacks.model_checkpoint.monitor=val/map", "trainer.max_epochs=1",
+            "test=false"]
+
+    def yolo(self, text="path: .\ntrain: images/train\nval: [images/val]\ntest:\nnames: {0: green, 1: red}\n", **labels):
+        """A folder in YOLO's layout: five images, one without a text, one without a row."""
+        rows = {"0": "1 0.25 0.5 0.25 0.5\n0 0.625 0.5 0.25 0.25\n", "1": "\n  0\t0.5 0.5 1 1\r\n0 0.5 0.5 1 1", "2": "1 0.5 0.5 0.5 0.5",
+                "3": "", **labels}
+        self.write("data/data.yaml", text)
+        for split in ("train", "val"):
+            for i in range(5):
+                self.write(f"data/images/{split}/{'deep/' if i == 4 else ''}{i}.png", png(64, 32))
+            for name, row in rows.items():
+                self.write(f"data/labels/{split}/{name}.txt", row)
+
+    def test_yolo(self):
+        """The same boxes in YOLO's texts and in COCO's JSON give the same numbers."""
+        self.yolo()
+        out, _ = self.run_kiln(*self.YOLO, "kiln.run.dir=yolo")
+        self.assertIn("2: green, red", out)
+        self.assertIn("boxes f32 [2, 11]", out)
+        self.assertIn("train 5, val 5", out)
+        boxes = [(0, 1, [8, 8, 16, 16]), (0, 0, [32, 12, 16, 8]), (1, 0, [0, 0, 64, 32]), (2, 1, [16, 8, 32, 16])]
+        self.coco(images=[{"id": i, "file_name": f"{'deep/' if i == 4 else ''}{i}.png"} for i in range(5)],
+                  annotations=[{"id": i, "image_id": image, "category_id": label, "bbox": box} for i, (image, label, box) in enumerate(boxes)],
+                  categories=[{"id": 0, "name": "green"}, {"id": 1, "name": "red"}])
+        args = ["datamodule=coco" if arg == "datamodule=yolo" else "datamodule.root=data" if "data.yaml" in arg else arg for arg in self.YOLO]
+        self.run_kiln(*args, "datamodule.images=images/SPLIT", "kiln.run.dir=coco")
+        a, b = self.metrics("yolo"), self.metrics("coco")
+        for name in a:
+            if name.startswith("val/") or "loss" in name:
+                self.assertTrue(a[name] == b[name] or a[name] != a[name], name)
+        # Lists, Roboflow's paths, another root, a polygon, labels beside images, letterbox, predictions.
+        self.yolo("path: /none\ntrain: [../images/train, list.txt]\nval: images/val\nnames: [green, red]\nnc: 2\n",
+                  **{"2": "1 0.25 0.25 0.75 0.25 0.5 0.75\n"})
+        self.write("data/list.txt", "./images/train/0.png\n\nother/x.png\n")
+        self.write("data/other/x.png", png(64, 32))
+        self.write("data/other/x.txt", "0 0.5 0.5 0.2 0.2")
+        self.write("data/images/val/notes.pdf", "notes")
+        out, _ = self.run_kiln(*self.YOLO, "datamodule.root=data", "datamodule.letterbox=true", "kiln.run.dir=boxed")
+        self.assertIn("train 7, val 5", out)
+        self.assertIn("notes.pdf", out)
+        out, _ = self.run_kiln("predict", "boxed", "data/images/val/0.png", "task.score_threshold=0", program="kiln")
+        for found in json.loads(out)["detections"]:
+            self.assertTrue(0 <= found["box"][0] < found["box"][2] <= 64 and 0 <= found["box"][1] < found["box"][3] <= 32)
+
+    def test_yolo_mistakes(self):
+        def bad(says, *more, text=None, **labels):
+            self.yolo(*([text] if text is not None else []), **labels)
+            _, err = self.run_kiln(*self.YOLO, *more, "kiln.run.dir=bad", status=1)
+            self.assertIn(says, err)
+
+        bad("data/labels/train/0.txt:2: expected a class and 4 numbers (center x, center y, width, height), or a polygon of at least 3 "
+            "points, got a class and 3 numbers", **{"0": "1 0.5 0.5 0.5 0.5\n1 0.5 0.5 0.1"})
+        bad("got a class and 5 numbers", **{"0": "1 0.5 0.5 0.1 0.1 0.7"})
+        bad("got a class and 7 numbers", **{"0": "1 0.5 0.5 0.1 0.1 0.7 0.1 0.1"})
+        bad("0.txt:1: the class 2 is not one of 0 to 1", **{"0": "2 0.5 0.5 0.1 0.1"})
+        bad("the class 0.5 is not one of", **{"0": "0.5 0.5 0.5 0.1 0.1"})
+        bad("the class -1 is not one of", **{"0": "-1 0.5 0.5 0.1 0.1"})
+        bad("12 is outside of 0 to 1", **{"0": "1 12 0.5 0.1 0.1"})
+        bad("1.5 is outside of 0 to 1", **{"0": "1 0.5 0.5 0.1 0.1 0.7 1.5"})
+        bad('"x" is not a number', **{"0": "1 x 0.5 0.1 0.1"})
+        bad('"nan" is not a number', **{"0": "1 nan 0.5 0.1 0.1"})
+        bad("the box has no area in the image", **{"0": "1 0.5 0.5 0 0.1"})
+        bad("the file is not text", **{"0": "\0"})
+        bad("no image of train has a box", **{"0": "", "1": "", "2": ""})
+        bad('data.yaml: expected "names", a list', text="train: images/train\n")
+        bad("there is no name of class 1", text="train: images/train\nnames: {0: a, 2: b}\n")
+        bad('expected "train", a folder of images', text="names: [a, b]\n")
+        bad("data.yaml:1: train: data/none: no such folder", text="train: none\nnames: [a, b]\n")
+        bad("path: none: no such folder; say where the data are with datamodule.root", text="path: none\ntrain: images\nnames: [a, b]\n")
+        bad("root: none: no such folder", "datamodule.root=none")
+        bad("there are no images (.png, .jpg, .jpeg, .webp)", text="train: labels\nnames: [a, b]\n")
+        bad("data.yaml", text="train: [")
+        self.write("data/list.txt", "images/train/0.png\nnone.png\n")
+        bad("data/list.txt:2: data/none.png: no such file", text="train: list.txt\nnames: [a, b]\n")
+        self.yolo(**{"0": "1 0.5 0.5 0.5 0.5\n9 0.5 0.5 0.1 0.1"})
+        out, _ = self.run_kiln(*self.YOLO, "datamodule.on_error=skip", "kiln.run.dir=skipped")
+        self.assertIn("labels/train/0.txt:2: the class 9 is not one of 0 to 1", out)
+
     def test_mistakes(self):
         _, err = self.run_kiln(*RUN, "model.width=48", status=1)
         self.assertIn("multiple of 32, got 48", err)
