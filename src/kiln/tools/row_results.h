@@ -25,7 +25,8 @@ KILN_API const char *kiln_results_text(const KilnResults *results, const char *n
 KILN_API const void *kiln_results_values(const KilnResults *results, const char *name,
                                          KilnShape *ret);
 /* While a step is recorded: keep what it computes as `value`, of any type and shape, for
- * finish_step. `name` is static. Unlike an output, it is no part of predictions. */
+ * finish_step; f64 is rounded to f32. `name` is static. Unlike an output, it is no part of
+ * predictions. */
 KILN_API void kiln_step_keep(KilnStep *step, const char *name, KilnTensor *value);
 /* What the step kept under `name`, with its shape; NULL: nothing. Valid until finish_step returns.
  */

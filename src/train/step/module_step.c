@@ -298,7 +298,7 @@ void kiln_step_keep(KilnStep *step, const char *name, KilnTensor *value)
         return;
     }
     step->kept[step->n_kept].name = name;
-    step->kept[step->n_kept].value = value;
+    step->kept[step->n_kept].value = kiln_step_as_f32(value);
     step->n_kept++;
 }
 
