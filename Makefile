@@ -66,7 +66,8 @@ PACKAGES := yaml-0.1 libcyaml libpng libjpeg jansson libxxhash libdeflate libmd 
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
 optional = $(if $(filter $(1),$(left_out)),,$(shell $(PKG_CONFIG) --exists $(2) 2>/dev/null && echo $(2)))
-CAIRO := $(call optional,cairo,cairo)
+# fontconfig is what cairo finds fonts by.
+CAIRO := $(call optional,cairo,cairo fontconfig)
 PROTOBUF := $(if $(shell command -v protoc-c),$(call optional,protobuf-c,libprotobuf-c))
 SQLITE := $(call optional,sqlite3,sqlite3)
 WEBP := $(call optional,webp,libwebp)

@@ -80,6 +80,8 @@ FNR == 1 { here = place(FILENAME); count++ }
         violation("only src/plot knows cairo")
     if (header ~ /^curl\// && FILENAME != "src/download/curl.c")
         violation("only src/download/curl.c knows libcurl")
+    if (header ~ /^fontconfig\// && FILENAME !~ /^src\/plot\//)
+        violation("only src/plot knows fontconfig")
     if (header ~ /^xgboost\// && FILENAME != "src/boost/xgboost.c")
         violation("only src/boost/xgboost.c knows XGBoost")
     if (header == "utf8proc.h" && FILENAME !~ /^src\/text\/unicode\//)

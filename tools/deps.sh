@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs missing packages: `deps.sh build` for building, `deps.sh build check` for the tests too, `arm64`
-# for those of ARM64 in emulation; `deps.sh list SET...` only lists them. Uses apt, with sudo unless root;
-# other systems get the list.
+# for those of ARM64 in emulation, `fonts` for experiment=text-lines/crnn; `deps.sh list SET...` only lists
+# them. Uses apt, with sudo unless root; other systems get the list.
 set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
@@ -11,8 +11,9 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libcurl4-openssl-dev
        libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
-       python3-jsonschema strace zsh fish bash-completion"
+       python3-jsonschema strace zsh fish bash-completion fonts-dejavu-core"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
+fonts="fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-freefont-ttf fonts-urw-base35"
 
 wanted= list=
 for set in "$@"; do
@@ -20,8 +21,9 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     check) wanted="$wanted $check" ;;
     arm64) wanted="$wanted $arm64" ;;
+    fonts) wanted="$wanted $fonts" ;;
     list) list=1 ;;
-    *) echo "usage: deps.sh [list] build|check|arm64..." >&2; exit 2 ;;
+    *) echo "usage: deps.sh [list] build|check|arm64|fonts..." >&2; exit 2 ;;
     esac
 done
 if [ -n "$list" ]; then
@@ -57,6 +59,11 @@ present() {
     bash-completion) [ -e /usr/share/bash-completion/bash_completion ] ;;
     gcc-aarch64-linux-gnu) command -v aarch64-linux-gnu-gcc >/dev/null ;;
     qemu-user) command -v qemu-aarch64 >/dev/null ;;
+    fonts-dejavu-core) fc-list 'DejaVu Sans:bold' 2>/dev/null | grep -q . ;;
+    fonts-dejavu-extra) fc-list 'DejaVu Serif:italic' 2>/dev/null | grep -q . ;;
+    fonts-liberation) fc-list 'Liberation Serif' 2>/dev/null | grep -q . ;;
+    fonts-freefont-ttf) fc-list FreeSerif 2>/dev/null | grep -q . ;;
+    fonts-urw-base35) fc-list C059 2>/dev/null | grep -q . ;;
     python3-yaml) python3 -c 'import yaml' 2>/dev/null ;;
     python3-jsonschema) python3 -c 'import jsonschema' 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;

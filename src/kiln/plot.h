@@ -101,4 +101,24 @@ KILN_API KILN_NODISCARD KilnStatus kiln_plot_boxes(const KilnPicture *picture,
                                                    const KilnPlotBox *boxes, size_t n,
                                                    KilnError *err);
 
+/* Whether the system has a font family of that name: KILN_E_MISSING with what to install. */
+KILN_API KILN_NODISCARD KilnStatus kiln_plot_font_check(const char *family, KilnError *err);
+
+/* A line of text, drawn in the middle of its height. */
+typedef struct KilnPlotText {
+    const char *text; /* UTF-8 */
+    const char *family;
+    bool bold, italic;
+    double size;     /* of the font, pixels */
+    double rotation; /* degrees, clockwise around its middle */
+    double slant;    /* columns to the right per row upwards */
+} KilnPlotText;
+
+/* Draw it to `ret` [height, max_width]: 0 is paper, 255 ink; NULL: only measure it. *ret_width: the
+ * columns that it takes, with a margin; if that is more than max_width, nothing is drawn. Any
+ * number of threads. */
+KILN_API KILN_NODISCARD KilnStatus kiln_plot_text_line(const KilnPlotText *line, int height,
+                                                       int max_width, uint8_t *ret, int *ret_width,
+                                                       KilnError *err);
+
 #endif

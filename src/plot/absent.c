@@ -47,4 +47,21 @@ KilnStatus kiln_plot_boxes(const KilnPicture *picture, const KilnPlotBox *boxes,
     return kiln_plot_supported(err);
 }
 
+KilnStatus kiln_plot_font_check(const char *family, KilnError *err)
+{
+    (void)family;
+    return kiln_plot_supported(err);
+}
+
+KilnStatus kiln_plot_text_line(const KilnPlotText *line, int height, int max_width, uint8_t *ret,
+                               int *ret_width, KilnError *err)
+{
+    (void)line;
+    (void)height;
+    (void)max_width;
+    (void)ret;
+    (void)ret_width;
+    return kiln_plot_supported(err);
+}
+
 #endif

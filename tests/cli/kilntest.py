@@ -179,16 +179,23 @@ def read_json(path):
         return json.load(f)
 
 
-def png(width, height, colour=(200, 30, 90)):
-    """An RGB PNG of one colour, as bytes."""
-    row = b"\0" + bytes(colour) * width
-
+def _png(width, height, colour_type, rows):
     def chunk(kind, data):
         return (struct.pack(">I", len(data)) + kind + data +
                 struct.pack(">I", zlib.crc32(kind + data)))
 
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
-            chunk(b"IDAT", zlib.compress(row * height)) + chunk(b"IEND", b""))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour_type, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))) + chunk(b"IEND", b""))
+
+
+def png(width, height, colour=(200, 30, 90)):
+    """An RGB PNG of one colour, as bytes."""
+    return _png(width, height, 2, [bytes(colour) * width] * height)
+
+
+def grey_png(width, height, rows):
+    """A grey PNG of these rows of bytes."""
+    return _png(width, height, 0, rows)
 
 
 def png_pixels(path):

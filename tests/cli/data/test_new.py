@@ -8,24 +8,13 @@ import gzip
 import os
 import random
 import sqlite3
-import struct
-import zlib
 
-from kilntest import SHARED, Case, main, png, read
+from kilntest import SHARED, Case, grey_png, main, png, read
 
 # A run of a moment.
 SHORT_RUN = ["trainer.max_epochs=1", "trainer.limit_train_batches=2", "trainer.limit_val_batches=1",
              "trainer.limit_test_batches=1", "trainer.threads=1"]
 WORDS = "the film was a long dull warm joy of small things and great noise that nobody saw coming".split()
-
-
-def grey_png(width, height, rows):
-    """A grey PNG of these rows of bytes."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
-            chunk(b"IDAT", zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))) + chunk(b"IEND", b""))
 
 
 def sentence(rng, n=8):
