@@ -11,10 +11,9 @@ typedef struct KilnBoxSet {
     int64_t count;
     char **paths;
     int64_t *starts; /* [count + 1]: of each image's boxes */
-    float
-        *boxes; /* [starts[count], KILN_TRUTH_COLUMNS], as kiln/metric.h says, in file pixels; or */
-    bool relative; /* in parts of the image's width, height and area */
-    int64_t most;  /* boxes of an image */
+    bool relative;   /* boxes are in parts of the image's width, height and area; false: pixels */
+    float *boxes;    /* [starts[count], KILN_TRUTH_COLUMNS], as kiln/metric.h says */
+    int64_t most;    /* boxes of an image */
     int64_t n_classes;
     char **classes;
     int64_t *ids; /* of the classes in COCO's file, ascending; NULL: none */
