@@ -36,9 +36,10 @@ static KilnStatus infer(const void *attributes, const KilnOpArg *inputs, KilnOpA
     return KILN_OK;
 }
 
-/* A call's data, of floats or doubles. */
+/* A call's inputs as floats, which is what they are made from. */
 typedef struct Work {
     const KilnOpCall *call;
+    const float *boxes, *places;
     float finest, coarsest; /* stride */
 } Work;
 
@@ -88,51 +89,58 @@ static int64_t box_of(const Work *work, const float *place, const float *boxes, 
     return ret;
 }
 
+static void put(const KilnOpArg *arg, int64_t i, double value)
+{
+    if (arg->dtype == KILN_F64)
+        ((double *)arg->data)[i] = value;
+    else
+        ((float *)arg->data)[i] = (float)value;
+}
+
+static double ratio(float a, float b)
+{
+    return (double)fminf(a, b) / (double)fmaxf(a, b);
+}
+
 /* Write the outputs of place number `i` of the batch. */
 static void fill_place(const Work *work, int64_t i, const float *place, const float *box)
 {
-    const KilnOpCall *call = work->call;
-    const Attrs *attrs = call->attrs;
-    float *classes = (float *)call->outputs[CLASSES].data + i * attrs->classes;
-    float *to = (float *)call->outputs[SIDES].data + i * 4;
-    float *centerness = (float *)call->outputs[CENTERNESS].data + i;
+    static const int axes[4] = { 0, 1, 0, 1 };
+    const KilnOpArg *outputs = work->call->outputs;
+    const int64_t n_classes = outputs[CLASSES].shape.dim[2];
+    const size_t row = (size_t)n_classes * kiln_dtype_size(outputs[CLASSES].dtype);
     float sides[4];
 
-    memset(classes, 0, (size_t)attrs->classes * sizeof(*classes));
-    ((float *)call->outputs[WEIGHT].data)[i] = box != NULL ? 1.0f : 0.0f;
-    *centerness = 0.0f;
+    memset((char *)outputs[CLASSES].data + (size_t)i * row, 0, row);
+    put(&outputs[WEIGHT], i, box != NULL ? 1.0 : 0.0);
     if (box == NULL) {
-        const float half = place[2] / 2.0f;
-
-        memcpy(to,
-               (float[4]) { place[0] - half, place[1] - half, place[0] + half, place[1] + half },
-               4 * sizeof(*to));
+        for (int side = 0; side < 4; side++)
+            put(&outputs[SIDES], i * 4 + side,
+                (double)(place[axes[side]] + (side < 2 ? -0.5f : 0.5f) * place[2]));
+        put(&outputs[CENTERNESS], i, 0.0);
         return;
     }
-    classes[(int64_t)box[KILN_BOX_CLASS]] = 1.0f;
-    memcpy(to, box + KILN_BOX_SAMPLE, 4 * sizeof(*to));
+    put(&outputs[CLASSES], i * n_classes + (int64_t)box[KILN_BOX_CLASS], 1.0);
+    for (int side = 0; side < 4; side++)
+        put(&outputs[SIDES], i * 4 + side, (double)box[KILN_BOX_SAMPLE + side]);
     sides_of(place, box, sides);
-    *centerness = sqrtf(fminf(sides[0], sides[2]) / fmaxf(sides[0], sides[2]) *
-                        (fminf(sides[1], sides[3]) / fmaxf(sides[1], sides[3])));
+    put(&outputs[CENTERNESS], i, sqrt(ratio(sides[0], sides[2]) * ratio(sides[1], sides[3])));
 }
 
 static void fill_images(void *context, int64_t begin, int64_t end)
 {
     const Work *work = context;
-    const KilnOpCall *call = work->call;
-    const int64_t n_boxes = call->inputs[BOXES].shape.dim[1];
-    const int64_t n = call->inputs[PLACES].shape.dim[0];
-    const float *places = call->inputs[PLACES].data;
+    const int64_t n_boxes = work->call->inputs[BOXES].shape.dim[1];
+    const int64_t n = work->call->inputs[PLACES].shape.dim[0];
 
     for (int64_t image = begin; image < end; image++) {
-        const float *boxes = (const float *)call->inputs[BOXES].data +
-                             image * n_boxes * KILN_BOX_COLUMNS;
+        const float *boxes = work->boxes + image * n_boxes * KILN_BOX_COLUMNS;
         int64_t used = 0;
 
         while (used < n_boxes && boxes[used * KILN_BOX_COLUMNS + KILN_BOX_CLASS] >= 0.0f)
             used++;
         for (int64_t i = 0; i < n; i++) {
-            const float *place = places + i * 3;
+            const float *place = work->places + i * 3;
             const int64_t box = box_of(work, place, boxes, used);
 
             fill_place(work, image * n + i, place,
@@ -141,16 +149,48 @@ static void fill_images(void *context, int64_t begin, int64_t end)
     }
 }
 
-static void run(const KilnOpCall *call)
+static void run(const KilnOpCall *call, const float *boxes, const float *places)
 {
-    const float *places = call->inputs[PLACES].data;
-    Work work = { .call = call, .finest = INFINITY };
+    Work work = { .call = call, .boxes = boxes, .places = places, .finest = INFINITY };
 
     for (int64_t i = 0; i < call->inputs[PLACES].shape.dim[0]; i++) {
         work.finest = fminf(work.finest, places[i * 3 + 2]);
         work.coarsest = fmaxf(work.coarsest, places[i * 3 + 2]);
     }
     kiln_op_parallel(call, call->inputs[BOXES].shape.dim[0], 1, fill_images, &work);
+}
+
+static void run_f32(const KilnOpCall *call)
+{
+    run(call, call->inputs[BOXES].data, call->inputs[PLACES].data);
+}
+
+static float *copy_floats(float *to, const KilnOpArg *from)
+{
+    const int64_t n = kiln_shape_count(&from->shape);
+
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)((const double *)from->data)[i];
+    return to + n;
+}
+
+static void run_f64(const KilnOpCall *call)
+{
+    float *boxes = call->workspace, *places = copy_floats(boxes, &call->inputs[BOXES]);
+
+    (void)copy_floats(places, &call->inputs[PLACES]);
+    run(call, boxes, places);
+}
+
+/* For the floats of doubles. */
+static size_t workspace(const void *attributes, const KilnOpArg *inputs, const KilnOpArg *outputs)
+{
+    const int64_t n = kiln_shape_count(&inputs[BOXES].shape) +
+                      kiln_shape_count(&inputs[PLACES].shape);
+
+    (void)attributes;
+    (void)outputs;
+    return inputs[BOXES].dtype == KILN_F64 ? (size_t)n * sizeof(float) : 0;
 }
 
 static const KilnCustomOp targets_op = {
@@ -160,7 +200,9 @@ static const KilnCustomOp targets_op = {
     .n_outputs = OUTPUTS,
     .attrs_size = sizeof(Attrs),
     .infer = infer,
-    .cpu = run,
+    .workspace = workspace,
+    .cpu = run_f32,
+    .cpu_f64 = run_f64,
 };
 
 KilnBoxTargets kiln_fcos_targets(KilnTensor *boxes, KilnTensor *places, int64_t classes,

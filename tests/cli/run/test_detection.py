@@ -187,6 +187,23 @@ class Detection(Case):
         for found in json.loads(out)["detections"]:
             self.assertTrue(0 <= found["box"][0] < found["box"][2] <= 64 and 0 <= found["box"][1] < found["box"][3] <= 32)
 
+    def test_double_precision(self):
+        """Training, validation and detections in f64 give what f32 does, up to rounding."""
+        found = {}
+        for precision in ("32-true", "64-true"):
+            self.run_kiln(*RUN, "trainer.max_epochs=1", "trainer.max_steps=3", "test=false", f"trainer.precision={precision}",
+                          f"kiln.run.dir={precision}")
+            values = self.metrics(precision)
+            out, _ = self.run_kiln("predict", precision, "split=val", "task.score_threshold=0", program="kiln")
+            found[precision] = values, [json.loads(line)["detections"][0] for line in out.splitlines()]
+        (low, first), (high, second) = found["32-true"], found["64-true"]
+        for name in ("val/loss", "val/loss_box", "val/loss_centerness"):
+            self.assertAlmostEqual(low[name], high[name], delta=2e-3)
+            self.assertNotEqual(low[name], high[name])
+        self.assertEqual(len(first), 8)
+        for a, b in zip(first, second):
+            self.assertAlmostEqual(a["score"], b["score"], delta=5e-3)
+
     def test_yolo_mistakes(self):
         def bad(says, *more, text=None, **labels):
             self.yolo(*([text] if text is not None else []), **labels)
