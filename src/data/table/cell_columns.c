@@ -1,11 +1,12 @@
 /* The memory of a table's cells. */
 #include <stdlib.h>
 
-#include "base/system/zeros.h"
 #include "data/table/table_internal.h"
 
-/* Columns are in one block. Rows are written cell by cell, so columns must not begin in the same
- * set of a cache, whose sets repeat after 4 KiB or more: then each cell would push out another one.
+/* Columns are in one block, without huge pages: it is written once, cell after cell, and a page
+ * that the kernel has just cleared is still in the cache if it is small. Rows are written cell by
+ * cell, so columns must not begin in the same set of a cache, whose sets repeat after 4 KiB or
+ * more: then each cell would push out another one.
  */
 enum { LINE = 64, SETS_REPEAT = 4096, SKEW = 3 * LINE };
 
@@ -25,7 +26,7 @@ KilnStatus kiln_cells_init(KilnCells *cells, int64_t n_rows, size_t n_columns, c
     for (size_t c = 0; c < n_columns; c++)
         at += has == NULL || has[c];
     const size_t bytes = at * column_bytes(n_rows);
-    cells->block = kiln_zeros(bytes);
+    cells->block = calloc(1, bytes);
     cells->cells = calloc(n_columns + 1, sizeof(*cells->cells));
     cells->rows = malloc(((size_t)n_rows + 1) * sizeof(*cells->rows));
     if (cells->block == NULL || cells->cells == NULL || cells->rows == NULL)
@@ -66,7 +67,7 @@ KilnStatus kiln_cells_reserve(KilnCells *cells, int64_t room, KilnError *err)
 
 void kiln_cells_release(KilnCells *cells)
 {
-    kiln_zeros_free(cells->block);
+    free(cells->block);
     free(cells->cells);
     free(cells->rows);
     *cells = (KilnCells) { 0 };
