@@ -28,7 +28,7 @@ typedef struct Opts {
     double val_fraction, test_fraction;
     bool stratify;
     int64_t *split_seed;
-    char *split_column, *group;
+    char *split_column, *split_order, *leave_last_out, *group;
     KilnInstance *tokenizer;
     int64_t max_length;
     int64_t on_error;
@@ -83,6 +83,13 @@ static const KilnField fields[] = {
     KILN_FIELD_STR_OPT(Opts, split_column, "null",
                        "the column of the training files that says train, val or test, instead of "
                        "fractions"),
+    KILN_FIELD_STR_OPT(Opts, split_order, "null",
+                       "the column of numbers or dates by which the last rows are held out, such "
+                       "as a time; null: they are drawn"),
+    KILN_FIELD_STR_OPT(Opts, leave_last_out, "null",
+                       "the column of a group, such as a user: the last row of each is the test's "
+                       "and the one before it validation's, instead of fractions, by split_order "
+                       "or as they stand; groups of one row are trained on"),
     KILN_FIELD_STR_OPT(Opts, group, "null",
                        "the column of the group that a row belongs to, as the feature query, for "
                        "ranking"),
@@ -111,6 +118,10 @@ static KilnStatus check(const void *options, const char **ret_option, KilnError 
     if (format != KILN_RECORDS_AUTO && format != KILN_RECORDS_CSV && format != KILN_RECORDS_TSV &&
         format != KILN_RECORDS_JSONL)
         return kiln_error_set(err, KILN_E_RANGE, "a table is csv, tsv or jsonl");
+    *ret_option = "split_column";
+    if (opts->split_column != NULL && (opts->split_order != NULL || opts->leave_last_out != NULL))
+        return kiln_error_set(err, KILN_E_RANGE, "says which rows are held out; %s has no use then",
+                              opts->split_order != NULL ? "split_order" : "leave_last_out");
     *ret_option = "test_fraction";
     if (opts->val_fraction + opts->test_fraction >= 1.0)
         return kiln_error_set(err, KILN_E_RANGE, "with val_fraction it leaves no rows to train on");
@@ -148,6 +159,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         .stratify = opts->stratify,
         .split_seed = opts->split_seed,
         .split_column = opts->split_column,
+        .split_order = opts->split_order,
+        .leave_last_out = opts->leave_last_out,
         .tokenizer = opts->tokenizer,
         .max_length = opts->max_length,
     };

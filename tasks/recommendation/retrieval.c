@@ -1,10 +1,12 @@
 /* Retrieval: which of all items belongs to a query, such as the next film of a user. A sample is a
  * row of a table that has the item in one column of categories; its other columns are the query.
+ * One of them may be the user, whose items of training are then no candidates.
  * Two models, the towers, make a vector of each, and an item's score is the product of both.
  * In training the other items of a batch are the wrong ones (Yi et al., "Sampling-bias-corrected
  * neural modeling for large corpus item recommendations", 2019); evaluation ranks all items
  * that training has seen. */
 #include "kiln.h"
+#include "kiln/tools/item_history.h"
 #include "kiln/tools/row_results.h"
 #include "kiln/tools/text.h"
 
@@ -15,7 +17,7 @@
 
 typedef struct Opts {
     KilnInstance *query_model, *item_model, *optimizer, *scheduler;
-    char *item;
+    char *item, *user;
     double temperature;
     bool correct_sampling;
     int64_t *k;
@@ -26,9 +28,11 @@ typedef struct Opts {
 typedef struct State {
     KilnRowColumn *columns; /* of "ids", without the item's, which is the last one here */
     int64_t place, width;   /* of the item in "ids", and its columns */
-    int64_t n_items;
+    int64_t user;           /* the place of the user; -1: none is named */
+    int64_t n_items, n_users;
     const char *const *names; /* of items; NULL: numbers */
-    KilnParam *seen;          /* how often training saw each item, f32 [n_items] */
+    KilnItemHistory history;
+    KilnParam *seen; /* how often training saw each item, f32 [n_items] */
     bool has_numbers;
 } State;
 
@@ -41,6 +45,9 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT_OPT(Opts, scheduler, KILN_KIND_SCHEDULER, "${scheduler}",
                              "the learning rate schedule; null: constant"),
     KILN_FIELD_STR(Opts, item, NULL, "the column of the item; the other columns are the query"),
+    KILN_FIELD_STR_OPT(Opts, user, "null",
+                       "the column of the user: evaluation and predictions leave out the items "
+                       "that the training data have for the same user; null: none"),
     KILN_FIELD_F64(Opts, temperature, "0.05", 1e-6, 1e6,
                    "scores are divided by this before the softmax"),
     KILN_FIELD_BOOL(Opts, correct_sampling, "true",
@@ -90,18 +97,42 @@ static const KilnModelUse models[] = {
 
 /* ---- Setup ----------------------------------------------------------------------------------- */
 
+/* The place of a column in "ids". */
+static KilnStatus find_column(const KilnFeature *ids, const char *option, const char *name,
+                              int64_t *ret, KilnError *err)
+{
+    for (int64_t i = 0; i < ids->shape.dim[0] && ids->columns != NULL; i++)
+        if (strcmp(ids->columns[i].name, name) == 0) {
+            *ret = i;
+            return KILN_OK;
+        }
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "task.%s: the data have no column of categories \"%s\"", option, name);
+}
+
+static KilnStatus find_user(State *state, const Opts *opts, const KilnFeature *ids, KilnError *err)
+{
+    state->user = -1;
+    if (opts->user == NULL)
+        return KILN_OK;
+    KilnStatus status = find_column(ids, "user", opts->user, &state->user, err);
+    if (status >= 0 && state->user == state->place)
+        status = kiln_error_set(err, KILN_E_RANGE, "task.user: \"%s\" is the item's column",
+                                opts->user);
+    if (status >= 0)
+        state->n_users = ids->columns[state->user].n_ids;
+    return status;
+}
+
 /* Find the item's column, and put it after the others. */
 static KilnStatus find_item(State *state, const Opts *opts, const KilnFeature *ids, KilnError *err)
 {
     const int64_t n = ids->shape.dim[0];
     int64_t place = 0;
+    KilnStatus status = find_column(ids, "item", opts->item, &place, err);
 
-    while (place < n && (ids->columns == NULL || strcmp(ids->columns[place].name, opts->item) != 0))
-        place++;
-    if (place == n)
-        return kiln_error_set(err, KILN_E_MISSING,
-                              "task.item: the data have no column of categories \"%s\"",
-                              opts->item);
+    if (status < 0)
+        return status;
     if (n < 2)
         return kiln_error_set(
             err, KILN_E_SHAPE,
@@ -163,13 +194,48 @@ static KilnStatus setup(KilnInstance *self, const KilnScope *scope, const KilnDa
 {
     const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
-    KilnStatus status = find_item(state, opts, kiln_spec_feature(data, "ids"), err);
+    const KilnFeature *ids = kiln_spec_feature(data, "ids");
+    KilnStatus status = find_item(state, opts, ids, err);
 
+    if (status >= 0)
+        status = find_user(state, opts, ids, err);
     if (status >= 0)
         status = set_up_towers(opts, state, scope, data, err);
     return status < 0 ? status
                       : kiln_register_buffer(scope, "seen", KILN_F32, KILN_SHAPE(state->n_items),
                                              0.0, &state->seen, err);
+}
+
+/* ---- Items of training ----------------------------------------------------------------------- */
+
+/* A resumed run has those of its checkpoint. */
+static KilnStatus on_fit_start(KilnInstance *self, KilnTrainer *trainer, KilnError *err)
+{
+    const Opts *opts = kiln_opts(self);
+    State *state = kiln_state(self);
+    const KilnTable *table = NULL;
+
+    if (opts->user == NULL || kiln_trainer_global_step(trainer) > 0)
+        return KILN_OK;
+    KilnStatus status = kiln_trainer_table(trainer, KILN_TRAIN, 0, &table, err);
+    if (status >= 0)
+        status = kiln_item_history_fit(&state->history, table, opts->user, opts->item,
+                                       state->n_users, state->n_items, err);
+    return status < 0 ? kiln_error_prefix(err, "task.user: ") : KILN_OK;
+}
+
+static void state_dict(KilnInstance *self, KilnState *saved)
+{
+    kiln_item_history_save(&((const State *)kiln_state(self))->history, saved);
+}
+
+static KilnStatus load_state_dict(KilnInstance *self, const KilnState *saved, KilnError *err)
+{
+    State *state = kiln_state(self);
+
+    return state->user < 0 ? KILN_OK
+                           : kiln_item_history_load(&state->history, saved, state->n_users,
+                                                    state->n_items, err);
 }
 
 /* ---- Scores ---------------------------------------------------------------------------------- */
@@ -281,6 +347,16 @@ static KilnTensor *only_seen(const State *state, KilnStep *step, KilnTensor *sco
     return kiln_masked_fill(scores, kiln_lt(seen, kiln_graph_scalar(graph, 0.5)), -1e9);
 }
 
+/* And without those that the user has. */
+static KilnTensor *only_new(const State *state, KilnStep *step, KilnTensor *scores)
+{
+    if (state->user < 0)
+        return scores;
+    return kiln_item_history_mask(&state->history, scores,
+                                  kiln_narrow(kiln_step_input(step, "ids"), 1, state->user, 1),
+                                  -1e9);
+}
+
 static void log_ranks(const Opts *opts, KilnStep *step, const char *phase, KilnTensor *ranks)
 {
     const unsigned flags = KILN_LOG_EPOCH | KILN_LOG_HIGHER_IS_BETTER;
@@ -315,7 +391,8 @@ static void evaluate(KilnInstance *self, KilnStep *step, const char *phase)
         kiln_cross_entropy(scores, kiln_reshape(items, KILN_SHAPE(kiln_step_batch_size(step))),
                            (KilnCrossEntropy) { 0 });
     KilnTensor *ranked = only_seen(state, step, scores);
-    KilnTensor *above = kiln_gt(ranked, kiln_gather(ranked, 1, items));
+    KilnTensor *right = kiln_gather(ranked, 1, items);
+    KilnTensor *above = kiln_gt(only_new(state, step, ranked), right);
 
     snprintf(name, sizeof(name), "%s/loss", phase);
     kiln_step_log(step, name, loss, KILN_LOG_EPOCH | KILN_LOG_PROG_BAR | KILN_LOG_LOWER_IS_BETTER);
@@ -340,6 +417,8 @@ static void predict_step(KilnInstance *self, KilnStep *step)
     const State *state = kiln_state(self);
     const int64_t n = opts->results < state->n_items ? opts->results : state->n_items;
     KilnTensor *scores = only_seen(state, step, score(self, step, all_items(state, step)));
+
+    scores = only_new(state, step, scores);
     const KilnSorted best = kiln_topk(scores, n, 1, true);
 
     kiln_step_keep(step, "items", best.indices);
@@ -393,8 +472,15 @@ static KilnStatus configure_optimizers(KilnInstance *self, KilnOptimizers *ret, 
 
 static void release(KilnInstance *self)
 {
-    free(((State *)kiln_state(self))->columns);
+    State *state = kiln_state(self);
+
+    free(state->columns);
+    kiln_item_history_release(&state->history);
 }
+
+static const KilnCallbackOps hooks = { .on_fit_start = on_fit_start,
+                                       .state_dict = state_dict,
+                                       .load_state_dict = load_state_dict };
 
 static const KilnModuleOps ops = {
     .models = models,
@@ -408,6 +494,7 @@ static const KilnModuleOps ops = {
     .predict_step = predict_step,
     .finish_step = finish_step,
     .configure_optimizers = configure_optimizers,
+    .hooks = &hooks,
 };
 
 const KilnComponent kiln_module_retrieval = {

@@ -51,6 +51,19 @@ static KilnStatus find_option(const Load *load, const char *option, const char *
     return name != NULL && *ret < 0 ? unknown_column(load, option, name, err) : KILN_OK;
 }
 
+static KilnStatus find_split_columns(Load *load, KilnError *err)
+{
+    const KilnTableSource *source = &load->data->source;
+    KilnSplitBy *by = &load->by;
+    KilnStatus status = find_option(load, "split_column", source->split_column, &by->name, err);
+
+    if (status >= 0)
+        status = find_option(load, "split_order", source->split_order, &by->order, err);
+    return status < 0
+               ? status
+               : find_option(load, "leave_last_out", source->leave_last_out, &by->last_of, err);
+}
+
 /* The columns of the training files, with the kinds that the user gives. */
 static KilnStatus list_columns(Load *load, KilnError *err)
 {
@@ -93,8 +106,8 @@ static bool is_read(const Load *load, size_t c)
     const int64_t at = (int64_t)c;
     const bool known = column->given || load->context->fitted != NULL;
 
-    return at == load->data->plan.target || at == load->data->plan.group ||
-           at == load->split_column || !known ||
+    return at == load->data->plan.target || at == load->data->plan.group || at == load->by.name ||
+           at == load->by.order || at == load->by.last_of || !known ||
            (column->kind != KILN_COLUMN_IGNORED &&
             (column->kind != KILN_COLUMN_TEXT || kiln_table_is_text(load->data, c)));
 }
@@ -116,8 +129,7 @@ static KilnStatus choose_columns(Load *load, KilnError *err)
         load->columns[c].name = column->name;
         load->wanted[c] = is_read(load, c);
         load->columns[c].as_text =
-            at == load->split_column || at == plan->group ||
-            (at == plan->target && plan->classes) ||
+            at == load->by.name || at == plan->group || (at == plan->target && plan->classes) ||
             (at != plan->target && (column->given || fitted) &&
              (column->kind == KILN_COLUMN_CATEGORY || kiln_table_is_text(load->data, c)));
     }
@@ -132,7 +144,8 @@ static bool needs(const Load *load, KilnSplit split)
     const KilnTableSource *source = &load->data->source;
     const KilnStage stage = load->context->stage;
     const bool tests = source->files->test_count > 0 ||
-                       (source->test_fraction == 0.0 && source->split_column == NULL);
+                       (source->test_fraction == 0.0 && source->split_column == NULL &&
+                        source->leave_last_out == NULL);
     size_t n;
 
     (void)paths_of(load->data, split, &n);
@@ -323,7 +336,7 @@ static KilnStatus infer_kinds(Load *load, KilnRowList rows, bool *ret_again, Kil
         column->has_missing = column->facts.missing > 0;
         if (at == plan->target)
             column->kind = plan->classes ? KILN_COLUMN_CATEGORY : KILN_COLUMN_NUMBER;
-        else if (at == plan->group || at == load->split_column)
+        else if (at == plan->group || at == load->by.name)
             column->kind = KILN_COLUMN_IGNORED;
         else if (!column->given)
             column->kind = kiln_column_infer(&column->facts, rows.n, &column->why);
@@ -460,13 +473,13 @@ static KilnStatus all_rows(Load *load, int split, KilnError *err)
 static KilnStatus make_lists(Load *load, KilnError *err)
 {
     const KilnTableSource *source = &load->data->source;
-    const uint64_t seed = source->split_seed != NULL ? (uint64_t)*source->split_seed
-                                                     : load->context->seed;
     KilnStatus status = KILN_OK;
 
+    load->by.seed = source->split_seed != NULL ? (uint64_t)*source->split_seed
+                                               : load->context->seed;
     if (is_open(load, KILN_TRAIN))
-        status = kiln_table_split(load->data, &load->cells[KILN_TRAIN], load->columns,
-                                  load->split_column, seed, load->lists, err);
+        status = kiln_table_split(load->data, &load->cells[KILN_TRAIN], load->columns, &load->by,
+                                  load->lists, err);
     for (int split = KILN_VAL; split < KILN_SPLIT_COUNT && status >= 0; split++)
         if (is_open(load, split))
             status = all_rows(load, split, err);
@@ -536,15 +549,14 @@ static KilnStatus read_all(Load *load, KilnError *err)
 
 KilnStatus kiln_table_load(KilnTableData *data, const KilnDataContext *context, KilnError *err)
 {
-    Load load = { .data = data, .context = context, .split_column = -1 };
+    Load load = { .data = data, .context = context, .by = { -1, -1, -1, 0 } };
     KilnStatus status = open_sources(&load, err);
 
     if (status >= 0)
         status = context->fitted != NULL ? kiln_table_plan_read(&data->plan, context->fitted, err)
                                          : list_columns(&load, err);
     if (status >= 0 && is_open(&load, KILN_TRAIN))
-        status = find_option(&load, "split_column", data->source.split_column, &load.split_column,
-                             err);
+        status = find_split_columns(&load, err);
     if (status >= 0)
         status = read_all(&load, err);
     if (status >= 0 && context->fitted == NULL)

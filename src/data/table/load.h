@@ -12,7 +12,7 @@ typedef struct KilnTableLoad {
     KilnCells cells[KILN_SPLIT_COUNT];
     KilnSplit reading; /* whose files are read now */
     bool again;        /* a second time: bad rows are counted */
-    int64_t split_column;
+    KilnSplitBy by;
     KilnSplitList lists[KILN_SPLIT_COUNT];
 } KilnTableLoad;
 

@@ -1,5 +1,5 @@
-/* Divides the rows of the training files among splits: by a column, or by fractions, class by class
- * where the target is a class. */
+/* Divides the rows of the training files among splits: by a column, by fractions, class by class
+ * where the target is a class, or the last rows by a column. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -17,6 +17,16 @@ static KilnStatus allocate(KilnSplitList lists[KILN_SPLIT_COUNT], int64_t n, con
             return kiln_error_nomem(err, (size_t)n * sizeof(int64_t));
     }
     return KILN_OK;
+}
+
+/* Add n rows to the lists of their splits. */
+static void list_rows(const uint8_t *splits, int64_t n, KilnSplitList lists[KILN_SPLIT_COUNT])
+{
+    for (int64_t i = 0; i < n; i++) {
+        KilnSplitList *list = &lists[splits[i]];
+
+        list->rows[list->n++] = i;
+    }
 }
 
 /* ---- By a column ----------------------------------------------------------------------------- */
@@ -170,11 +180,8 @@ static KilnStatus by_fractions(const KilnTableData *data, const KilnCells *cells
     }
     for (int64_t s = 0; status >= 0 && s < strata.n; s++)
         status = draw(source, &strata, s, wanted, seed, order, splits, err);
-    for (int64_t i = 0; i < n && status >= 0; i++) {
-        KilnSplitList *list = &lists[splits[i]];
-
-        list->rows[list->n++] = i;
-    }
+    if (status >= 0)
+        list_rows(splits, n, lists);
     free(strata.of_row);
     free(strata.counts);
     free(strata.starts);
@@ -184,25 +191,141 @@ static KilnStatus by_fractions(const KilnTableData *data, const KilnCells *cells
     return status;
 }
 
+/* ---- The last rows --------------------------------------------------------------------------- */
+
+/* A row where it stands among all. */
+typedef struct Place {
+    KilnCell group; /* 0 without groups */
+    double order;
+    int64_t row;
+} Place;
+
+static int by_place(const void *a, const void *b)
+{
+    const Place *x = a, *y = b;
+
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->order < y->order || x->order > y->order)
+        return x->order < y->order ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* The number of a cell, or the time of a date; false: it is neither. */
+static bool order_of(KilnCell cell, const KilnDictionary *dictionary, double *ret)
+{
+    double parts[KILN_DATE_PARTS];
+
+    if (kiln_cell_is_number(cell)) {
+        *ret = kiln_cell_number(cell);
+        return true;
+    }
+    if (!kiln_cell_is_text(cell))
+        return false;
+    const KilnString text = dictionary->texts[kiln_cell_code(cell)];
+    if (kiln_number_is(text, '.', ret))
+        return true;
+    if (!kiln_date_read(text, parts))
+        return false;
+    *ret = parts[KILN_DATE_TIME];
+    return true;
+}
+
+/* All rows in order, group by group. */
+static KilnStatus put_in_order(const KilnTableData *data, const KilnCells *cells,
+                               const KilnCellColumn *columns, const KilnSplitBy *by, Place *ret,
+                               KilnError *err)
+{
+    char place[512];
+
+    for (int64_t i = 0; i < cells->n_rows; i++) {
+        ret[i] = (Place) { .row = i };
+        if (by->last_of >= 0)
+            ret[i].group = cells->cells[by->last_of][i];
+        if (by->order >= 0 &&
+            !order_of(cells->cells[by->order][i], &columns[by->order].dictionary, &ret[i].order))
+            return kiln_error_set(
+                err, KILN_E_TYPE,
+                "%s: column \"%s\" (split_order) has no number and no date, which every row of the "
+                "training files needs",
+                kiln_source_place(&data->sources[KILN_TRAIN], cells->rows[i], place, sizeof(place)),
+                data->plan.columns[by->order].name);
+    }
+    qsort(ret, (size_t)cells->n_rows, sizeof(*ret), by_place);
+    return KILN_OK;
+}
+
+/* Hold out the last of n rows: one for each split that is wanted, or the fractions of it. */
+static void hold_out_last(const KilnTableSource *source, const Place *rows, int64_t n,
+                          const bool *wanted, uint8_t *ret)
+{
+    const bool one = source->leave_last_out != NULL;
+    const int64_t test = !wanted[KILN_TEST] ? 0
+                         : one              ? 1
+                                            : llround((double)n * source->test_fraction);
+    const int64_t val = !wanted[KILN_VAL] ? 0 : one ? 1 : llround((double)n * source->val_fraction);
+
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t left = n - i; /* with this row */
+        const bool in_test = left <= test && (!one || n > 1);
+        const bool in_val = !in_test && left <= test + val && (!one || n > test + val);
+
+        ret[rows[i].row] = in_test ? KILN_TEST : in_val ? KILN_VAL : KILN_TRAIN;
+    }
+}
+
+static KilnStatus by_order(const KilnTableData *data, const KilnCells *cells,
+                           const KilnCellColumn *columns, const KilnSplitBy *by, const bool *wanted,
+                           KilnSplitList lists[KILN_SPLIT_COUNT], KilnError *err)
+{
+    const int64_t n = cells->n_rows;
+    Place *places = malloc(((size_t)n + 1) * sizeof(*places));
+    uint8_t *splits = calloc((size_t)n + 1, 1);
+    KilnStatus status = places != NULL && splits != NULL
+                            ? put_in_order(data, cells, columns, by, places, err)
+                            : kiln_error_nomem(err, (size_t)n * sizeof(*places));
+
+    for (int64_t first = 0, next; first < n && status >= 0; first = next) {
+        for (next = first + 1; next < n && places[next].group == places[first].group; next++)
+            continue;
+        /* rows without a group are trained on */
+        if (by->last_of < 0 || kiln_cell_is_number(places[first].group) ||
+            kiln_cell_is_text(places[first].group))
+            hold_out_last(&data->source, places + first, next - first, wanted, splits);
+    }
+    if (status >= 0)
+        list_rows(splits, n, lists);
+    free(places);
+    free(splits);
+    return status;
+}
+
 KilnStatus kiln_table_split(const KilnTableData *data, const KilnCells *cells,
-                            const KilnCellColumn *columns, int64_t split_column, uint64_t seed,
+                            const KilnCellColumn *columns, const KilnSplitBy *by,
                             KilnSplitList lists[KILN_SPLIT_COUNT], KilnError *err)
 {
     const KilnTableSource *source = &data->source;
-    const bool column = split_column >= 0;
+    const bool given = by->name >= 0 || by->last_of >= 0;
     const bool wanted[] = {
         true,
-        source->files->val_count == 0 && (column || source->val_fraction > 0.0),
-        source->files->test_count == 0 && (column || source->test_fraction > 0.0),
+        source->files->val_count == 0 && (given || source->val_fraction > 0.0),
+        source->files->test_count == 0 && (given || source->test_fraction > 0.0),
     };
     KilnStatus status = allocate(lists, cells->n_rows, wanted, err);
 
-    if (status >= 0)
-        status = column ? by_column(data, cells, &columns[split_column].dictionary, split_column,
-                                    lists, err)
-                        : by_fractions(data, cells, wanted, seed, lists, err);
+    if (status < 0)
+        return status;
+    if (by->name >= 0)
+        status = by_column(data, cells, &columns[by->name].dictionary, by->name, lists, err);
+    else if (by->order >= 0 || by->last_of >= 0)
+        status = by_order(data, cells, columns, by, wanted, lists, err);
+    else
+        status = by_fractions(data, cells, wanted, by->seed, lists, err);
     if (status >= 0 && lists[KILN_TRAIN].n == 0)
         status = kiln_error_set(err, KILN_E_RANGE, "%s: of %lld rows none is left to train on",
-                                column ? "split_column" : "val_fraction", (long long)cells->n_rows);
+                                by->name >= 0      ? "split_column"
+                                : by->last_of >= 0 ? "leave_last_out"
+                                                   : "val_fraction",
+                                (long long)cells->n_rows);
     return status;
 }

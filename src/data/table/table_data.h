@@ -102,10 +102,13 @@ typedef struct KilnSplitList {
     int64_t *rows; /* ascending */
     int64_t n;
 } KilnSplitList;
+typedef struct KilnSplitBy {
+    int64_t name, order, last_of; /* split_column, split_order, leave_last_out; -1: not given */
+    uint64_t seed;
+} KilnSplitBy;
 KILN_NODISCARD KilnStatus kiln_table_split(const KilnTableData *data, const KilnCells *cells,
-                                           const KilnCellColumn *columns, int64_t split_column,
-                                           uint64_t seed, KilnSplitList lists[KILN_SPLIT_COUNT],
-                                           KilnError *err);
+                                           const KilnCellColumn *columns, const KilnSplitBy *by,
+                                           KilnSplitList lists[KILN_SPLIT_COUNT], KilnError *err);
 /* Make features and raw fields of the plan. (features.c) */
 KILN_NODISCARD KilnStatus kiln_table_features(KilnTableData *data, KilnError *err);
 

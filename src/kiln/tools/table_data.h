@@ -75,6 +75,11 @@ typedef struct KilnTableSource {
     int64_t max_length;
     /* Instead of fractions, the column that says "train", "val" or "test"; NULL: none. */
     const char *split_column;
+    /* The column of numbers or dates whose largest values are held out; NULL: rows are drawn. */
+    const char *split_order;
+    /* The column of a group, whose last row is the test's and the one before it validation's,
+     * instead of fractions; NULL: none. Without split_order in the order of the files. */
+    const char *leave_last_out;
 } KilnTableSource;
 
 /* The samples of all splits. Any number of threads may read it. */

@@ -59,9 +59,34 @@ class Recommendation(Case):
             self.assertTrue(all(re.fullmatch("film [0-9]+", item["item"]) for item in line["items"]), line)
             self.assertTrue(all(abs(score) <= 1.0001 for score in scores), line)
 
+    def test_items_of_training_are_left_out(self):
+        """Of a user's predictions; and the right item ranks higher without them."""
+        liked = [row.split(",") for row in likes() if row[-1] in "45"]
+        random.Random(2).shuffle(liked)
+        self.write("liked.csv", "user,item,hour,rating\n" + "".join(",".join(row) + "\n" for row in liked))
+        last = {row[0]: i for i, row in enumerate(liked)}
+        options = [*FIXED, *RETRIEVAL, "datamodule.leave_last_out=user", "trainer.max_epochs=10", "task.k=[8]", "task.results=30"]
+        for user in "user", "null":
+            self.run_kiln(*options, f"task.user={user}", f"kiln.run.dir=run-{user}", "callbacks=default",
+                          "callbacks.model_checkpoint.monitor=val/loss")
+        self.assertGreater(self.metrics("run-user")["test/hit_rate@8"], self.metrics("run-null")["test/hit_rate@8"])
+        # evaluated and predicted from the checkpoint
+        out, _ = self.run_kiln("eval", "ckpt_path=run-user/checkpoints/best", program="kiln")
+        self.assertEqual(json.loads(out)["metrics"]["test/hit_rate@8"], self.metrics("run-user")["test/hit_rate@8"])
+        out, _ = self.run_kiln("predict", "ckpt_path=run-user/checkpoints/last", "split=test", program="kiln")
+        lines = [json.loads(line) for line in out.splitlines()]
+        held = [liked[i] for i in sorted(last.values())]
+        self.assertEqual(len(lines), len(held))
+        for line, row in zip(lines, held):
+            second = [r[1] for r in liked if r[0] == row[0]][:-2]
+            listed = [item["item"] for item in line["items"] if item["score"] > -1.1]
+            self.assertIn(row[1], listed)
+            self.assertFalse(set(second) & set(listed), line)
+            self.assertEqual(len(listed), min(30, ITEMS - len(second)))
+
     def test_resume(self):
-        """Also with the counts of items that training has seen."""
-        args = [*FIXED, *RETRIEVAL, "callbacks=default", "callbacks.model_checkpoint.monitor=val/loss",
+        """Also with the counts of items that training has seen, and with the items of each user."""
+        args = [*FIXED, *RETRIEVAL, "task.user=user", "callbacks=default", "callbacks.model_checkpoint.monitor=val/loss",
                 "callbacks.model_checkpoint.save_top_k=-1", "trainer.max_epochs=3"]
         self.run_kiln(*args, "kiln.run.dir=whole")
         first = sorted(p.name for p in pathlib.Path(self.path("whole/checkpoints")).glob("epoch=000*"))[0]
@@ -73,6 +98,10 @@ class Recommendation(Case):
     def test_mistakes(self):
         _, err = self.run_kiln(*FIXED, *RETRIEVAL, "task.item=film", "kiln.run.dir=a", status=1)
         self.assertIn('task.item: the data have no column of categories "film"', err)
+        _, err = self.run_kiln(*FIXED, *RETRIEVAL, "task.user=hour", "kiln.run.dir=d", status=1)
+        self.assertIn('task.user: the data have no column of categories "hour"', err)
+        _, err = self.run_kiln(*FIXED, *RETRIEVAL, "task.user=item", "kiln.run.dir=e", status=1)
+        self.assertIn('task.user: "item" is the item\'s column', err)
         _, err = self.run_kiln(*FIXED, *RETRIEVAL, "datamodule.columns.user=ignored", "kiln.run.dir=b", status=1)
         self.assertIn("needs another column of categories beside the item's", err)
         _, err = self.run_kiln(*FIXED, *RETRIEVAL, "task.item_model={_target_: model/row_encoder, layers: [4]}", "kiln.run.dir=c", status=1)

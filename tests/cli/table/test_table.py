@@ -248,6 +248,54 @@ class Table(Case):
         self.assertEqual(json.loads(out)["samples"], 40)
         self.assertEqual(json.loads(out)["metrics"]["test/accuracy"], self.metrics()["test/accuracy"])
 
+    def held_out(self, split, run):
+        """The rows of a split, by their lines in the file: 0 is the first."""
+        out, _ = self.run_kiln("predict", f"ckpt_path={run}/checkpoints/last", f"split={split}", program="kiln")
+        return [int(json.loads(line)["file"].rsplit(":", 1)[1]) - 2 for line in out.splitlines()]
+
+    def test_last_rows_are_held_out(self):
+        """Of all rows, or of each group; times are numbers or dates, in any order in the file."""
+        draw = random.Random(4)
+        times = draw.sample(range(1000, 9000), 60)
+        users = [draw.choice(["ann", "bob", "cy", ""]) for _ in times[2:]] + ["once", "twice"]
+        users[0] = "twice"
+        table = [[user, str(time), str(draw.random()), str(draw.random())] for user, time in zip(users, times)]
+        self.write("a.csv", csv(table, ["user", "time", "x", "y"]))
+        options = ["datamodule.files.train=[a.csv]", "datamodule.target=y", "model=linear", "datamodule.split_order=time",
+                   "+datamodule.columns={user: category, time: ignored, x: number}"]
+        order = sorted(range(60), key=times.__getitem__)
+        self.train(*options, "datamodule.val_fraction=0.1", "datamodule.test_fraction=0.2", task="regression")
+        self.assertEqual(self.held_out("test", "run"), sorted(order[-12:]))
+        self.assertEqual(self.held_out("val", "run"), sorted(order[-18:-12]))
+
+        # rows of no user, and of one with a single row, are trained on; of two rows the last is the test's
+        groups = {user: [i for i in order if users[i] == user] for user in users if user not in ("", "once")}
+        self.train(*options, "datamodule.leave_last_out=user", task="regression", run="groups")
+        self.assertEqual(self.held_out("test", "groups"), sorted(rows[-1] for rows in groups.values()))
+        self.assertEqual(self.held_out("val", "groups"), sorted(rows[-2] for rows in groups.values() if len(rows) > 2))
+        # without an order, as they stand in the file; with a file for the test, the last rows are validation's
+        self.train(*options, "datamodule.leave_last_out=user", "datamodule.split_order=null", "datamodule.files.test=[a.csv]",
+                   task="regression", run="file")
+        self.assertEqual(self.held_out("val", "file"), sorted(max(rows) for rows in groups.values()))
+
+        dates = [f"2024-{1 + i % 12:02}-{1 + i % 28:02}T{i % 24:02}:00" for i in range(60)]
+        self.write("b.csv", csv([[d, *row[2:]] for d, row in zip(dates, table)], ["time", "x", "y"]))
+        self.train("datamodule.files.train=[b.csv]", "datamodule.target=y", "model=linear", "datamodule.split_order=time",
+                   "datamodule.val_fraction=0.25", task="regression", run="dates")
+        self.assertEqual(self.held_out("val", "dates"), sorted(sorted(range(60), key=dates.__getitem__)[-15:]))
+
+    def test_mistakes_in_the_order_of_rows(self):
+        self.write("a.csv", "time,when,x,y\n1,soon,3,4\n2,,3,5\n3,later,3,6\n")
+        options = ["datamodule.files.train=[a.csv]", "datamodule.target=y", "model=linear"]
+        _, err = self.train(*options, "datamodule.split_order=when", status=1, task="regression")
+        self.assertIn('a.csv:2: column "when" (split_order) has no number and no date', err)
+        _, err = self.train(*options, "datamodule.split_order=tme", status=1, task="regression", run="b")
+        self.assertIn('split_order: no column "tme" (did you mean "time"?)', err)
+        _, err = self.train(*options, "datamodule.leave_last_out=user", status=1, task="regression", run="c")
+        self.assertIn('leave_last_out: no column "user"', err)
+        _, err = self.train(*options, "datamodule.leave_last_out=x", "datamodule.split_column=y", status=1, task="regression", run="d")
+        self.assertIn("says which rows are held out; leave_last_out has no use then", err)
+
     def test_unknown_categories_and_leaks(self):
         table = list(rows(100))
         self.write("a.csv", csv([row + [row[-1].upper(), str(int(row[-1] == "low"))] for row in table],
