@@ -274,6 +274,7 @@ static void test_keys_that_nothing_reads(void **unused)
           "did "
           "you mean \"seed\"?" },
         { ROOT "trainr: {max_epochs: 3}\n", NULL, "did you mean \"trainer\"?" },
+        { ROOT "trainr: {}\n", NULL, "did you mean \"trainer\"?" },
         { ROOT "learning_rate: 3\n", NULL, "learning_rate: nothing reads this key" },
         { ROOT "learning_rate: 3\n", NULL, "did you mean \"lr\"?" },
         { ROOT "learning_rate: 3\n", "learning_rate=2", "did you mean \"lr\"?" },
@@ -297,7 +298,7 @@ static void test_keys_that_nothing_reads(void **unused)
         { ROOT "sed: &s {p: 0.1}\nnotes: {<<: *s}\n", NULL, "" },
         /* what says something to people, what is empty, what an argument adds, */
         { ROOT "name: a\ntags: [x]\nnotes: {mine: 3}\ndescription: d\n", NULL, "" },
-        { ROOT "sed: {}\n", NULL, "" },
+        { ROOT "sampling: {}\n", NULL, "" },
         { ROOT, "+sed=3", "" },
         /* and components that another task may refer to. */
         { ROOT "mine: {_target_: net}\nmodel2: {_target_: net}\n", NULL, "" },
