@@ -250,7 +250,7 @@ static const char *name(void *ctx, int64_t i)
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
                           KilnError *err)
 {
-    static const char *const texts[] = { "text", NULL };
+    static const char *const texts[] = { "true_text", NULL };
     State *state = kiln_state(self);
 
     (void)set;

@@ -39,8 +39,8 @@ static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, max_words, "3", 1, 16,
                    "most words of a line, each has 1 to so many; if a line is wider than "
                    "max_width, it gets fewer"),
-    KILN_FIELD_F64(Opts, min_size, "16.0", 4.0, 512.0, "smallest size of a font, pixels"),
-    KILN_FIELD_F64(Opts, max_size, "22.0", 4.0, 512.0, "largest size of a font, pixels"),
+    KILN_FIELD_F64(Opts, min_size, "18.0", 4.0, 512.0, "smallest size of a font, pixels"),
+    KILN_FIELD_F64(Opts, max_size, "24.0", 4.0, 512.0, "largest size of a font, pixels"),
     KILN_FIELD_F64(Opts, rotation, "1.0", 0.0, 20.0, "most degrees that a line is rotated by"),
     KILN_FIELD_F64(Opts, slant, "0.2", 0.0, 1.0,
                    "most that letters lean to either side: columns per row"),
@@ -441,7 +441,7 @@ static KilnStatus measure(Samples *samples, int64_t n, KilnError *err)
 static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnDataset *ret,
                           KilnError *err)
 {
-    static const char *const texts[] = { "text", NULL };
+    static const char *const texts[] = { "true_text", NULL };
     State *state = kiln_state(self);
     Samples *samples = &state->samples[split];
     const int64_t n = fonts_of(state->opts, split).lines;

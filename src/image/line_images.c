@@ -190,7 +190,7 @@ KilnStatus kiln_line_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
                         .varies = true,
                         .n_ids = (int64_t)lines->characters.n + 1,
                         .id_names = lines->names };
-    lines->features[KILN_LINE_TEXT] = (KilnFeature) { .name = "text", .content = KILN_TEXT };
+    lines->features[KILN_LINE_TEXT] = (KilnFeature) { .name = "true_text", .content = KILN_TEXT };
     *ret = (KilnDataSpec) { .features = lines->features, .n_features = KILN_LINE_FEATURES };
     return KILN_OK;
 }

@@ -155,7 +155,7 @@ static KilnStatus count(const Opts *opts, KilnResults *results, int64_t row, con
                         KilnError *err)
 {
     const KilnSequence sequence = { .text = text };
-    const KilnSequence reference = { .text = kiln_results_text(results, "text", row) };
+    const KilnSequence reference = { .text = kiln_results_text(results, "true_text", row) };
     const KilnMetricRows rows = {
         .count = 1, .sequences = &sequence, .references = &reference, .n_references = 1
     };
@@ -163,7 +163,7 @@ static KilnStatus count(const Opts *opts, KilnResults *results, int64_t row, con
 
     if (reference.text == NULL)
         return kiln_error_set(err, KILN_E_MISSING,
-                              "the data have no feature \"text\", which the metrics need");
+                              "the data have no feature \"true_text\", which the metrics need");
     for (size_t i = 0; i < opts->metrics_count && status >= 0; i++)
         status = kiln_results_metric(results, opts->metrics[i], &rows, err);
     return status;

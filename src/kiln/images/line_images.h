@@ -23,7 +23,7 @@
 enum {
     KILN_LINE_PIXELS,     /* "line" f32 [width, height]: 0 is white, 1 is black */
     KILN_LINE_CHARACTERS, /* "characters" i32 [n]: classes */
-    KILN_LINE_TEXT,       /* "text" */
+    KILN_LINE_TEXT,       /* "true_text" */
     KILN_LINE_FEATURES
 };
 
@@ -60,8 +60,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_line_images_check(const KilnLineImages *
                                                           bool collecting, KilnError *err);
 /* The number of its characters (code points). */
 KILN_API int64_t kiln_line_images_count(KilnString text);
-/* Write a text that was checked to the features "characters" and "text" of a sample, where it has
- * them. KILN_E_NOMEM. */
+/* Write a text that was checked to the features "characters" and "true_text" of a sample, where
+ * it has them. KILN_E_NOMEM. */
 KILN_API KILN_NODISCARD KilnStatus kiln_line_images_write(const KilnLineImages *lines,
                                                           const char *text, KilnSample *sample,
                                                           KilnError *err);

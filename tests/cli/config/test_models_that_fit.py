@@ -55,7 +55,7 @@ class Fit(Case):
                          "embed=patch_embedding")
         self.misfit("model=transformer", "model.embed=mlp",
                     says="model.embed: transformer needs a sequence, but mlp gives a vector \"logits\"; models that fit: "
-                         "column_embedding, encoder, patch_embedding, text_lstm, token_embedding")
+                         "column_embedding, crnn, encoder, patch_embedding, text_lstm, token_embedding")
 
     def test_all_errors_at_once(self):
         _, err = self.run_kiln("--plugin", self.plugin, "model._target_=two_towers", "optimizer.lr=-1", status=1)

@@ -212,7 +212,7 @@ class Candidates(Folder):
         others = ["linear", "lstm", "resnet", "vit", "vit_b_16", "convnext", "mobilenet_v3", "efficientnet", "unet", "deeplab_v3", "fcos",
                   "transformer", "patch_embedding", "token_embedding", "column_embedding", "ft_transformer", "dlrm", "row_encoder",
                   "bag_of_tokens", "bag_of_ngrams", "text_cnn", "text_cnn_small", "text_lstm", "gpt", "gpt2", "llama", "encoder_decoder", "bert",
-                  "fusion"]
+                  "fusion", "crnn"]
         self.assertEqual(set(self.offered("train -m model=mlp,cnn,")), {f"model=mlp,cnn,{name}" for name in others})
         self.assertEqual(set(self.offered("train 'model=choice(mlp,cnn,")),
                          {f"model=choice(mlp,cnn,{name}" for name in others})

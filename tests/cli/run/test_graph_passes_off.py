@@ -13,7 +13,7 @@ import re
 from kilntest import ROOT, SHORT, Case, main
 
 OTHERS = ("bag_of_tokens", "encoder_decoder", "gpt", "text_cnn", "text_lstm", "dlrm", "row_encoder", "unet", "deeplab_v3",
-          "fusion", "fcos")
+          "fusion", "fcos", "crnn")
 DEEP = ("resnet", "convnext", "mobilenet_v3", "efficientnet")  # of 32 pixels at least, and slow
 EXACT = ("dead_code", "common_subexpressions", "in_place", "share_memory")  # these don't change what is computed
 COMMON = ["datamodule=digits", "datamodule.batch_size=16", "datamodule.train_count=64", "datamodule.val_count=16",

@@ -53,7 +53,9 @@ class Lines(Case):
         _, err = self.run_kiln("predict", "run", "wide.png", program="kiln", status=1)
         self.assertIn("10 x 1000 pixels (height x width) are 3200 columns when scaled to 32 rows, expected at most 192", err)
         out, _ = self.run_kiln("predict", "ckpt_path=run", "split=test", program="kiln")
-        self.assertEqual(len(out.splitlines()), 8)
+        rows = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual(len(rows), 8)
+        self.assertEqual(list(rows[0]), ["index", "true_text", "text", "confidence"])
 
     def test_resumes_to_the_same_bytes(self):
         self.run_kiln(*RUN, "trainer.max_epochs=2", "kiln.run.dir=whole")
@@ -76,7 +78,7 @@ class Lines(Case):
         self.refused(*RUN, "datamodule.test_fonts=[\"DejaVu Sans:heavy\"]",
                      says=["\"DejaVu Sans:heavy\": expected a family, or one with :bold"])
         self.refused(*RUN, "datamodule.val_fonts=[]", says=["expected at least one font"])
-        self.refused(*RUN, "datamodule.min_size=30", says=["expected at most max_size (22), got 30"])
+        self.refused(*RUN, "datamodule.min_size=30", says=["expected at most max_size (24), got 30"])
         self.refused(*RUN, "datamodule.height=40", says=["a multiple of 16 pixels high"])
         self.refused(*RUN, "datamodule.words=missing.txt", says=["words", "missing.txt"])
         self.write("empty.txt", "\u00e9\n")
