@@ -17,7 +17,7 @@ typedef struct Opts {
     char **fonts, **val_fonts, **test_fonts, *words;
     size_t fonts_count, val_fonts_count, test_fonts_count;
     int64_t train_count, val_count, test_count, max_words;
-    double min_size, max_size, rotation, slant, blur, noise, contrast;
+    double min_size, max_size, stretch, rotation, slant, blur, noise, contrast;
 } Opts;
 
 static const KilnField fields[] = {
@@ -41,6 +41,8 @@ static const KilnField fields[] = {
                    "max_width, it gets fewer"),
     KILN_FIELD_F64(Opts, min_size, "18.0", 4.0, 512.0, "smallest size of a font, pixels"),
     KILN_FIELD_F64(Opts, max_size, "24.0", 4.0, 512.0, "largest size of a font, pixels"),
+    KILN_FIELD_F64(Opts, stretch, "0.2", 0.0, 0.9,
+                   "most that letters are wider or narrower, as a share of their width"),
     KILN_FIELD_F64(Opts, rotation, "1.0", 0.0, 20.0, "most degrees that a line is rotated by"),
     KILN_FIELD_F64(Opts, slant, "0.2", 0.0, 1.0,
                    "most that letters lean to either side: columns per row"),
@@ -337,6 +339,8 @@ static KilnStatus plan_line(const Samples *samples, int64_t index, Plan *ret, Ki
         return status;
     draw_text(state, rng, ret->text);
     ret->line.size = (double)kiln_rng_range(rng, (float)opts->min_size, (float)opts->max_size);
+    ret->line.stretch = 1.0 +
+                        (double)kiln_rng_range(rng, (float)-opts->stretch, (float)opts->stretch);
     ret->line.rotation = (double)kiln_rng_range(rng, (float)-opts->rotation, (float)opts->rotation);
     ret->line.slant = (double)kiln_rng_range(rng, (float)-opts->slant, (float)opts->slant);
     do

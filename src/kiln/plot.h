@@ -110,6 +110,7 @@ typedef struct KilnPlotText {
     const char *family;
     bool bold, italic;
     double size;     /* of the font, pixels */
+    double stretch;  /* letters are so many times as wide as the font has them; 1: as they are */
     double rotation; /* degrees, clockwise around its middle */
     double slant;    /* columns to the right per row upwards */
 } KilnPlotText;

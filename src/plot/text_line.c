@@ -69,7 +69,7 @@ static int draw(cairo_t *cr, const KilnPlotText *line, int height, int width)
     const double angle = line->rotation * acos(-1.0) / 180.0;
     cairo_text_extents_t extents;
     cairo_font_extents_t font;
-    cairo_matrix_t slant;
+    cairo_matrix_t shape;
 
     set_font(cr, line);
     cairo_text_extents(cr, line->text, &extents);
@@ -78,12 +78,13 @@ static int draw(cairo_t *cr, const KilnPlotText *line, int height, int width)
     if (width > 0) {
         cairo_translate(cr, width / 2.0, height / 2.0);
         cairo_rotate(cr, angle);
-        cairo_matrix_init(&slant, 1.0, 0.0, -line->slant, 1.0, 0.0, 0.0);
-        cairo_transform(cr, &slant);
+        cairo_matrix_init(&shape, line->stretch, 0.0, -line->slant, 1.0, 0.0, 0.0);
+        cairo_transform(cr, &shape);
         cairo_move_to(cr, -wide / 2.0, (font.ascent - font.descent) / 2.0);
         cairo_show_text(cr, line->text);
     }
-    return (int)ceil(wide + fabs(line->slant) * (font.ascent + font.descent)) + 2 * MARGIN;
+    return (int)ceil(wide * line->stretch + fabs(line->slant) * (font.ascent + font.descent)) +
+           2 * MARGIN;
 }
 
 static KilnStatus begin(int width, int height, cairo_surface_t **surface, cairo_t **cr,

@@ -47,7 +47,7 @@ static Drawn draw(const KilnPlotText *line)
 
 static void test_ink(void **unused)
 {
-    const KilnPlotText line = { .text = "Hxg", .family = family, .size = 18.0 };
+    const KilnPlotText line = { .text = "Hxg", .family = family, .size = 18.0, .stretch = 1.0 };
     KilnError err = { 0 };
     int width;
 
@@ -65,7 +65,7 @@ static void test_ink(void **unused)
 
 static void test_options(void **unused)
 {
-    const KilnPlotText plain = { .text = "Hxg", .family = family, .size = 14.0 };
+    const KilnPlotText plain = { .text = "Hxg", .family = family, .size = 14.0, .stretch = 1.0 };
     KilnPlotText line = plain;
 
     (void)unused;
@@ -73,6 +73,11 @@ static void test_options(void **unused)
     const Drawn drawn = draw(&plain);
     line.size = 20.0;
     assert_true(draw(&line).width > drawn.width + 6);
+    line = plain;
+    line.stretch = 1.5;
+    const Drawn stretched = draw(&line);
+    assert_true(stretched.width > drawn.width + 6);
+    assert_int_equal(stretched.bottom, drawn.bottom);
     line = plain;
     line.bold = true;
     assert_true(draw(&line).ink > drawn.ink);
@@ -86,9 +91,9 @@ static void test_options(void **unused)
 
 static void test_too_wide(void **unused)
 {
-    const KilnPlotText line = { .text = "as wide as this and then some more",
-                                .family = family,
-                                .size = 22.0 };
+    const KilnPlotText line = {
+        .text = "as wide as this and then some more", .family = family, .size = 22.0, .stretch = 1.0
+    };
 
     (void)unused;
     need_font();
@@ -111,7 +116,7 @@ static void test_unknown_font(void **unused)
 
 static void test_bytes_that_are_not_text(void **unused)
 {
-    const KilnPlotText line = { .text = "a\xff", .family = family, .size = 14.0 };
+    const KilnPlotText line = { .text = "a\xff", .family = family, .size = 14.0, .stretch = 1.0 };
     KilnError err = { 0 };
     int width;
 
