@@ -49,6 +49,10 @@ class Lines(Case):
             for row in rows:
                 self.assertIsInstance(row["text"], str)
                 self.assertTrue(0 < row["confidence"] <= 1, row)
+        self.write("list.csv", "image,text\na.png,Ab\n")
+        out, _ = self.run_kiln("eval", "run", "datamodule=text_line_list", "datamodule.files.test=[list.csv]", "datamodule.root=images",
+                               program="kiln")
+        self.assertEqual(json.loads(out)["samples"], 1)
         self.write("wide.png", png(1000, 10))
         _, err = self.run_kiln("predict", "run", "wide.png", program="kiln", status=1)
         self.assertIn("10 x 1000 pixels (height x width) are 3200 columns when scaled to 32 rows, expected at most 192", err)
