@@ -62,7 +62,7 @@ endif
 # first and then build in a second make.
 PACKAGES := yaml-0.1 libcyaml libpng libjpeg jansson libxxhash libdeflate libmd libutf8proc libpcre2-8 zlib libzstd
 # Features of a missing library are not built; using one is an error that names the library.
-# WITHOUT=cairo,protobuf-c,sqlite3,webp,xgboost,curl omits them even if installed.
+# WITHOUT=cairo,protobuf-c,sqlite3,webp,xgboost,curl,parquet omits them even if installed.
 comma := ,
 left_out := $(subst $(comma), ,$(WITHOUT))
 optional = $(if $(filter $(1),$(left_out)),,$(shell $(PKG_CONFIG) --exists $(2) 2>/dev/null && echo $(2)))
@@ -74,10 +74,21 @@ WEBP := $(call optional,webp,libwebp)
 # Only their headers: the libraries are loaded when they are first used.
 XGBOOST := $(call optional,xgboost,xgboost)
 CURL := $(call optional,curl,libcurl)
+# Arrow, for Parquet: found by pkg-config, or in ARROW_DIR, a folder with include/ and the libraries, such
+# as that of the Python package pyarrow.
+ARROW_DIR ?=
+ARROW_LIB = $(firstword $(wildcard $(foreach dir,$(ARROW_DIR)/lib $(ARROW_DIR),$(dir)/lib$(1).so $(dir)/lib$(1).so.*)))
+PARQUET := $(if $(filter parquet,$(left_out)),,$(if $(ARROW_DIR),$(ARROW_DIR)/include,$(call optional,parquet,parquet)))
+PARQUET_FLAGS = -isystem $(if $(ARROW_DIR),$(ARROW_DIR)/include,$(shell $(PKG_CONFIG) --variable=includedir parquet))
+PARQUET_LIBS = $(if $(ARROW_DIR),$(call ARROW_LIB,parquet) $(call ARROW_LIB,arrow) \
+	-Wl$(comma)-rpath$(comma)$(dir $(abspath $(call ARROW_LIB,arrow))),$(shell $(PKG_CONFIG) --libs parquet))
+# Where the program and its library look for libkiln-parquet.so.
+RUN_PATH := $(if $(PARQUET),-Wl$(comma)-rpath$(comma)\$$ORIGIN:\$$ORIGIN/../lib)
 OPTIONAL := $(CAIRO) $(PROTOBUF) $(SQLITE) $(WEBP)
 OPTIONAL_FLAGS = $(if $(CAIRO),-DKILN_WITH_CAIRO) $(if $(PROTOBUF),-DKILN_WITH_PROTOBUF -I$(B)/gen) \
 	$(if $(SQLITE),-DKILN_WITH_SQLITE) $(if $(WEBP),-DKILN_WITH_WEBP) \
 	$(if $(XGBOOST),-DKILN_WITH_XGBOOST $(shell $(PKG_CONFIG) --cflags-only-I xgboost)) \
+	$(if $(PARQUET),-DKILN_WITH_PARQUET) \
 	$(if $(CURL),-DKILN_WITH_CURL $(shell $(PKG_CONFIG) --cflags-only-I libcurl)) \
 	$(if $(OPTIONAL),$(shell $(PKG_CONFIG) --cflags $(OPTIONAL)))
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
@@ -127,7 +138,7 @@ FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 .PHONY: all demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
 	plugins fuzz fuzzers fuzz-graphs deps deps-check help clean FORCE
 
-all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc
+all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc $(if $(PARQUET),$(B)/libkiln-parquet.so)
 
 # ---- Building -----------------------------------------------------------------
 
@@ -139,6 +150,7 @@ $(call without,$(SQLITE),sqlite3: no tables from SQL queries,libsqlite3-dev)
 $(call without,$(WEBP),libwebp: no WebP images,libwebp-dev)
 $(call without,$(XGBOOST),xgboost: no task trees,libxgboost-dev)
 $(call without,$(CURL),libcurl: no downloads,libcurl4-openssl-dev)
+$(call without,$(PARQUET),Arrow: no Parquet files,libparquet-dev of Apache's archive: https://arrow.apache.org/install)
 
 # The stamp changes only when the flags change; then all objects are rebuilt.
 $(B)/.flags: FORCE
@@ -195,7 +207,7 @@ $(B)/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/.flags
 # The only files that use the optional libraries; rebuilt when one is installed or removed.
 $(B)/.flags.optional: FORCE
 	@mkdir -p $(@D); echo '$(OPTIONAL_FLAGS)' | cmp -s - $@ || echo '$(OPTIONAL_FLAGS)' >$@
-OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c src/boost/*.c src/download/*.c) src/data/table/query.c \
+OPTIONAL_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard src/events/*.c src/plot/*.c src/boost/*.c src/download/*.c) src/data/table/query.c src/data/records/parquet.c \
 	src/image/decode/webp.c)
 $(OPTIONAL_OBJ): private CPPFLAGS += $(OPTIONAL_FLAGS)
 $(OPTIONAL_OBJ): $(B)/.flags.optional $(if $(PROTOBUF),$(B)/gen/events.pb-c.c)
@@ -212,13 +224,19 @@ $(B)/libkiln.a: $(LIB_OBJ)
 
 $(B)/libkiln.so: $(LIB_OBJ)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libkiln.so.0 -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) $(RUN_PATH) -shared -Wl,-soname,libkiln.so.0 -o $@ $^ $(LDLIBS)
+
+# Arrow's headers need C++20. Loaded when a Parquet file is read.
+$(B)/libkiln-parquet.so: src/data/records/parquet_arrow.cc src/data/records/arrow.h $(B)/.flags.optional
+	$(call say,CXX )
+	$(Q)$(CXX) -std=c++20 -O2 -fPIC -fvisibility=hidden -Isrc $(PARQUET_FLAGS) -Wall -Wextra -Wshadow \
+		$(if $(WERROR),-Werror) -shared -o $@ $< $(PARQUET_LIBS)
 
 # From objects, not from the archive, and with -rdynamic: plugins may call functions that the program
 # does not.
 $(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) $(RUN_PATH) -rdynamic -o $@ $^ $(LDLIBS)
 
 $(B)/train: $(B)/kiln
 	$(Q)ln -sf kiln $@
@@ -342,6 +360,7 @@ install: all
 	install -m 644 $(B)/libkiln.a $(DESTDIR)$(PREFIX)/lib/libkiln.a
 	install -m 755 $(B)/libkiln.so $(DESTDIR)$(PREFIX)/lib/libkiln.so.0
 	ln -sf libkiln.so.0 $(DESTDIR)$(PREFIX)/lib/libkiln.so
+	$(if $(PARQUET),install -m 755 $(B)/libkiln-parquet.so $(DESTDIR)$(PREFIX)/lib/libkiln-parquet.so)
 	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
 	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/

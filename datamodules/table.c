@@ -1,5 +1,6 @@
-/* Rows of a table in CSV, TSV or JSON lines, or of an SQL query: numbers, categories and dates with
- * a class or a number to predict. What a column is, is inferred from the training rows. */
+/* Rows of a table in CSV, TSV, JSON lines or Parquet, or of an SQL query: numbers, categories and
+ * dates with a class or a number to predict. What a column is, is inferred from the training rows.
+ */
 #include "kiln.h"
 #include "kiln/tools/table_data.h"
 
@@ -40,7 +41,7 @@ static const KilnField fields[] = {
     KILN_FIELD_STRUCT(Opts, files, KilnTextFiles, kiln_text_files_fields,
                       "the files of each split"),
     KILN_FIELD_ENUM(Opts, format, "auto", kiln_record_formats,
-                    "of the files: csv, tsv or jsonl; auto: by their endings"),
+                    "of the files: csv (also of .parquet), tsv or jsonl; auto: by their endings"),
     KILN_FIELD_STR_LIST_OPT(Opts, names, "null",
                             "names of the columns of files without a header, in order; a first row "
                             "that has all of them is a header"),
@@ -304,7 +305,8 @@ static const KilnDataModuleOps ops = {
 const KilnComponent kiln_datamodule_table = {
     .kind = KILN_KIND_DATAMODULE,
     .name = "table",
-    .summary = "Rows of a table in CSV, TSV, JSON lines or SQLite, with a class or a number",
+    .summary =
+        "Rows of a table in CSV, TSV, JSON lines, Parquet or SQLite, with a class or a number",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

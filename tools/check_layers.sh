@@ -78,6 +78,8 @@ FNR == 1 { here = place(FILENAME); count++ }
         violation("only src/data/table/query.c knows SQLite")
     if (header ~ /cairo/ && FILENAME !~ /^src\/plot\//)
         violation("only src/plot knows cairo")
+    if (header ~ /^(arrow|parquet)\//)
+        violation("only src/data/records/parquet_arrow.cc knows Arrow")
     if (header ~ /^curl\// && FILENAME != "src/download/curl.c")
         violation("only src/download/curl.c knows libcurl")
     if (header ~ /^fontconfig\// && FILENAME !~ /^src\/plot\//)

@@ -2,6 +2,7 @@
 #include "base/parse.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +120,9 @@ const char *kiln_format_f64(double value, char *buf, size_t size)
         snprintf(buf, size, "%s", isnan(value) ? ".nan" : value > 0 ? ".inf" : "-.inf");
         return buf;
     }
-    for (int digits = 1; digits <= 17; digits++) {
+    /* A text of up to 15 digits is what %.15g gives, which leaves zeros at the end out, unless the
+     * number is so small that it has fewer. */
+    for (int digits = fabs(value) < DBL_MIN ? 1 : DBL_DIG; digits <= 17; digits++) {
         snprintf(buf, size, "%.*g", digits, value);
         if (strtod(buf, NULL) == value)
             break;

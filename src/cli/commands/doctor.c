@@ -14,6 +14,7 @@
 #include "base/system/machine.h"
 #include "cli/commands/commands.h"
 #include "cli/screen/screen.h"
+#include "data/records/parquet.h"
 #include "kiln/tools/clock.h"
 
 enum { COLUMN = 26 };
@@ -161,10 +162,13 @@ static int add_library(struct dl_phdr_info *library, size_t size, void *context)
 static void add_libraries(Report *report)
 {
     Libraries libraries = { report, 0 };
+    KilnError err = { 0 };
+    const char *arrow = kiln_parquet_version(&err);
 
     add_section(report, "libraries");
     add(report, "kiln", "%s, plugins: ABI %u", KILN_VERSION, KILN_ABI);
     add(report, "glibc", "%s", gnu_get_libc_version());
+    add(report, "Arrow", "%s", arrow != NULL ? arrow : err.text);
     add(report, "OpenBLAS", "%s", kiln_blas_load() ? kiln_blas_version() : "not installed");
     for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++)
         libraries.left += entry->d_tag == DT_NEEDED;

@@ -126,7 +126,8 @@ static const CommandHelp pages[] = {
         "both: the rate for the batch that was found", NULL } },
     { "tokenizer",
       "Trains tokenizers and uses them. train learns from the lines of files, or from a column of "
-      ".csv, .tsv and .jsonl files; .gz and .zst files are unpacked, and - is standard input. "
+      ".csv, .tsv, .jsonl and .parquet files; .gz and .zst files are unpacked, and - is standard "
+      "input. "
       "Overrides set the tokenizer "
       "and its options (tokenizer=bpe, words, ...). It writes a tokenizer.json as "
       "Hugging Face's library does. encode prints the ids, tokens and character offsets of each "
@@ -172,6 +173,7 @@ static const CommandHelp pages[] = {
       "with "
       "a folder of images for each class, or such folders in train/, val/ and test/ (also in a "
       ".tar); images with a CSV of their labels; folders images/ and masks/; tables in CSV, TSV, "
+      "Parquet, "
       "JSON lines and SQLite; texts with labels in CSV, in lines that begin with __label__, or in "
       "a "
       "folder for each class; words with tags in CoNLL columns; two text files whose lines are "

@@ -319,10 +319,8 @@ static KilnStatus by_content(KilnNewConfig *config, const KilnNewFiles *files, K
     if (is_sqlite)
         return kiln_new_database(config, path, err);
     if (is_parquet)
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: Parquet is not read; make it a CSV first, such as with DuckDB: "
-                              "duckdb -c \"COPY '%s' TO 'data.csv'\"",
-                              path, path);
+        return kiln_error_set(err, KILN_E_FORMAT, "%s: is a Parquet file; call it FILE.parquet",
+                              path);
     if (is_json)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: one JSON value, of which kiln reads no rows; make JSON lines of "

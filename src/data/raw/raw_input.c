@@ -58,7 +58,7 @@ static KilnStatus refuse(const char *path, bool folder, const KilnRawField *fiel
                      folder ? "is a folder, and samples are no files here"
                             : "is no kind of file that has samples");
     if (takes_cells(fields, n))
-        kiln_text_append(&text, ", a .csv or .tsv file (the header has the names)");
+        kiln_text_append(&text, ", a .csv, .tsv or .parquet file (the header has the names)");
     if (only_field(fields, n, KILN_RAW_TEXT) != NULL)
         kiln_text_append(&text, ", a .txt file (a sample per line)");
     if (takes_arrays(fields, n))
@@ -76,7 +76,7 @@ KilnStatus kiln_raw_input_open(const char *path, const KilnRawField *fields, siz
     static const char *const jsonl[] = { ".jsonl", NULL }, *const txt[] = { ".txt", NULL };
     static const char *const safetensors[] = { ".safetensors", NULL };
     static const char *const tables[] = { ".csv",    ".csv.gz",  ".csv.zst", ".tsv",
-                                          ".tsv.gz", ".tsv.zst", NULL };
+                                          ".tsv.gz", ".tsv.zst", ".parquet", NULL };
     const KilnRawField *file = only_field(fields, n_fields, KILN_RAW_PATH);
     const KilnRawField *text = only_field(fields, n_fields, KILN_RAW_TEXT);
     struct stat st;

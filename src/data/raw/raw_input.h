@@ -51,10 +51,10 @@ KILN_NODISCARD KilnStatus kiln_raw_jsonl_open(const char *path, const KilnRawFie
 KILN_NODISCARD KilnStatus kiln_raw_text_lines_open(const char *path, const KilnRawField *field,
                                                    const KilnPoll *poll, KilnRawInput *ret,
                                                    KilnError *err);
-/* Rows of the .csv or .tsv file `path`, also with .gz or .zst after that: its columns are the
- * values of fields, texts and numbers, or paths relative to the file's folder; further columns are
- * left out, and empty values of optional fields. KILN_E_KEY: the column of a required field is
- * missing. (table_rows.c) */
+/* Rows of the .csv or .tsv file `path`, also with .gz or .zst after that, or of a .parquet file:
+ * its columns are the values of fields, texts and numbers, or paths relative to the file's folder;
+ * further columns are left out, and empty values of optional fields. KILN_E_KEY: the column of a
+ * required field is missing. (table_rows.c) */
 KILN_NODISCARD KilnStatus kiln_raw_table_open(const char *path, const KilnRawField *fields,
                                               size_t n_fields, const KilnPoll *poll,
                                               KilnRawInput *ret, KilnError *err);

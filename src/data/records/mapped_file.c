@@ -13,6 +13,7 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
+#include "data/records/parquet.h"
 #include "kiln/files/cache.h"
 
 char *kiln_mapped_file_cache_path(const char *path, const char *cache, const char *ending,
@@ -142,8 +143,9 @@ KilnStatus kiln_mapped_file_open(KilnMappedFile *file, const char *path, const c
     *file = (KilnMappedFile) { .path = kiln_strdup(path) };
     if (file->path == NULL)
         return kiln_error_nomem(err, strlen(path));
-    KilnStatus status = kiln_is_packed(path) ? open_unpacked(path, cache, poll, &fd, err)
-                                             : kiln_file_open_regular(path, &fd, err);
+    const bool packed = kiln_is_packed(path) || kiln_is_parquet(path);
+    KilnStatus status = packed ? open_unpacked(path, cache, poll, &fd, err)
+                               : kiln_file_open_regular(path, &fd, err);
     if (status < 0)
         return status;
     status = map(file, fd, err);

@@ -1,4 +1,5 @@
-/* A file in memory that is read as it is, or unpacked once if it ends in .gz or .zst. */
+/* A file in memory that is read as it is, or unpacked once if it ends in .gz, .zst or .parquet (as
+ * CSV). */
 #ifndef KILN_DATA_RECORDS_MAPPED_FILE_H
 #define KILN_DATA_RECORDS_MAPPED_FILE_H
 
@@ -28,7 +29,7 @@ void kiln_mapped_file_close(KilnMappedFile *file);
 char *kiln_mapped_file_cache_path(const char *path, const char *cache, const char *ending,
                                   uint64_t kind, KilnError *err);
 
-/* Unpack the .gz or .zst file `from` to the open file `to`. (unpack.c) */
+/* Unpack the .gz, .zst or .parquet file `from` to the open file `to`. (unpack.c) */
 KILN_NODISCARD KilnStatus kiln_unpack(const char *from, int to, const KilnPoll *poll,
                                       KilnError *err);
 /* Whether the name ends in .gz or .zst. */

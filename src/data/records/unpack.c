@@ -1,4 +1,4 @@
-/* Unpacks gzip (zlib) and zstd files as streams. */
+/* Unpacks gzip (zlib) and zstd files as streams, and has Parquet files unpacked. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "data/records/mapped_file.h"
+#include "data/records/parquet.h"
 
 enum { BLOCK = 1 << 18 };
 
@@ -93,8 +94,9 @@ static KilnStatus unpack_zstd(const char *from, int to, char *block, const KilnP
 
 KilnStatus kiln_unpack(const char *from, int to, const KilnPoll *poll, KilnError *err)
 {
+    if (kiln_is_parquet(from))
+        return kiln_parquet_unpack(from, to, poll, err);
     char *block = malloc(BLOCK);
-
     if (block == NULL)
         return kiln_error_nomem(err, BLOCK);
     const KilnStatus status = kiln_ends_with(from, ".gz") ? unpack_gzip(from, to, block, poll, err)

@@ -1,7 +1,10 @@
 /* From a text to a cell: missing values, dates. */
 #include "data/table/cells.h"
 
+#include <math.h>
+
 #include "base/text.h"
+#include "data/civil_date.h"
 
 void kiln_cell_rules_init(KilnCellRules *rules, char decimal, const char *const *missing, size_t n)
 {
@@ -78,16 +81,6 @@ static int digits_at(const char **at, const char *end, int n)
     return value;
 }
 
-/* Days since 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms"). */
-static int64_t days_of(int64_t year, int month, int day)
-{
-    const int64_t y = year - (month <= 2), era = (y >= 0 ? y : y - 399) / 400;
-    const int64_t of_era = y - era * 400;
-    const int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
 static bool is_day(int year, int month, int day)
 {
     static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
@@ -157,11 +150,16 @@ bool kiln_date_read(KilnString text, double ret[KILN_DATE_PARTS])
     } else if (at < end) {
         return false;
     }
-    const int64_t days = days_of(year, month, day);
+    /* In UTC it may be the day before or after. */
+    const double later = floor(hour / 24.0);
+    const int64_t days = kiln_civil_date_days((KilnCivilDate) { year, month, day }) +
+                         (int64_t)later;
+    const KilnCivilDate date = kiln_civil_date_of(days);
+    hour -= later * 24.0;
     ret[KILN_DATE_TIME] = (double)days + hour / 24.0;
-    ret[KILN_DATE_YEAR] = year;
-    ret[KILN_DATE_MONTH] = month;
-    ret[KILN_DATE_DAY] = day;
+    ret[KILN_DATE_YEAR] = (double)date.year;
+    ret[KILN_DATE_MONTH] = date.month;
+    ret[KILN_DATE_DAY] = date.day;
     ret[KILN_DATE_WEEKDAY] = (double)(((days + 3) % 7 + 7) % 7);
     ret[KILN_DATE_HOUR] = hour;
     return true;

@@ -29,7 +29,7 @@ static KilnStatus check_format(const KilnRecords *records, const char *path, Kil
     if (format != KILN_RECORDS_CSV && format != KILN_RECORDS_TSV && format != KILN_RECORDS_JSONL)
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: is read as %s, which is no table; expected .csv, .tsv or .jsonl "
-                              "(also .gz or .zst after that), or set format",
+                              "(also .gz or .zst after that) or .parquet, or set format",
                               path, kiln_record_formats[format].name);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
@@ -56,14 +56,6 @@ static KilnStatus open_records(const KilnTableSource *source, char *const *paths
     KilnRecords *records = NULL;
     KilnStatus status = delimiter_of(source, &spec.delimiter, err);
 
-    for (size_t i = 0; i < n && status >= 0; i++)
-        if (kiln_ends_with(paths[i], ".parquet"))
-            status = kiln_error_set(err, KILN_E_FORMAT,
-                                    "%s: Parquet needs the library Arrow, which this program is "
-                                    "built without; convert it to CSV: python3 -c \"import "
-                                    "pandas; pandas.read_parquet('%s').to_csv('table.csv', "
-                                    "index=False)\"",
-                                    paths[i], paths[i]);
     if (status >= 0)
         status = kiln_records_open(&spec, &records, err);
     if (status >= 0)

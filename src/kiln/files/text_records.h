@@ -1,6 +1,6 @@
 /* Rows of named text columns in files: CSV, TSV, JSON lines, lines, parallel files, a folder per
  * class, CoNLL columns. Files are mapped, not loaded, and their rows are found once, so they may be
- * larger than memory; .gz and .zst files are unpacked once. */
+ * larger than memory; .gz and .zst files are unpacked once, and .parquet files as CSV. */
 #ifndef KILN_TEXT_RECORDS_H
 #define KILN_TEXT_RECORDS_H
 
@@ -8,10 +8,10 @@
 #include "kiln/tokenizer.h"
 
 typedef enum KilnRecordFormat {
-    /* By the ending, without .gz and .zst: .csv, .tsv, .jsonl or .ndjson, .conll, .bio or .iob; a
-     * folder: folders. Other files are labeled if the first line begins with __label__, label_first
-     * if the spec has a label_end that the first word of each line has in it, parallel if there are
-     * several with different endings; else they are as spec.fallback says, or lines */
+    /* By the ending, without .gz and .zst: .csv or .parquet, .tsv, .jsonl or .ndjson, .conll, .bio
+     * or .iob; a folder: folders. Other files are labeled if the first line begins with __label__,
+     * label_first if the spec has a label_end that the first word of each line has in it, parallel
+     * if there are several with different endings; else they are as spec.fallback says, or lines */
     KILN_RECORDS_AUTO,
     KILN_RECORDS_CSV,   /* RFC 4180: fields may be quoted, with "" for a quote */
     KILN_RECORDS_TSV,   /* tabs; quotes are ordinary characters */

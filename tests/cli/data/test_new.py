@@ -201,7 +201,7 @@ class Tables(NewCase):
         self.write("rows.csv", "x,label\n1,a\n")
         self.wrong("rows.csv", says=["too few"])
         self.write("data.parquet", b"PAR1" + bytes(100))
-        self.wrong("data.parquet", says=["Parquet is not read", "CSV"])
+        self.wrong("data.parquet", says=["data.parquet", "Parquet"])
         self.write("empty.csv", "")
         self.wrong("empty.csv", says=["the file is empty"])
         self.write("rows.json", '[{"x": 1, "y": 2}]')

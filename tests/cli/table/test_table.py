@@ -244,7 +244,7 @@ class Table(Case):
                             "datamodule.target=risk", "model=linear", run="files")
         self.assertIn("samples    train 200, val 30, test 10", out)
         # evaluation divides the rows as training did
-        out, _ = self.run_kiln("eval", "ckpt_path=run/checkpoints/last", "split=val", program="kiln")
+        out, _ = self.run_kiln("eval", "ckpt_path=run/checkpoints/last", program="kiln")
         self.assertEqual(json.loads(out)["samples"], 40)
         self.assertEqual(json.loads(out)["metrics"]["test/accuracy"], self.metrics()["test/accuracy"])
 
@@ -384,7 +384,6 @@ class Table(Case):
         self.refused_table(good, target, "datamodule.target_type=number", says=['column "risk" has', "expected a number"],
                            task="regression")
         self.refused_table(good.replace("high", "low"), target, says=["needs at least 2 classes"])
-        self.refused_table("PAR1", target, name="a.parquet", says=["Parquet needs the library Arrow", "convert it to CSV"])
         self.write("val.csv", "id,age\n1,2\n")
         self.refused_table(good, target, "datamodule.files.val=[val.csv]", says=["files.val: val.csv lacks the column"])
 

@@ -146,15 +146,17 @@ static void test_dates(void **unused)
 {
     static const struct {
         const char *text;
-        double days, weekday, hour;
+        double days, weekday, hour, day;
     } dates[] = {
-        { "1970-01-01", 0, 3, 0 },
-        { "2000-02-29", 11016, 1, 0 },
-        { "1969/12/31", -1, 2, 0 },
-        { "2026-11-25T12:30", 20782.0 + 12.5 / 24.0, 2, 12.5 },
+        { "1970-01-01", 0, 3, 0, 1 },
+        { "2000-02-29", 11016, 1, 0, 29 },
+        { "1969/12/31", -1, 2, 0, 31 },
+        { "2026-11-25T12:30", 20782.0 + 12.5 / 24.0, 2, 12.5, 25 },
         { "2026-11-25 12:30:36.5Z", 20782.0 + (12.5 + 36.5 / 3600.0) / 24.0, 2,
-          12.5 + 36.5 / 3600.0 },
-        { "2026-11-25T12:30+02:00", 20782.0 + 10.5 / 24.0, 2, 10.5 },
+          12.5 + 36.5 / 3600.0, 25 },
+        { "2026-11-25T12:30+02:00", 20782.0 + 10.5 / 24.0, 2, 10.5, 25 },
+        { "2024-03-01T01:30+02:00", 19782.0 + 23.5 / 24.0, 3, 23.5, 29 },
+        { "2024-12-31T20:00-05:00", 20089.0 + 1.0 / 24.0, 2, 1.0, 1 },
     };
     static const char *const none[] = { "2001-02-29", "2000-13-01",  "2000-1-1",         "20000101",
                                         "2000-01/01", "2000-01-01x", "2000-01-01T25:00", "" };
@@ -167,6 +169,7 @@ static void test_dates(void **unused)
         assert_true(fabs(parts[KILN_DATE_TIME] - dates[i].days) < 1e-9);
         assert_true(parts[KILN_DATE_WEEKDAY] == dates[i].weekday);
         assert_true(fabs(parts[KILN_DATE_HOUR] - dates[i].hour) < 1e-9);
+        assert_true(parts[KILN_DATE_DAY] == dates[i].day);
     }
     for (size_t i = 0; i < KILN_COUNT(none); i++)
         if (kiln_date_read(string_of(none[i]), parts))
