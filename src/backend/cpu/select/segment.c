@@ -148,7 +148,7 @@ static void segment_run(KilnCall *call)
     s.y = call->outputs[0].data;
     if (needs_sums(call)) {
         s.sums = call->workspace;
-        s.rows = (int32_t *)(s.sums + s.count * s.inner);
+        s.rows = (void *)(s.sums + s.count * s.inner);
     }
     kiln_parallel(call->backend->threads, s.count, grain_of(&s), 1, segment_part, &s);
 }
