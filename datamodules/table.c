@@ -21,6 +21,8 @@ typedef struct Opts {
     char *target_end;
     KilnPairI64 *columns;
     size_t columns_count;
+    KilnPairI64 *hash_buckets;
+    size_t hash_buckets_count;
     char **missing_values;
     size_t missing_values_count;
     int64_t missing;
@@ -61,6 +63,10 @@ static const KilnField fields[] = {
     KILN_FIELD_ENUM_MAP(Opts, columns, "{}", kiln_column_kinds,
                         "kinds of columns by name: number, category, date, text (see tokenizer), "
                         "ignored; others are inferred from the training rows"),
+    KILN_FIELD_I64_MAP(Opts, hash_buckets, "{}", 1, 2147483645,
+                       "columns of categories whose values are hashed into so many ids, instead "
+                       "of one for each value of the training rows; values that training lacks "
+                       "have one, too"),
     KILN_FIELD_STR_LIST(Opts, missing_values,
                         "['?', NA, N/A, n/a, nan, NaN, NAN, 'null', 'NULL', None, '#N/A']",
                         "values that mean that there is none, beside an empty field"),
@@ -148,6 +154,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         .n_missing_values = opts->missing_values_count,
         .kinds = opts->columns,
         .n_kinds = opts->columns_count,
+        .hash_buckets = opts->hash_buckets,
+        .n_hash_buckets = opts->hash_buckets_count,
         .target = opts->target,
         .target_type = (KilnTargetType)opts->target_type,
         .target_end = opts->target_end,

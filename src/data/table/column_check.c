@@ -156,7 +156,7 @@ static KilnStatus values_tell(const Sample *sample, size_t category, size_t n_cl
 {
     const KilnTableRows *rows = sample->rows;
     const KilnTablePlan *plan = &rows->data->plan;
-    const size_t n_ids = plan->columns[plan->categories[category]].n_names + KILN_ID_FIRST;
+    const size_t n_ids = (size_t)kiln_table_n_ids(&plan->columns[plan->categories[category]]);
     int64_t *counts, told = 0;
 
     *ret = 0.0;
@@ -304,7 +304,7 @@ static KilnStatus check_leaks(const ColumnCheck *check, KilnText *text, KilnErro
 static int64_t *count_ids(const KilnTableRows *rows, size_t category)
 {
     const KilnTablePlan *plan = &rows->data->plan;
-    const size_t n_ids = plan->columns[plan->categories[category]].n_names + KILN_ID_FIRST;
+    const size_t n_ids = (size_t)kiln_table_n_ids(&plan->columns[plan->categories[category]]);
     int64_t *counts = calloc(n_ids, sizeof(*counts));
 
     for (int64_t i = 0; i < rows->n && counts != NULL; i++)
@@ -338,7 +338,7 @@ static KilnStatus compare_category(const ColumnCheck *check, const KilnTableRows
     if (here == NULL || there == NULL) {
         free(here);
         free(there);
-        return kiln_error_nomem(err, column->n_names * sizeof(*here));
+        return kiln_error_nomem(err, (size_t)kiln_table_n_ids(column) * sizeof(*here));
     }
     if (here[KILN_ID_UNKNOWN] > 0) {
         say_unknown(check, rows, category, here[KILN_ID_UNKNOWN], text);

@@ -35,6 +35,8 @@ static void put_values(KilnText *text, const KilnTableData *data, size_t c)
     if (target && data->plan.classes) {
         kiln_text_printf(text, "%zu classes: ", data->plan.n_classes);
         put_names(text, data->plan.class_names, data->plan.n_classes);
+    } else if (column->kind == KILN_COLUMN_CATEGORY && column->buckets > 0) {
+        kiln_text_printf(text, "hashed into %lld", (long long)column->buckets);
     } else if (column->kind == KILN_COLUMN_CATEGORY) {
         kiln_text_printf(text, "%zu: ", column->n_names);
         put_names(text, column->names, column->n_names);

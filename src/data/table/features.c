@@ -15,9 +15,11 @@ static const char *number_name(KilnTableData *data, const KilnTableNumber *numbe
                                                              : kiln_date_parts[number->part]);
 }
 
-/* "(unknown)", "(missing)" and the names of a category. */
+/* "(unknown)", "(missing)" and the names of a category; NULL: it is hashed. */
 static const char *const *id_names(KilnTableData *data, const KilnTableColumn *column)
 {
+    if (column->buckets > 0)
+        return NULL;
     const char **names = kiln_arena_alloc(&data->arena,
                                           (column->n_names + KILN_ID_FIRST) * sizeof(*names));
 
@@ -50,7 +52,7 @@ static void add_rows(KilnTableData *data)
         const KilnTableColumn *column = &plan->columns[plan->categories[i]];
 
         categories[i] = (KilnRowColumn) { .name = column->name,
-                                          .n_ids = (int64_t)column->n_names + KILN_ID_FIRST,
+                                          .n_ids = kiln_table_n_ids(column),
                                           .id_names = id_names(data, column) };
     }
     if (plan->n_numbers > 0)

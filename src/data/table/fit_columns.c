@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/table/table_internal.h"
 #include "kiln/array.h"
+#include "kiln/files/cache.h"
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -151,8 +152,16 @@ KilnStatus kiln_fit_names(const KilnCells *cells, size_t column, const KilnDicti
     return KILN_OK;
 }
 
+int64_t kiln_table_n_ids(const KilnTableColumn *column)
+{
+    return KILN_ID_FIRST + (column->buckets > 0 ? column->buckets : (int64_t)column->n_names);
+}
+
 int32_t kiln_table_id(const KilnTableColumn *column, KilnString text)
 {
+    if (column->buckets > 0)
+        return (int32_t)(kiln_hash(text.data, text.length, 0) % (uint64_t)column->buckets) +
+               KILN_ID_FIRST;
     const int64_t at = kiln_names_find(column->names, column->n_names, text);
 
     return at < 0 ? KILN_ID_UNKNOWN : (int32_t)at + KILN_ID_FIRST;
@@ -326,7 +335,8 @@ KilnStatus kiln_table_plan_fit(KilnTablePlan *plan, const KilnCells *cells,
         KilnTableColumn *column = &plan->columns[c];
 
         column->has_times = column->kind == KILN_COLUMN_DATE && has_times(&columns[c].dictionary);
-        if (column->kind == KILN_COLUMN_CATEGORY && (int64_t)c != plan->target)
+        if (column->kind == KILN_COLUMN_CATEGORY && column->buckets == 0 &&
+            (int64_t)c != plan->target)
             status = kiln_fit_names(cells, c, &columns[c].dictionary, NULL, rows, &column->names,
                                     &column->n_names, err);
     }

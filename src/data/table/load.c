@@ -51,6 +51,36 @@ static KilnStatus find_option(const Load *load, const char *option, const char *
     return name != NULL && *ret < 0 ? unknown_column(load, option, name, err) : KILN_OK;
 }
 
+/* Hashed columns are categories, and read as texts. */
+static KilnStatus find_hashed_columns(Load *load, KilnError *err)
+{
+    const KilnTableSource *source = &load->data->source;
+    KilnTablePlan *plan = &load->data->plan;
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < source->n_hash_buckets && status >= 0; i++) {
+        const char *name = source->hash_buckets[i].key;
+        int64_t at = -1;
+
+        status = find_option(load, "hash_buckets", name, &at, err);
+        if (status < 0)
+            return status;
+        KilnTableColumn *column = &plan->columns[at];
+        const bool other = column->given && column->kind != KILN_COLUMN_CATEGORY;
+        if (other || at == plan->target || at == plan->group)
+            return kiln_error_set(err, KILN_E_RANGE,
+                                  "hash_buckets: column \"%s\" is %s; only categories are hashed",
+                                  name,
+                                  other                ? kiln_column_kinds[column->kind].name
+                                  : at == plan->target ? "the target"
+                                                       : "the group");
+        column->kind = KILN_COLUMN_CATEGORY;
+        column->given = true;
+        column->buckets = source->hash_buckets[i].value;
+    }
+    return status;
+}
+
 static KilnStatus find_split_columns(Load *load, KilnError *err)
 {
     const KilnTableSource *source = &load->data->source;
@@ -94,6 +124,8 @@ static KilnStatus list_columns(Load *load, KilnError *err)
         status = find_option(load, "target", source->target, &plan->target, err);
     if (status >= 0)
         status = find_option(load, "group", source->group, &plan->group, err);
+    if (status >= 0)
+        status = find_hashed_columns(load, err);
     plan->classes = source->target_type == KILN_TARGET_CLASSES;
     plan->scaling = source->scaling;
     plan->missing = source->missing;

@@ -28,6 +28,8 @@ static json_t *column_json(const KilnTableColumn *column)
 
     if (column->kind == KILN_COLUMN_CATEGORY)
         kiln_json_put(&one, "names", names_json(column->names, column->n_names));
+    if (column->buckets > 0)
+        kiln_json_put(&one, "hash_buckets", json_integer(column->buckets));
     return one;
 }
 
@@ -109,6 +111,9 @@ static bool read_column(const json_t *saved, KilnTableColumn *ret)
         return false;
     ret->kind = (KilnColumnKind)kind;
     ret->has_missing = json_is_true(json_object_get(saved, "missing"));
+    ret->buckets = json_integer_value(json_object_get(saved, "hash_buckets"));
+    if (ret->buckets < 0 || ret->buckets > INT32_MAX - KILN_ID_FIRST)
+        return false;
     return kind != KILN_COLUMN_CATEGORY ||
            read_names(json_object_get(saved, "names"), &ret->names, &ret->n_names);
 }

@@ -88,6 +88,7 @@ typedef struct KilnTableColumn {
     bool has_times;   /* of dates */
     char **names;     /* of a category: the values, sorted; ids are their places + 2 */
     size_t n_names;
+    int64_t buckets; /* of a category: ids are hashes + 2, below this + 2; 0: it has names */
     KilnColumnFacts facts;
 } KilnTableColumn;
 
@@ -159,7 +160,8 @@ KILN_NODISCARD KilnStatus kiln_table_plan_fit(KilnTablePlan *plan, const KilnCel
 double kiln_table_part(int part, const KilnCellValue *value);
 /* Number i of "x" of n rows from that, as they stand in samples. */
 void kiln_table_numbers(const KilnTablePlan *plan, size_t i, double *values, int64_t n);
-/* The id of a text in a category column. */
+/* The ids of a category column, from 0; the id of a text. */
+int64_t kiln_table_n_ids(const KilnTableColumn *column);
 int32_t kiln_table_id(const KilnTableColumn *column, KilnString text);
 /* The place of a name; -1: it is not there. Names are sorted as kiln_fit_names does. */
 int64_t kiln_names_find(char *const *names, size_t n, KilnString text);

@@ -80,6 +80,11 @@ typedef struct KilnTableSource {
     /* The column of a group, whose last row is the test's and the one before it validation's,
      * instead of fractions; NULL: none. Without split_order in the order of the files. */
     const char *leave_last_out;
+    /* Buckets by column: ids of these categories are hashes of their values, 2 + XXH3 of the text's
+     * bytes (64 bits, seed 0) modulo the buckets (Weinberger et al., "Feature hashing for large
+     * scale multitask learning", 2009). A column that is named is a category. */
+    const KilnPairI64 *hash_buckets;
+    size_t n_hash_buckets;
 } KilnTableSource;
 
 /* The samples of all splits. Any number of threads may read it. */

@@ -248,6 +248,31 @@ class Table(Case):
         self.assertEqual(json.loads(out)["samples"], 40)
         self.assertEqual(json.loads(out)["metrics"]["test/accuracy"], self.metrics()["test/accuracy"])
 
+    def test_hashed_categories(self):
+        """Values that training lacks have an id, too; ids are the same in training and prediction."""
+        self.write("a.csv", csv([row[:2] + [row[2] if i % 10 else ""] + row[3:] for i, row in enumerate(rows(200))]))
+        options = ["datamodule.files.train=[a.csv]", "datamodule.target=risk", "+datamodule.columns={id: ignored, note: ignored}"]
+        out, _ = self.train(*options, "+datamodule.hash_buckets={city: 1000}", "model=linear", epochs=30)
+        self.assertEqual(self.columns(out)["city"], "category")
+        self.assertIn("17 missing; hashed into 1000", out)
+        self.assertGreater(self.metrics()["val/accuracy"], 0.8)
+        column = next(c for c in self.plan()["columns"] if c["name"] == "city")
+        self.assertEqual((column["hash_buckets"], column["names"]), (1000, []))
+        # in one bucket all values are alike, also new ones
+        self.train(*options, "+datamodule.hash_buckets={city: 1}", "model=linear", run="one")
+        self.write("b.jsonl", "".join(json.dumps({"age": 50, "joined": "2024-05-31", "city": city}) + "\n"
+                                      for city in ("Bonn", "Oslo", None, "Bonn")))
+        for run, alike in ("one", True), ("run", False):
+            out, _ = self.run_kiln("predict", f"ckpt_path={run}/checkpoints/last", "input=b.jsonl", program="kiln")
+            bonn, oslo, missing, again = [json.loads(line)["probabilities"] for line in out.splitlines()]
+            self.assertEqual(bonn, again)
+            self.assertEqual(bonn == oslo, alike)
+            self.assertNotEqual(bonn, missing)
+        for buckets, says in {"{cty: 9}": 'hash_buckets: no column "cty" (did you mean "city"?)', "{risk: 9}": 'column "risk" is the target',
+                              "{id: 9}": 'column "id" is ignored; only categories are hashed'}.items():
+            _, err = self.train(*options, f"+datamodule.hash_buckets={buckets}", "model=linear", run="bad", status=1)
+            self.assertIn(says, err)
+
     def held_out(self, split, run):
         """The rows of a split, by their lines in the file: 0 is the first."""
         out, _ = self.run_kiln("predict", f"ckpt_path={run}/checkpoints/last", f"split={split}", program="kiln")

@@ -253,6 +253,29 @@ static void test_standard(void **unused)
     assert_true(scaled(&number, KILN_SCALING_STANDARD, 5.0) == 0.0);
 }
 
+/* XXH3 modulo the buckets, by xxhash's own program: a checkpoint's ids must never change. */
+static void test_hashed_ids(void **unused)
+{
+    static const struct {
+        const char *text;
+        uint64_t hash;
+    } cases[] = { { "Bonn", UINT64_C(11713876680318677064) },
+                  { "", UINT64_C(3244421341483603138) },
+                  { "42", UINT64_C(1303733993043075473) },
+                  { "\303\266", UINT64_C(2354209948087273117) } };
+    static const int64_t buckets[] = { 1, 1000, 10000000, INT32_MAX - KILN_ID_FIRST };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        for (size_t b = 0; b < sizeof(buckets) / sizeof(buckets[0]); b++) {
+            const KilnTableColumn column = { .kind = KILN_COLUMN_CATEGORY, .buckets = buckets[b] };
+
+            assert_int_equal(kiln_table_id(&column, string_of(cases[i].text)),
+                             (int64_t)(cases[i].hash % (uint64_t)buckets[b]) + KILN_ID_FIRST);
+            assert_int_equal(kiln_table_n_ids(&column), buckets[b] + KILN_ID_FIRST);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_normal_quantile),
         cmocka_unit_test(test_quantiles_are_those_of_sklearn),
         cmocka_unit_test(test_standard),
+        cmocka_unit_test(test_hashed_ids),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
