@@ -1,9 +1,10 @@
 /* Initializes parts of a network from the weights of other runs: the option `weights_of`. The names
  * of a part's parameters without its prefix, and those of the file without a prefix of its own, are
- * matched. */
+ * matched. The file's prefix is what the option names (RUN#PART), or the one that fits best. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/file.h"
 #include "base/text.h"
 #include "schema/bind.h"
 #include "tensor/safetensors.h"
@@ -16,7 +17,7 @@ enum { MAX_NAMES = 6 }; /* that a message lists */
 /* A part and its file. */
 typedef struct Part {
     KilnTrainer *trainer;
-    const char *prefix; /* of the parameters: "image_encoder" */
+    const char *prefix; /* of the parameters: "image_encoder"; "all": every one */
     KilnSafetensors *file;
     char *path;
     char there[256]; /* the prefix in the file, with a dot at the end; "": none */
@@ -27,6 +28,8 @@ static const char *name_in(const char *prefix, const char *name)
 {
     const size_t n = strlen(prefix);
 
+    if (strcmp(prefix, "all") == 0)
+        return name;
     return strncmp(name, prefix, n) == 0 && name[n] == '.' ? name + n + 1 : NULL;
 }
 
@@ -58,12 +61,15 @@ static size_t count(const Part *part, size_t *ret_all)
     return n;
 }
 
-/* Set the prefix at which the file has most of the part: none, the part's own, or any other that a
- * name of the part ends. */
+/* Unless the option names it, set the prefix at which the file has most of the part: none, the
+ * part's own, or any other that a name of the part ends. */
 static void find_prefix(Part *part)
 {
     size_t all, most = count(part, &all);
     Part best = *part;
+
+    if (part->there[0] != '\0')
+        return;
 
     for (size_t i = 0; i < kiln_safetensors_count(part->file) && most < all; i++) {
         const char *entry = kiln_safetensors_at(part->file, i)->name;
@@ -126,8 +132,9 @@ static KilnStatus refuse(const Part *part, size_t all, KilnError *err)
                               "weights_of.%s: no parameter's name begins with \"%s.\"; `train "
                               "--plan` lists the layers",
                               part->prefix, part->prefix);
-    return kiln_error_set(err, KILN_E_FORMAT, "weights_of.%s: nothing in %s fits this part",
-                          part->prefix, part->path);
+    return kiln_error_set(err, KILN_E_FORMAT, "weights_of.%s: nothing %s%s%sin %s fits this part",
+                          part->prefix, part->there[0] != '\0' ? "below \"" : "", part->there,
+                          part->there[0] != '\0' ? "\" " : "", part->path);
 }
 
 static KilnStatus load(Part *part, KilnError *err)
@@ -163,14 +170,31 @@ static KilnStatus load(Part *part, KilnError *err)
     return status;
 }
 
+/* Where the part's name begins in RUN#PART; NULL: there is none, or the whole is a path. */
+static const char *find_name(const char *value)
+{
+    const char *hash = strrchr(value, '#');
+
+    return hash == NULL || kiln_is_file(value) || kiln_is_dir(value) ? NULL : hash + 1;
+}
+
 static KilnStatus open_part(KilnTrainer *trainer, size_t i, Part *ret, KilnError *err)
 {
     const KilnPairStr *pair = &trainer->options.root->weights_of[i];
+    const char *name = find_name(pair->value);
+    char *run = kiln_strdup(pair->value);
     char option[256];
 
     *ret = (Part) { .trainer = trainer, .prefix = pair->key };
+    if (run == NULL)
+        return kiln_error_nomem(err, strlen(pair->value));
     snprintf(option, sizeof(option), "weights_of.%s", pair->key);
-    KilnStatus status = kiln_weights_find_file(option, pair->value, &ret->path, err);
+    if (name != NULL) {
+        run[name - pair->value - 1] = '\0';
+        snprintf(ret->there, sizeof(ret->there), "%s.", name);
+    }
+    KilnStatus status = kiln_weights_find_file(option, run, &ret->path, err);
+    free(run);
     return status < 0 ? status : kiln_safetensors_open(ret->path, &ret->file, err);
 }
 

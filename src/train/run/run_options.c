@@ -23,10 +23,12 @@ static const KilnField root_fields[] = {
     KILN_FIELD_BOOL(KilnRootOptions, weights_strict, "true",
                     "the file must have exactly the network's tensors; false: load those that "
                     "fit"),
-    KILN_FIELD_PATH_MAP(KilnRootOptions, weights_of, "{}",
-                        "weights of parts of the network, after `weights`: a file, run or "
-                        "checkpoint by the beginning of the part's names (image_encoder: RUN); "
-                        "heads of another size stay as they are"),
+    KILN_FIELD_PATH_MAP(
+        KilnRootOptions, weights_of, "{}",
+        "weights of parts of the network, after `weights`: a file, run or "
+        "checkpoint by the beginning of the part's names (image_encoder: RUN; "
+        "all: the whole network), and #PART after it for a part of that run; heads of another "
+        "size stay as they are"),
     KILN_FIELD_BOOL(KilnRootOptions, test, "true", "test the best checkpoint after training"),
     KILN_FIELD_END,
 };

@@ -145,6 +145,25 @@ class WeightsOf(Case):
             if name.startswith(("image_encoder.", "text_encoder.")):
                 self.assertEqual(here[name], there[name], name)
 
+    def test_an_encoder_of_a_fusion_alone(self):
+        """Trained inside a fusion, used frozen in a model of its own; by the part's name in that run."""
+        self.run_kiln(*SMALL, *FUSION, "kiln.run.dir=first")
+        alone = [*SMALL, "model=cnn", "model.channels=[4,4]", "model.hidden=8", "task=vision"]
+        freeze = "+callbacks.freeze={_target_: finetuning, freeze: ['conv*', 'fc1.*']}"
+        out, _ = self.run_kiln(*alone, "+weights_of.all=first#image_encoder", freeze, "kiln.run.dir=alone")
+        self.assertRegex(out, r"weights: all: \d+ of \d+ tensors from \S*first\S*model\.safetensors below image_encoder\.")
+        there, here = tensors(self.path("first")), tensors(self.path("alone"))
+        for name in ("conv1.weight", "conv2.weight", "fc1.weight"):
+            self.assertEqual(here[name], there["image_encoder." + name])
+        for args, says in ((["+weights_of.all=first#sound_encoder"], ['nothing below "sound_encoder." in', "fits this part"]),
+                           (["+weights_of.all=nowhere#image_encoder"], ["nowhere"])):
+            self.refused(*alone, *args, says=says)
+        # a file whose name has the character
+        os.rename(self.path("first/checkpoints/last/model.safetensors"), self.path("with#image_encoder.safetensors"))
+        out, _ = self.run_kiln(*SMALL, *FUSION, "+weights_of.image_encoder='with#image_encoder.safetensors'", "trainer.max_steps=0",
+                               "kiln.run.dir=second")
+        self.assertIn("below image_encoder.", out)
+
     def test_refused(self):
         for args, says in (
                 (["+weights_of.image_encoder=cnn", "model.image_encoder.channels=[4,8]"],
