@@ -333,6 +333,7 @@ static void test_put(void **unused)
 
     (void)unused;
     assert_int_equal(tree_compose(&tree, NULL, NULL, &config, &messages), KILN_OK);
+    free(messages);
     assert_int_equal(kiln_config_put(config, "data", "type", "number", "from x", &err), KILN_OK);
     assert_int_equal(kiln_config_put(config, "data.kinds", "b.c", "2", "from x", &err), KILN_OK);
     assert_int_equal(kiln_config_put(config, "data.kinds", "a", "3", "from x", &err), KILN_OK);

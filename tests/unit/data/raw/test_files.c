@@ -224,14 +224,16 @@ static void test_refused(void **unused)
     (void)unused;
     put_text("note.md", "x");
     assert_int_equal(open_file("note.md", fields, 1, &input, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "note.md: is no kind of file that has samples; expected a "
-                                     ".jsonl file (a JSON object per line), a .csv or .tsv file "
-                                     "(the header has the names), a .txt file (a sample per line) "
-                                     "with text (text)"));
+    assert_non_null(strstr(err.text,
+                           "note.md: is no kind of file that has samples; expected a "
+                           ".jsonl file (a JSON object per line), a .csv, .tsv or .parquet "
+                           "file (the header has the names), a .txt file (a sample per line) "
+                           "with text (text)"));
     assert_int_equal(open_file(".", &fields[X], 1, &input, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text, "is a folder, and samples are no files here; expected a "
-                                     ".jsonl file (a JSON object per line), a .csv or .tsv file "
-                                     "(the header has the names), a .safetensors file"));
+    assert_non_null(strstr(err.text,
+                           "is a folder, and samples are no files here; expected a "
+                           ".jsonl file (a JSON object per line), a .csv, .tsv or .parquet "
+                           "file (the header has the names), a .safetensors file"));
 }
 
 int main(void)
