@@ -107,19 +107,19 @@ class Lists(Case):
     def setUp(self):
         super().setUp()
         draw = random.Random(3)
-        self.texts = ["".join(draw.choice("ab\u00e9") for _ in range(draw.randint(1, 4))) for _ in range(160)]
+        self.texts = ["".join(draw.choice("ab\u00e9") for _ in range(draw.randint(1, 4))) for _ in range(320)]
         for i, text in enumerate(self.texts):
             self.write(f"images/{i}.png", self.line(text, draw.choice((16, 8))))
         self.rows = [f"{i}.png,{text}\n" for i, text in enumerate(self.texts)]
         self.write("list.csv", "image,text\n" + "".join(self.rows))
         self.args = ["task=text_recognition", "datamodule=text_line_list", "datamodule.files.train=[list.csv]", "datamodule.root=images",
                      "datamodule.max_width=192", "datamodule.height=16", "datamodule.batch_size=16", "model=crnn", "model.width=8",
-                     "model.hidden=16", "optimizer=adamw", "scheduler=constant", "lr=0.01", "trainer.threads=1", "trainer.max_epochs=1",
+                     "model.hidden=16", "optimizer=adamw", "scheduler=cosine", "lr=0.01", "trainer.threads=1", "trainer.max_epochs=1",
                      "callbacks.model_checkpoint.monitor=val/cer"]
 
     def test_trains_and_predicts(self):
         out, _ = self.run_kiln(*self.args, "trainer.max_epochs=25", "kiln.run.dir=run")
-        self.assertIn("train 144, val 16", out)
+        self.assertIn("train 288, val 32", out)
         last = json.loads(read(self.path("run/summary.json")))["metrics"]["val/cer"]["last"]["value"]
         self.assertLess(last, 0.1)
         self.write("new.png", self.line("b\u00e9ab"))
@@ -143,21 +143,21 @@ class Lists(Case):
         self.write("images/broken.png", self.line("ab")[:60])
         self.write("images/no.png", b"no image")
         self.write("images/wide.png", self.line("\u00e9" * 20))
-        for row, says in (("none.png,a", "list.csv:162: images/none.png: No such file"),
-                          (",a", 'list.csv:162: the path (column "image") is empty'),
-                          ("1.png,", "list.csv:162: the text is empty"),
-                          ('1.png,"a\nb"', "list.csv:162: the text has a control character (0x0a)"),
-                          ("no.png,a", "list.csv:162: images/no.png: "),
-                          ("wide.png,a", "list.csv:162: images/wide.png: 16 x 348 pixels (height x width) are 348 columns"),
-                          ("1.png," + "a" * 90, "list.csv:162: the text has 90 characters, and its line is only"),
-                          ("broken.png,a", "list.csv:162: images/broken.png: ")):
+        for row, says in (("none.png,a", "list.csv:322: images/none.png: No such file"),
+                          (",a", 'list.csv:322: the path (column "image") is empty'),
+                          ("1.png,", "list.csv:322: the text is empty"),
+                          ('1.png,"a\nb"', "list.csv:322: the text has a control character (0x0a)"),
+                          ("no.png,a", "list.csv:322: images/no.png: "),
+                          ("wide.png,a", "list.csv:322: images/wide.png: 16 x 348 pixels (height x width) are 348 columns"),
+                          ("1.png," + "a" * 90, "list.csv:322: the text has 90 characters, and its line is only"),
+                          ("broken.png,a", "list.csv:322: images/broken.png: ")):
             self.write("list.csv", "image,text\n" + "".join(self.rows) + row + "\n")
             _, err = self.run_kiln(*self.args, "datamodule.val_fraction=0.01", "kiln.run.dir=bad", status=1)
             self.assertIn(says, err)
             shutil.rmtree(self.path("bad"), ignore_errors=True)
         self.write("list.csv", "image,text\n" + "".join(self.rows) + "none.png,a\n1.png,\nbroken.png,a\n")
         out, _ = self.run_kiln(*self.args, "datamodule.on_error=skip", "kiln.run.dir=run")
-        self.assertIn("left out   list.csv:162: images/none.png: No such file", out)
+        self.assertIn("left out   list.csv:322: images/none.png: No such file", out)
         left = json.loads(read(self.path("run/summary.json")))["data"]["left_out"]
         self.assertEqual(sum(each["count"] for each in left), 3)
 
