@@ -1,7 +1,7 @@
 """PyTorch's side of the accuracy comparison: what conf/experiment/cifar10/
 resnet18.yaml trains, with the same network, augmentation and schedule.
 
-    python bench/cifar_torch.py FOLDER [--epochs 15]
+    python bench/cifar_torch.py FOLDER [--epochs 30] [--bf16]
 
 FOLDER holds train/<class>/*.png and test/<class>/*.png (or val/), 32×32 colour.
 Prints the training loss and test accuracy of each epoch."""
@@ -42,10 +42,10 @@ def augment(images, generator):
     return out
 
 
-def accuracy(model, images, labels, batch):
+def accuracy(model, images, labels, batch, bf16):
     model.eval()
     right = 0
-    with torch.no_grad():
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         for i in range(0, len(images), batch):
             right += (model(images[i:i + batch]).argmax(1) == labels[i:i + batch]).sum().item()
     model.train()
@@ -55,13 +55,14 @@ def accuracy(model, images, labels, batch):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
-    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--mean", type=float, nargs=3, default=[0.49140, 0.48216, 0.44653])
     parser.add_argument("--std", type=float, nargs=3, default=[0.24703, 0.24349, 0.26159])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bf16", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
@@ -102,15 +103,17 @@ def main():
         for i in range(0, len(order), args.batch):
             index = order[i:i + args.batch]
             x = normalize(augment(train_images[index], generator))
-            loss = torch.nn.functional.cross_entropy(model(x), train_labels[index])
+            with torch.autocast("cpu", torch.bfloat16, enabled=args.bf16):
+                guess = model(x)
+            loss = torch.nn.functional.cross_entropy(guess.float(), train_labels[index])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             scheduler.step()
             losses.append(loss.item())
         print(f"epoch {epoch}: loss {np.mean(losses):.4f}, test accuracy "
-              f"{accuracy(model, test_x, test_labels, args.batch):.4f}, {time.time() - begin:.0f} s", flush=True)
-    print(f"test accuracy {accuracy(model, test_x, test_labels, args.batch):.4f}")
+              f"{accuracy(model, test_x, test_labels, args.batch, args.bf16):.4f}, {time.time() - begin:.0f} s", flush=True)
+    print(f"test accuracy {accuracy(model, test_x, test_labels, args.batch, args.bf16):.4f}")
 
 
 if __name__ == "__main__":

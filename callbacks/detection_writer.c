@@ -17,7 +17,8 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_OUTPUT(Opts, dir, "detections",
-                      "folder for the pictures: of x.jpg the picture x.png"),
+                      "folder for the pictures: of x.jpg the picture x.png, with the sample's "
+                      "number where files share a name (x-000012.png)"),
     KILN_FIELD_F64(Opts, score_threshold, "0.3", 0, 1, "least score of a detection to draw"),
     KILN_FIELD_END,
 };
@@ -78,7 +79,7 @@ static void use_sample(const float *image, const KilnShape *shape, const float *
     }
 }
 
-static KilnStatus write_picture(const Opts *opts, const KilnTrainer *trainer, const Canvas *canvas,
+static KilnStatus write_picture(const Opts *opts, KilnTrainer *trainer, const Canvas *canvas,
                                 const char *json, int64_t sample, KilnError *err)
 {
     const size_t bytes = (size_t)(canvas->height * canvas->width * COLOURS);

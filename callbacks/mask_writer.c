@@ -17,7 +17,8 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_FIELD_OUTPUT(Opts, dir, "masks",
                       "folder for the pictures: of x.png the mask x.png, which has the number of "
-                      "the class in each pixel, and x-overlay.png"),
+                      "the class in each pixel, and x-overlay.png; with the sample's number where "
+                      "files share a name (x-000012.png)"),
     KILN_FIELD_STR(Opts, image, "image", "the feature to draw: f32 [height, width, 1 or 3]"),
     KILN_FIELD_STR(Opts, output, "classes",
                    "the step's output with the class of each pixel [height, width]"),
@@ -33,8 +34,8 @@ typedef struct Row {
     int64_t height, width, channels;
 } Row;
 
-static KilnStatus write_row(const Opts *opts, const KilnTrainer *trainer, const Row *row,
-                            uint8_t *pixels, KilnError *err)
+static KilnStatus write_row(const Opts *opts, KilnTrainer *trainer, const Row *row, uint8_t *pixels,
+                            KilnError *err)
 {
     const int64_t n = row->height * row->width;
     char path[KILN_PICTURE_PATH];

@@ -292,6 +292,7 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_metrics_free(trainer->metrics);
     kiln_options_release(&trainer->options);
     kiln_output_release(&trainer->output);
+    kiln_picture_names_release(&trainer->picture_names);
     free(trainer->predict.unread);
     free(trainer->timing.step_ms);
     free(trainer->config_yaml);

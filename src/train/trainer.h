@@ -22,6 +22,7 @@
 #include "train/report/console.h"
 #include "train/report/live_status.h"
 #include "train/report/loggers.h"
+#include "train/report/picture_names.h"
 #include "train/lora/adapters.h"
 #include "train/ranks/ranks.h"
 #include "train/report/timing.h"
@@ -103,6 +104,7 @@ struct KilnTrainer {
     KilnLiveStatus live;
     KilnPoll poll; /* of components that prepare the run */
     KilnPreparation preparation;
+    KilnPictureNames picture_names;
 };
 
 #endif

@@ -56,12 +56,12 @@ KILN_API void kiln_sample_grid_release(KilnSampleGrid *grid);
 
 enum { KILN_PICTURE_PATH = 4096 };
 
-/* The file for the picture of a sample of the current batch: the name of its file without folders
- * and ending, or else its number, in the folder `dir`, with `ending` (".png"). KILN_E_RANGE if that
- * is the sample's own file, which would be overwritten, or too long. */
-KILN_API KILN_NODISCARD KilnStatus kiln_sample_picture_path(const KilnTrainer *trainer,
-                                                            int64_t sample, const char *dir,
-                                                            const char *ending,
+/* The file for the picture of a sample of the set that is read: the name of its file without
+ * folders and ending, or else its number, in the folder `dir`, with `ending` (".png"). Names that
+ * several samples share get the number, too: "x-000012.png". KILN_E_RANGE if that is the sample's
+ * own file, which would be overwritten, or too long; KILN_E_NOMEM. */
+KILN_API KILN_NODISCARD KilnStatus kiln_sample_picture_path(KilnTrainer *trainer, int64_t sample,
+                                                            const char *dir, const char *ending,
                                                             char ret[KILN_PICTURE_PATH],
                                                             KilnError *err);
 

@@ -64,6 +64,8 @@ int64_t kiln_trainer_set_samples(const KilnTrainer *trainer, KilnSplit split, si
 int64_t kiln_trainer_train_samples(const KilnTrainer *trainer);
 /* The split that a phase reads; not for training. */
 KilnSplit kiln_trainer_eval_split(const KilnTrainer *trainer, KilnPhase phase);
+/* The samples that the current phase reads. */
+const KilnDataset *kiln_trainer_dataset(const KilnTrainer *trainer);
 /* Refuse a limit of batches that does not fit a set. */
 KILN_NODISCARD KilnStatus kiln_trainer_check_limit(const KilnTrainer *trainer, KilnSplit split,
                                                    size_t set, KilnError *err);

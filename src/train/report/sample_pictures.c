@@ -1,4 +1,4 @@
-/* Where pictures of samples go: the run folder, loggers, files of predictions. */
+/* Grids of samples that a model draws while it trains: in the run folder and in loggers. */
 #include "kiln/images/sample_pictures.h"
 
 #include <errno.h>
@@ -91,36 +91,4 @@ void kiln_sample_grid_release(KilnSampleGrid *grid)
 {
     free(grid->whole.pixels);
     grid->whole.pixels = NULL;
-}
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat one, other;
-
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
-           one.st_ino == other.st_ino;
-}
-
-KilnStatus kiln_sample_picture_path(const KilnTrainer *trainer, int64_t sample, const char *dir,
-                                    const char *ending, char ret[KILN_PICTURE_PATH], KilnError *err)
-{
-    const char *name = kiln_trainer_sample_name(trainer, sample);
-    const char *slash = name != NULL ? strrchr(name, '/') : NULL;
-    const char *last = slash != NULL ? slash + 1 : name;
-    const char *dot = last != NULL ? strrchr(last, '.') : NULL;
-    int length;
-
-    if (last == NULL)
-        length = snprintf(ret, KILN_PICTURE_PATH, "%s/%06lld%s", dir, (long long)sample, ending);
-    else
-        length = snprintf(ret, KILN_PICTURE_PATH, "%s/%.*s%s", dir,
-                          (int)(dot != NULL ? (size_t)(dot - last) : strlen(last)), last, ending);
-    if (length >= KILN_PICTURE_PATH)
-        return kiln_error_set(err, KILN_E_RANGE, "dir=%.80s...: the path is too long", dir);
-    return name != NULL && same_file(name, ret)
-               ? kiln_error_set(err, KILN_E_RANGE,
-                                "dir=%s: the picture %s would overwrite the image itself; give "
-                                "another folder",
-                                dir, ret)
-               : KILN_OK;
 }

@@ -108,6 +108,7 @@ static KilnLoaderSpec spec_of(Prediction *prediction, size_t set)
 
 static void enter_set(KilnTrainer *trainer, size_t set)
 {
+    kiln_picture_names_release(&trainer->picture_names);
     trainer->eval.set = set;
     trainer->step.set = trainer->data.sets[trainer->split].list[set].name;
 }

@@ -10,8 +10,7 @@ const int64_t *kiln_trainer_batch_samples(const KilnTrainer *trainer, int64_t *r
     return batch->samples;
 }
 
-/* The dataset that the current phase reads. */
-static const KilnDataset *dataset_of(const KilnTrainer *trainer)
+const KilnDataset *kiln_trainer_dataset(const KilnTrainer *trainer)
 {
     const KilnSplit split = trainer->phase == KILN_PHASE_FIT
                                 ? KILN_TRAIN
@@ -22,7 +21,7 @@ static const KilnDataset *dataset_of(const KilnTrainer *trainer)
 
 const char *kiln_trainer_sample_name(const KilnTrainer *trainer, int64_t sample)
 {
-    const KilnDataset *dataset = dataset_of(trainer);
+    const KilnDataset *dataset = kiln_trainer_dataset(trainer);
 
     return dataset->name != NULL && sample >= 0 && sample < dataset->count
                ? dataset->name(dataset->ctx, sample)

@@ -66,6 +66,14 @@ class Segmentation(Case):
         _, err = self.run_kiln("predict", "run", "data/images/test", "+callbacks.mask_writer={_target_: callback/mask_writer, dir: data/images/test}",
                                program="kiln", status=1)
         self.assertIn("the picture data/images/test/0.png would overwrite the image itself", err)
+        # Files of one name in two folders have a picture each.
+        for folder in ("data/more/a", "data/more/b"):
+            os.makedirs(self.path(folder))
+            shutil.copy(self.path("data/images/test/0.png"), self.path(folder))
+        shutil.copy(self.path("data/images/test/1.png"), self.path("data/more/b"))
+        self.run_kiln("predict", "run", "data/more", "+callbacks.mask_writer={_target_: callback/mask_writer, dir: more}", program="kiln")
+        self.assertEqual(sorted(os.listdir(self.path("more"))),
+                         ["0-000000-overlay.png", "0-000000.png", "0-000001-overlay.png", "0-000001.png", "1-overlay.png", "1.png"])
         _, err = self.run_kiln("eval", "run", program="kiln")
         self.assertNotIn("error", err)
 
