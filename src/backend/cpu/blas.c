@@ -10,6 +10,7 @@
 
 #include "backend/cpu/parallel.h"
 #include "base/min.h"
+#include "base/system/machine.h"
 #include "base/text.h"
 
 /* ---- The library ------------------------------------------------------------------ */
@@ -23,20 +24,26 @@ typedef void Dgemm(int order, int transpose_a, int transpose_b, int m, int n, in
 typedef void SetThreads(int threads);
 typedef int Parallel(void);
 typedef char *Text(void);
+typedef void *TakeBuffer(int procpos);
+typedef void ReturnBuffer(void *buffer);
 
 enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 };
-enum { WITH_PTHREADS = 1 }; /* openblas_get_parallel */
+enum { WITH_PTHREADS = 1 };                   /* openblas_get_parallel */
+enum { BUFFER_MIB = 128, MOST_BUFFERS = 64 }; /* it has at least so many */
 
 /* Written once, by load. */
 static struct {
     Sgemm *sgemm;
     Dgemm *dgemm;
+    TakeBuffer *take_buffer; /* NULL: unknown how it gets them */
+    ReturnBuffer *return_buffer;
     bool one_at_a_time; /* it is not safe to call from several threads */
     char version[48];
 } blas;
 
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t buffers = PTHREAD_MUTEX_INITIALIZER;
 
 /* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..." begins with the version. */
 static void note_version(const char *config, const char *core)
@@ -112,6 +119,9 @@ static void load(void)
     set_threads(1);
     note_version(config(), core());
     blas.one_at_a_time = parallel() != WITH_PTHREADS;
+    if (!find(library, "blas_memory_alloc", &blas.take_buffer, sizeof(blas.take_buffer)) ||
+        !find(library, "blas_memory_free", &blas.return_buffer, sizeof(blas.return_buffer)))
+        blas.take_buffer = NULL;
     blas.sgemm = sgemm;
     blas.dgemm = dgemm;
 }
@@ -134,6 +144,44 @@ KilnStatus kiln_blas_require(const char *use, KilnError *err)
                           "%s: libopenblas.so.0 cannot be loaded; install OpenBLAS (Debian's "
                           "package is libopenblas0-pthread)",
                           use);
+}
+
+/* It keeps buffers that are returned for later products. */
+static void make_buffers(int n)
+{
+    void *taken[MOST_BUFFERS];
+
+    for (int i = 0; i < n; i++)
+        taken[i] = blas.take_buffer(0);
+    for (int i = 0; i < n; i++)
+        blas.return_buffer(taken[i]);
+}
+
+KilnStatus kiln_blas_reserve(int threads, KilnError *err)
+{
+    static int made;
+    const int wanted = blas.one_at_a_time ? 1 : (int)kiln_min_i64(threads, MOST_BUFFERS);
+    KilnStatus status = KILN_OK;
+
+    if (blas.take_buffer == NULL)
+        return KILN_OK;
+    pthread_mutex_lock(&buffers);
+    if (wanted > made) {
+        const int mib = (wanted - made) * BUFFER_MIB;
+
+        if (kiln_addresses_left((size_t)(mib + 1) << 20)) {
+            make_buffers(wanted);
+            made = wanted;
+        } else {
+            status = kiln_error_set(err, KILN_E_NOMEM,
+                                    "OpenBLAS needs %d MiB of addresses for %d threads, which a "
+                                    "limit does not leave (ulimit -v); raise it, or give fewer "
+                                    "trainer.threads",
+                                    mib, threads);
+        }
+    }
+    pthread_mutex_unlock(&buffers);
+    return status;
 }
 
 KilnStatus kiln_blas_cap(KilnCpuLevel level, KilnError *err)

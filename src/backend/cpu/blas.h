@@ -21,6 +21,11 @@ const char *kiln_blas_version(void);
  * "trainer.precision=64-true". */
 KILN_NODISCARD KilnStatus kiln_blas_require(const char *use, KilnError *err);
 
+/* Have room for the products of so many threads at a time: OpenBLAS takes 128 MiB of addresses for
+ * each, and tries for ever where a limit (RLIMIT_AS) leaves fewer. KILN_E_NOMEM with what is
+ * missing. After a successful load. */
+KILN_NODISCARD KilnStatus kiln_blas_reserve(int threads, KilnError *err);
+
 /* One product on the calling thread: f32 or f64 matrices, after a successful load. */
 void kiln_blas_product(const KilnGemm *gemm, KilnDType dtype, const void *a, const void *b,
                        void *c);

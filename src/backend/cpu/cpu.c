@@ -249,8 +249,10 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
 
     const size_t bytes = ((size_t)threads * KILN_GEMM_SCRATCH + KILN_GEMM_SUMS) * sizeof(float);
 
-    status = kiln_dnnl_init(&cpu->dnnl, threads, err);
-
+    if (cpu->blas)
+        status = kiln_blas_reserve(threads, err);
+    if (status == KILN_OK)
+        status = kiln_dnnl_init(&cpu->dnnl, threads, err);
     if (status == KILN_OK && (cpu->scratch = kiln_zeros(bytes)) == NULL)
         status = kiln_error_nomem(err, bytes);
     if (status != KILN_OK) {

@@ -48,6 +48,9 @@ typedef struct KilnMemory {
 
 /* False if nothing is known. `root` as above. */
 bool kiln_memory_read(const char *root, KilnMemory *ret);
+/* Whether so many bytes of addresses can be had now, which a limit (RLIMIT_AS) may not leave; for
+ * libraries that crash or try for ever where they get none. */
+bool kiln_addresses_left(size_t bytes);
 /* Bytes of memory that this process holds now; 0 when unknown. */
 int64_t kiln_memory_resident(const char *root);
 

@@ -1,5 +1,7 @@
 /* How much memory can still be had, from the machine and from control groups. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/system/cgroup.h"
@@ -101,4 +103,12 @@ int64_t kiln_memory_resident(const char *root)
 
     kiln_text_release(&text);
     return kib > 0 ? kib * 1024 : 0;
+}
+
+bool kiln_addresses_left(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return at != MAP_FAILED && munmap(at, bytes) == 0;
 }

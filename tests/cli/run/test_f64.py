@@ -7,8 +7,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import csv
 import json
 import os
+import resource
+import unittest
 
-from kilntest import Case, main, read
+from kilntest import SHORT as SANITIZED, Case, main, read
 
 SHORT = ["trainer.precision=64-true", "datamodule.train_count=96", "datamodule.val_count=32", "datamodule.test_count=32",
          "datamodule.batch_size=16", "trainer.max_epochs=2", "trainer.threads=2"]
@@ -34,6 +36,15 @@ class DoublePrecision(Case):
             self.assertLessEqual(abs(got - want), 1e-4 * want, f"step {step}")
         self.assertNotEqual(narrow, wide)
         self.assertLess(min(wide[-5:]), wide[0])
+
+    @unittest.skipIf(SANITIZED, "a sanitizer reserves all addresses")
+    def test_a_limit_of_addresses(self):
+        """OpenBLAS takes 128 MiB for each thread; where it gets none it would try for ever."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))
+        _, err = self.run_kiln(*SHORT, "kiln.run.dir=run", status=1, preexec_fn=limit)
+        self.assertIn("OpenBLAS needs 256 MiB of addresses for 2 threads, which a limit does not leave (ulimit -v)", err)
+        self.assertFalse(os.path.exists(self.path("run")))
 
     def test_resume_to_the_same_bytes(self):
         for callbacks in ["default", "ema"]:

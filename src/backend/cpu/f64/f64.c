@@ -62,6 +62,8 @@ KilnStatus kiln_backend_cpu_f64_new(int threads, KilnBackend **ret, KilnError *e
         status = kiln_blas_cap(level, err);
     if (status == KILN_OK)
         status = kiln_blas_require("trainer.precision=64-true", err);
+    if (status == KILN_OK)
+        status = kiln_blas_reserve(threads, err);
     if (status != KILN_OK)
         return status;
     KilnBackend *backend = malloc(sizeof(*backend));

@@ -1,12 +1,11 @@
 /* Everything that differs between oneDNN 2 and 3: memory descriptors as values or handles, and
  * making primitive descriptors. */
-#define _DEFAULT_SOURCE
 #include "backend/cpu/onednn/dnnl_util.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
 #include "backend/cpu/parallel.h"
+#include "base/system/machine.h"
 
 #define V3 (DNNL_VERSION_MAJOR >= 3)
 
@@ -14,9 +13,7 @@ enum { ROOM = 16 << 20 }; /* bytes; a kernel's code takes 256 KiB, and a primiti
 
 bool kiln_dnnl_has_room(void)
 {
-    void *room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return room != MAP_FAILED && munmap(room, ROOM) == 0;
+    return kiln_addresses_left(ROOM);
 }
 
 KilnStatus kiln_dnnl_cap(KilnCpuLevel level, KilnError *err)
