@@ -326,6 +326,21 @@ static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
     return state->opts->pair != NULL ? 2 : 1;
 }
 
+static KilnStatus spell(KilnInstance *self, const KilnRawValue *values, size_t feature,
+                        KilnText *ret, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    const KilnTextEncode *encode = &state->encode[feature == BAG];
+    KilnString pair = { 0 };
+    const KilnTokenizerInput input = { .text = { values[0].text, strlen(values[0].text) },
+                                       .pair = encode->pair >= 0 ? &pair : NULL,
+                                       .add_special_tokens = encode->add_special_tokens };
+
+    if (input.pair != NULL)
+        pair = (KilnString) { values[1].text, strlen(values[1].text) };
+    return kiln_tokenizer_spell(encode->tokenizer, &input, ret, err);
+}
+
 static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
                              KilnError *err)
 {
@@ -407,6 +422,7 @@ static const KilnDataModuleOps ops = {
     .left_out = left_out,
     .tokenizer = tokenizer_of,
     .files = files,
+    .spell = spell,
 };
 
 const KilnComponent kiln_datamodule_labeled_text = {

@@ -31,7 +31,8 @@ static const KilnFlag flags[] = {
       "side of the squares that are occluded in images, in pixels (default: an eighth of the "
       "shorter side)" },
     { "--layer", NULL, "PATTERN", KILN_FLAG_ONE, AT(layer), "explain-prediction", "explanation",
-      "of Grad-CAM: the layer whose feature maps are shown (default: the last)" },
+      "of Grad-CAM: the layer, or group of layers, whose last feature maps are shown (default: the "
+      "last ones before pooling)" },
     { "--output", NULL, "DIR", KILN_FLAG_ONE, AT(output), "explain-prediction", "explanation",
       "write pictures of images, pages of texts and JSON there (default of images: explanations)" },
     { "--kills", "-n", "N", KILN_FLAG_ONE, AT(count), "verify-resume", "kills",

@@ -7,6 +7,7 @@
 #include "kiln/raw.h"
 #include "kiln/rng.h"
 #include "kiln/tensor.h"
+#include "kiln/tools/text.h"
 
 /* What a value is, and so what may read it; with the types and axes of one sample. Bits, since what
  * a model takes may be of several kinds; a feature has exactly one. */
@@ -345,6 +346,12 @@ struct KilnDataModuleOps {
      * the config have them, whatever becomes of the files. */
     void (*inferred)(KilnInstance *self, void (*add)(void *ctx, const KilnInferredOption *option),
                      void *ctx);
+    /* Optional, with preprocess, for explanations: append the text that each id of feature number
+     * `feature` stands for in the sample that preprocess makes of these values, each followed by a
+     * NUL (kiln_tokenizer_spell). Runs in several threads at once. NULL: an id alone says it, as
+     * `tokenizer` decodes it or the feature's id_names have it. */
+    KilnStatus (*spell)(KilnInstance *self, const KilnRawValue *values, size_t feature,
+                        KilnText *ret, KilnError *err);
 };
 
 #endif

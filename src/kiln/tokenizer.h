@@ -77,8 +77,8 @@ typedef enum KilnSpecialToken {
     KILN_TOKEN_MASK
 } KilnSpecialToken;
 
-/* All are required. Functions with a const instance may be called from several threads at once,
- * after `train` or `open` has succeeded. */
+/* All but `spell` are required. Functions with a const instance may be called from several threads
+ * at once, after `train` or `open` has succeeded. */
 struct KilnTokenizerOps {
     /* Learn the vocabulary. KILN_E_MISSING: there are no texts; KILN_E_FORMAT: not UTF-8. */
     KilnStatus (*train)(KilnInstance *self, const KilnTexts *texts, const KilnPoll *poll,
@@ -102,6 +102,11 @@ struct KilnTokenizerOps {
     int64_t (*id)(const KilnInstance *self, KilnString token);
     /* The id of the token with that role; -1: there is none. */
     int64_t (*special)(const KilnInstance *self, KilnSpecialToken role);
+    /* Optional: append the text that each token of `encode` stands for, each followed by a NUL, for
+     * people to read. For ids that are no text's alone, such as hash values. NULL: the text of an
+     * id is that of `decode`, or its `token`. */
+    KilnStatus (*spell)(const KilnInstance *self, const KilnTokenizerInput *input, KilnText *ret,
+                        KilnError *err);
 };
 
 /* The functions of a tokenizer's table, for datamodules and tasks. */
@@ -123,6 +128,15 @@ KILN_API int64_t kiln_tokenizer_size(const KilnInstance *tokenizer);
 KILN_API KilnString kiln_tokenizer_token(const KilnInstance *tokenizer, int64_t id);
 KILN_API int64_t kiln_tokenizer_id(const KilnInstance *tokenizer, KilnString token);
 KILN_API int64_t kiln_tokenizer_special(const KilnInstance *tokenizer, KilnSpecialToken role);
+/* Append the text of each token that kiln_tokenizer_encode makes of `input`, each followed by a
+ * NUL. */
+KILN_API KILN_NODISCARD KilnStatus kiln_tokenizer_spell(const KilnInstance *tokenizer,
+                                                        const KilnTokenizerInput *input,
+                                                        KilnText *ret, KilnError *err);
+/* Append the text of one id: decoded, or its token where that is empty; nothing if it has none. */
+KILN_API KILN_NODISCARD KilnStatus kiln_tokenizer_spell_id(const KilnInstance *tokenizer,
+                                                           int32_t id, KilnText *ret,
+                                                           KilnError *err);
 
 /* ---- Decoding as tokens arrive --------------------------------------------------------------- */
 

@@ -12,6 +12,8 @@
 #include "cli/open_config.h"
 #include "cli/open_run.h"
 #include "cli/screen/screen.h"
+#include "cli/screen/work_progress.h"
+#include "kiln/tools/prediction_json.h"
 #include "train/predict/predictor.h"
 #include "train/trainer.h"
 
@@ -23,7 +25,10 @@ typedef struct Request {
     const char *input, *output; /* output NULL: nothing is written */
     KilnExplainSpec spec;
     KilnPredictor *predictor;
+    KilnWorkProgress progress;
     KilnPage page;
+    int64_t unread;  /* samples that can't be read */
+    KilnError first; /* why the first of them can't */
 } Request;
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -49,7 +54,7 @@ static KilnStatus write_text(const Request *request, const KilnExplained *explai
     if (status >= 0 && text.failed)
         status = kiln_error_nomem(err, text.length);
     if (status >= 0)
-        status = kiln_file_write_plain(path, text.data, err);
+        status = kiln_file_write(path, text.data, text.length, err);
     kiln_text_release(&text);
     free(path);
     return status;
@@ -64,14 +69,16 @@ static KilnStatus write_files(const Request *request, KilnExplained *explained, 
     bool text = false;
     KilnStatus status = kiln_dir_make(request->output, err);
 
+    if (status < 0)
+        return kiln_error_prefix(err, "--output: ");
     if (status >= 0 && image != NULL) {
         *ret_path = file_path(request, explained->index, "png");
-        status = *ret_path != NULL ? kiln_explained_picture(image, *ret_path, err)
+        status = *ret_path != NULL ? kiln_explained_picture(explained, image, *ret_path, err)
                                    : kiln_error_nomem(err, 64);
         explained->picture = *ret_path;
     }
     for (size_t i = 0; i < explanation->n; i++)
-        text |= explanation->list[i].feature->content == KILN_TOKENS;
+        text |= explanation->list[i].texts != NULL;
     if (status >= 0 && text)
         status = write_text(request, explained, kiln_explained_html, "html", err);
     return status < 0 || request->args->output == NULL
@@ -81,11 +88,10 @@ static KilnStatus write_files(const Request *request, KilnExplained *explained, 
 
 /* ---- Samples --------------------------------------------------------------------------------- */
 
-static KilnStatus print(Request *request, const KilnExplained *explained, KilnError *err)
+/* Print the page if it was made. */
+static KilnStatus print(Request *request, KilnStatus status, KilnError *err)
 {
     KilnText *text = &request->page.text;
-    KilnStatus status = request->args->json ? kiln_explained_json(explained, text, err)
-                                            : kiln_explained_page(explained, &request->page, err);
 
     if (status >= 0 && text->failed)
         status = kiln_error_nomem(err, text->length);
@@ -103,12 +109,12 @@ static KilnStatus explain_sample(Request *request, const KilnRawSample *raw, int
     char *picture = NULL;
     KilnStatus status = kiln_explain(request->predictor, raw, &request->spec, &explanation, err);
 
+    kiln_work_progress_close(&request->progress);
     if (status < 0)
         return status;
     KilnExplained explained = {
         .explanation = explanation,
         .raw = raw,
-        .tokenizer = kiln_predictor_tokenizer(request->predictor),
         .index = index,
         .file = file,
     };
@@ -117,30 +123,72 @@ static KilnStatus explain_sample(Request *request, const KilnRawSample *raw, int
     if (request->output != NULL)
         status = write_files(request, &explained, &picture, err);
     if (status >= 0)
-        status = print(request, &explained, err);
+        status = print(request,
+                       request->args->json
+                           ? kiln_explained_json(&explained, &request->page.text, err)
+                           : kiln_explained_page(&explained, &request->page, err),
+                       err);
     free(picture);
     kiln_explanation_free(explanation);
     return status;
 }
 
+/* Report a sample that can't be read, as kiln predict does, and go on. */
+static KilnStatus report_unread(Request *request, int64_t index, const char *file,
+                                const KilnError *why, KilnError *err)
+{
+    KilnText *text = &request->page.text;
+
+    if (why->status == KILN_E_NOMEM) {
+        *err = *why;
+        return err->status;
+    }
+    if (request->unread++ == 0)
+        request->first = *why;
+    if (!request->args->json)
+        return KILN_OK;
+    kiln_prediction_json_begin(text, index, file);
+    kiln_prediction_json_text(text, "error", why->text);
+    kiln_prediction_json_end(text);
+    return print(request, KILN_OK, err);
+}
+
+static KilnStatus explain_readable(Request *request, const KilnRawSet *set, int64_t index,
+                                   KilnError *err)
+{
+    const char *file = set->name != NULL ? set->name(set->ctx, index) : NULL;
+    KilnSample *sample = NULL;
+    KilnRawSample raw = { 0 };
+    KilnError why = { 0 };
+    KilnStatus status = set->get(set->ctx, index, &raw, &why);
+
+    if (status < 0)
+        return report_unread(request, index, file, &why, err);
+    status = kiln_predictor_preprocess(request->predictor, &raw, &sample, &why);
+    kiln_predictor_sample_free(request->predictor, sample);
+    status = status < 0 ? report_unread(request, index, file, &why, err)
+                        : explain_sample(request, &raw, index, file, err);
+    if (set->done != NULL)
+        set->done(set->ctx, &raw);
+    return status;
+}
+
 static KilnStatus explain_samples(Request *request, const KilnRawSet *set, KilnError *err)
 {
-    const volatile int *stop = kiln_screen_catch_signals().stop;
     KilnStatus status = KILN_OK;
 
-    for (int64_t i = 0; i < set->count && status >= 0; i++) {
-        const char *file = set->name != NULL ? set->name(set->ctx, i) : NULL;
-        KilnRawSample raw = { 0 };
-
-        if (*stop != 0)
-            return kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted");
-        status = set->get(set->ctx, i, &raw, err);
-        if (status < 0)
-            break;
-        status = explain_sample(request, &raw, i, file, err);
-        if (set->done != NULL)
-            set->done(set->ctx, &raw);
+    for (int64_t i = 0; i < set->count && status >= 0; i++)
+        status = *request->progress.stop != 0
+                     ? kiln_error_set(err, KILN_E_INTERRUPTED, "interrupted")
+                     : explain_readable(request, set, i, err);
+    if (status >= 0 && request->unread > 0 && set->count == 1) {
+        *err = request->first;
+        return err->status;
     }
+    if (status >= 0 && request->unread > 0)
+        status = kiln_error_set(
+            err, request->first.status, "%lld of %lld inputs could not be read; the first: %s",
+            (long long)request->unread, (long long)set->count, request->first.text);
     return status;
 }
 
@@ -160,6 +208,21 @@ static KilnStatus explain_input(Request *request, KilnError *err)
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
+
+/* A flag that the method does not read is a mistake. */
+static KilnStatus check_flag(const Request *request, const char *flag, const char *value,
+                             KilnExplainMethod method, KilnError *err)
+{
+    const KilnExplainMethod given = request->spec.method;
+    const KilnChoice *choice = kiln_explain_methods;
+
+    if (value == NULL || given == method ||
+        (given == KILN_EXPLAIN_AUTO && method == KILN_EXPLAIN_INTEGRATED_GRADIENTS))
+        return KILN_OK;
+    while (choice->value != (int64_t)method)
+        choice++;
+    return kiln_error_set(err, KILN_E_USAGE, "%s belongs to --method %s", flag, choice->name);
+}
 
 static KilnStatus parse_number(const char *flag, const char *text, int64_t most, int64_t *ret,
                                KilnError *err)
@@ -197,8 +260,24 @@ static KilnStatus take_words(KilnArgs *args, Request *request, KilnError *err)
     request->output = args->output;
     request->args = args;
     KilnStatus status = parse_number("--steps", args->steps, 10000, &request->spec.steps, err);
+    if (status >= 0)
+        status = parse_number("--window", args->window, 1000000, &request->spec.window, err);
+    if (status >= 0)
+        status = check_flag(request, "--steps", args->steps, KILN_EXPLAIN_INTEGRATED_GRADIENTS,
+                            err);
+    if (status >= 0)
+        status = check_flag(request, "--window", args->window, KILN_EXPLAIN_OCCLUSION, err);
     return status < 0 ? status
-                      : parse_number("--window", args->window, 1000000, &request->spec.window, err);
+                      : check_flag(request, "--layer", args->layer, KILN_EXPLAIN_GRAD_CAM, err);
+}
+
+/* KilnPoll.poll of --quiet: only whether to stop. */
+static bool poll_stop(void *ctx, const char *what, int64_t done, int64_t total)
+{
+    (void)what;
+    (void)done;
+    (void)total;
+    return *((const KilnWorkProgress *)ctx)->stop != 0;
 }
 
 static KilnStatus open_and_explain(KilnArgs *args, Request *request, const KilnRegistry *registry,
@@ -215,8 +294,12 @@ static KilnStatus open_and_explain(KilnArgs *args, Request *request, const KilnR
     KilnStatus status = kiln_predictor_open(&spec, &request->predictor, err);
 
     request->page = kiln_screen_page();
+    request->progress = kiln_work_progress_open();
+    const KilnPoll poll = { args->quiet ? poll_stop : kiln_work_progress_poll, &request->progress };
+    request->spec.poll = &poll;
     if (status >= 0)
         status = explain_input(request, err);
+    kiln_work_progress_close(&request->progress);
     kiln_text_release(&request->page.text);
     kiln_predictor_free(request->predictor);
     return status;

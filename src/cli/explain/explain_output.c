@@ -1,12 +1,10 @@
-/* Explanations as text for the screen, as JSON and as HTML. */
+/* Explanations as text for the screen and as JSON. */
 #include "cli/explain/explain_output.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "kiln/tokenizer.h"
 
 /* ---- What is explained ----------------------------------------------------------------------- */
 
@@ -22,34 +20,12 @@ const KilnAttribution *kiln_explained_image(const KilnExplained *explained)
 
 static bool is_tokens(const KilnAttribution *attribution)
 {
-    return attribution->feature->content == KILN_TOKENS;
+    return attribution->texts != NULL;
 }
 
 static bool is_row(const KilnAttribution *attribution)
 {
     return attribution->shape.rank == 1 && !is_tokens(attribution);
-}
-
-KilnStatus kiln_explained_token(const KilnExplained *explained, const KilnAttribution *attribution,
-                                int64_t i, KilnText *ret, KilnError *err)
-{
-    const int32_t id = ((const int32_t *)attribution->input)[i];
-    const KilnFeature *feature = attribution->feature;
-    const size_t before = ret->length;
-
-    if (explained->tokenizer != NULL && strcmp(feature->name, "tokens") == 0) {
-        KilnStatus status = kiln_tokenizer_decode(explained->tokenizer, &id, 1, false, ret, err);
-        if (status < 0)
-            return status;
-        const KilnString token = kiln_tokenizer_token(explained->tokenizer, id);
-        if (ret->length == before && token.length > 0)
-            kiln_text_append_n(ret, token.data, token.length);
-    } else if (feature->id_names != NULL && id < feature->n_ids) {
-        kiln_text_append(ret, feature->id_names[id]);
-    }
-    if (ret->length == before)
-        kiln_text_printf(ret, "#%" PRId32, id);
-    return ret->failed ? kiln_error_nomem(err, 64) : KILN_OK;
 }
 
 static void column_name(const KilnAttribution *attribution, int64_t i, KilnText *ret)
@@ -89,7 +65,7 @@ static void column_value(const KilnExplained *explained, const KilnAttribution *
         kiln_text_printf(ret, "%" PRId32, ((const int32_t *)attribution->input)[i]);
 }
 
-static const char *method_name(KilnExplainMethod method)
+const char *kiln_explained_method(KilnExplainMethod method)
 {
     const KilnChoice *choice = kiln_explain_methods;
 
@@ -104,19 +80,9 @@ static bool is_complete(KilnExplainMethod method)
     return method == KILN_EXPLAIN_INTEGRATED_GRADIENTS || method == KILN_EXPLAIN_CONTRIBUTIONS;
 }
 
-static double most_of(const KilnAttribution *attribution)
-{
-    const int64_t n = kiln_shape_count(&attribution->shape);
-    double most = 0.0;
-
-    for (int64_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)attribution->values[i]));
-    return most;
-}
-
 /* ---- The screen ------------------------------------------------------------------------------ */
 
-static void put_head(const KilnExplained *explained, KilnPage *page)
+void kiln_explained_head(const KilnExplained *explained, KilnPage *page)
 {
     const KilnExplanation *explanation = explained->explanation;
     const double difference = explanation->score - explanation->baseline;
@@ -129,7 +95,7 @@ static void put_head(const KilnExplained *explained, KilnPage *page)
     if (explanation->target_name != NULL)
         kiln_text_printf(&page->text, "class %s, ", explanation->target_name);
     kiln_text_printf(&page->text, "score %.5g (baseline %.5g), %s\n", explanation->score,
-                     explanation->baseline, method_name(explanation->method));
+                     explanation->baseline, kiln_explained_method(explanation->method));
     if (!is_complete(explanation->method))
         return;
     kiln_text_printf(&page->text, "  sum of attributions %.5g, difference of the scores %.5g\n",
@@ -185,62 +151,17 @@ static KilnStatus put_columns(const KilnExplained *explained, KilnPage *page, Ki
     return KILN_OK;
 }
 
-/* A background between black and green (for) or red (against), of the terminal's 6×6×6 cube. */
-static int colour_of(double share)
-{
-    const int level = (int)(5.0 * fabs(share) + 0.5);
-
-    return 16 + (share >= 0.0 ? 6 : 36) * level;
-}
-
-/* Append a token with white space as blanks. */
-static void put_token(KilnText *text, const char *token)
-{
-    for (; *token != '\0'; token++)
-        kiln_text_char(text, (unsigned char)*token < 0x20 || *token == 0x7f ? ' ' : *token);
-}
-
-static KilnStatus put_tokens(const KilnExplained *explained, const KilnAttribution *attribution,
-                             KilnPage *page, KilnError *err)
-{
-    const double most = most_of(attribution);
-    KilnText token = { 0 };
-    KilnStatus status = KILN_OK;
-
-    if (page->colour)
-        kiln_text_append(&page->text, "  ");
-    for (int64_t i = 0; i < attribution->shape.dim[0] && status >= 0; i++) {
-        const double value = (double)attribution->values[i];
-
-        kiln_text_clear(&token);
-        status = kiln_explained_token(explained, attribution, i, &token, err);
-        if (status < 0)
-            break;
-        if (page->colour)
-            kiln_text_printf(&page->text, "\033[97;48;5;%dm",
-                             colour_of(most > 0 ? value / most : 0));
-        else
-            kiln_text_printf(&page->text, "  %+9.4f  ", value);
-        put_token(&page->text, token.data);
-        kiln_text_append(&page->text, page->colour ? "\033[0m " : "\n");
-    }
-    if (page->colour)
-        kiln_text_char(&page->text, '\n');
-    kiln_text_release(&token);
-    return status;
-}
-
 KilnStatus kiln_explained_page(const KilnExplained *explained, KilnPage *page, KilnError *err)
 {
     const KilnExplanation *explanation = explained->explanation;
 
-    put_head(explained, page);
+    kiln_explained_head(explained, page);
     if (explained->picture != NULL)
         kiln_text_printf(&page->text, "  picture %s\n", explained->picture);
     KilnStatus status = put_columns(explained, page, err);
     for (size_t i = 0; i < explanation->n && status >= 0; i++)
         if (is_tokens(&explanation->list[i]))
-            status = put_tokens(explained, &explanation->list[i], page, err);
+            status = kiln_explained_tokens(&explanation->list[i], page, err);
     return status;
 }
 
@@ -261,29 +182,6 @@ static void put_columns_json(const KilnAttribution *attribution, KilnText *ret)
     }
     kiln_text_char(ret, '}');
     kiln_text_release(&name);
-}
-
-static KilnStatus put_tokens_json(const KilnExplained *explained,
-                                  const KilnAttribution *attribution, KilnText *ret, KilnError *err)
-{
-    KilnText token = { 0 };
-    KilnStatus status = KILN_OK;
-
-    kiln_text_char(ret, '[');
-    for (int64_t i = 0; i < attribution->shape.dim[0] && status >= 0; i++) {
-        kiln_text_clear(&token);
-        status = kiln_explained_token(explained, attribution, i, &token, err);
-        if (status < 0)
-            break;
-        kiln_text_append(ret, i > 0 ? ", {\"token\": " : "{\"token\": ");
-        kiln_text_json_string(ret, token.data);
-        kiln_text_append(ret, ", \"weight\": ");
-        kiln_text_json_number(ret, (double)attribution->values[i]);
-        kiln_text_char(ret, '}');
-    }
-    kiln_text_char(ret, ']');
-    kiln_text_release(&token);
-    return status;
 }
 
 static void put_array_json(const KilnAttribution *attribution, KilnText *ret)
@@ -308,14 +206,14 @@ static void put_member(KilnText *ret, const char *name, double value)
 KilnStatus kiln_explained_json(const KilnExplained *explained, KilnText *ret, KilnError *err)
 {
     const KilnExplanation *explanation = explained->explanation;
-    KilnStatus status = KILN_OK;
 
     kiln_text_printf(ret, "{\"index\": %" PRId64, explained->index);
     if (explained->file != NULL) {
         kiln_text_append(ret, ", \"file\": ");
         kiln_text_json_string(ret, explained->file);
     }
-    kiln_text_printf(ret, ", \"method\": \"%s\", \"target\": ", method_name(explanation->method));
+    kiln_text_printf(
+        ret, ", \"method\": \"%s\", \"target\": ", kiln_explained_method(explanation->method));
     if (explanation->target_name != NULL)
         kiln_text_json_string(ret, explanation->target_name);
     else
@@ -328,80 +226,19 @@ KilnStatus kiln_explained_json(const KilnExplained *explained, KilnText *ret, Ki
         kiln_text_json_string(ret, explained->picture);
     }
     kiln_text_append(ret, ", \"attributions\": {");
-    for (size_t i = 0; i < explanation->n && status >= 0; i++) {
+    for (size_t i = 0; i < explanation->n; i++) {
         const KilnAttribution *attribution = &explanation->list[i];
 
         kiln_text_append(ret, i > 0 ? ", " : "");
         kiln_text_json_string(ret, attribution->feature->name);
         kiln_text_append(ret, ": ");
         if (is_tokens(attribution))
-            status = put_tokens_json(explained, attribution, ret, err);
+            kiln_explained_tokens_json(attribution, ret);
         else if (is_row(attribution))
             put_columns_json(attribution, ret);
         else
             put_array_json(attribution, ret);
     }
     kiln_text_append(ret, "}}\n");
-    return status;
-}
-
-/* ---- HTML ------------------------------------------------------------------------------------ */
-
-static void put_escaped(KilnText *ret, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '<')
-            kiln_text_append(ret, "&lt;");
-        else if (*text == '&')
-            kiln_text_append(ret, "&amp;");
-        else if (*text == '"')
-            kiln_text_append(ret, "&quot;");
-        else
-            kiln_text_char(ret, *text);
-    }
-}
-
-static KilnStatus put_tokens_html(const KilnExplained *explained,
-                                  const KilnAttribution *attribution, KilnText *ret, KilnError *err)
-{
-    const double most = most_of(attribution);
-    KilnText token = { 0 };
-    KilnStatus status = KILN_OK;
-
-    kiln_text_append(ret, "<p>");
-    for (int64_t i = 0; i < attribution->shape.dim[0] && status >= 0; i++) {
-        const double value = (double)attribution->values[i];
-
-        kiln_text_clear(&token);
-        status = kiln_explained_token(explained, attribution, i, &token, err);
-        if (status < 0)
-            break;
-        kiln_text_printf(ret, "<span title=\"%.4g\" style=\"background: rgba(%s, %.3f)\">", value,
-                         value >= 0.0 ? "0, 150, 60" : "210, 40, 40",
-                         most > 0.0 ? fabs(value) / most : 0.0);
-        put_escaped(ret, token.data);
-        kiln_text_append(ret, "</span> ");
-    }
-    kiln_text_append(ret, "</p>\n");
-    kiln_text_release(&token);
-    return status;
-}
-
-KilnStatus kiln_explained_html(const KilnExplained *explained, KilnText *ret, KilnError *err)
-{
-    const KilnExplanation *explanation = explained->explanation;
-    KilnPage head = { .width = 100 };
-    KilnStatus status = KILN_OK;
-
-    put_head(explained, &head);
-    kiln_text_append(ret,
-                     "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>Token weights</title>\n"
-                     "<pre>");
-    put_escaped(ret, head.text.data != NULL ? head.text.data : "");
-    kiln_text_append(ret, "</pre>\n");
-    kiln_text_release(&head.text);
-    for (size_t i = 0; i < explanation->n && status >= 0; i++)
-        if (is_tokens(&explanation->list[i]))
-            status = put_tokens_html(explained, &explanation->list[i], ret, err);
-    return status;
+    return ret->failed ? kiln_error_nomem(err, ret->length) : KILN_OK;
 }

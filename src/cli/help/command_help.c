@@ -49,13 +49,16 @@ static const CommandHelp pages[] = {
         NULL } },
     { "explain-prediction",
       "Explains the score of one class (the predicted one, or --target) for each sample of INPUT, "
-      "a file or folder as of `kiln predict`. Of images it writes pictures: red for the class, "
-      "blue against it. Of tables it prints what each column adds, of texts the weight of each "
-      "token. Attributions of integrated gradients and of trees add up to the difference between "
+      "a file or folder as of `kiln predict`. Of images it writes pictures: the image, and beside "
+      "it what speaks for the class in red and against it in blue. Of tables it prints what each "
+      "column adds, of texts the weight of each token or n-gram. Attributions of integrated "
+      "gradients and of trees add up to the difference between "
       "the scores of the sample and of the baseline. " RUN,
       { "kiln explain-prediction best x.png", "explanations/00000.png",
         "kiln explain-prediction best x.png --method occlusion --window 4",
         "what the score loses when squares of 4×4 pixels are covered",
+        "kiln explain-prediction best x.png --method grad_cam --layer layer3",
+        "coarse places, of a layer of the network",
         "kiln explain-prediction best DIR --output maps --steps 100", "all images of a folder",
         "kiln explain-prediction best x.png --target 3 --json", "another class, for programs",
         NULL } },

@@ -3,7 +3,10 @@
  * All methods explain the score of one class (or number) for one sample: the logit, where the
  * prediction is a softmax or sigmoid of it. Baselines are 0 in every feature as the network gets it
  * (of normalized images the mean colour, of standardized columns the mean of the training rows),
- * and a vector of zeros for a token or category. */
+ * and a vector of zeros for a token or category.
+ *
+ * Networks are computed in f32 also where trainer.precision is bf16-mixed or bf16-true (from the
+ * weights of the run), in f64 where it is 64-true. The class is the one that kiln_predict gives. */
 #ifndef KILN_KILN_EMBED_EXPLANATION_H
 #define KILN_KILN_EMBED_EXPLANATION_H
 
@@ -33,8 +36,11 @@ typedef struct KilnExplainSpec {
     const char *target; /* a class by name or number; NULL: the predicted one */
     int64_t steps;      /* of integrated gradients, 1 to 10000; 0: 50 */
     int64_t window;     /* side of occluded squares in pixels; 0: an eighth of the shorter side */
-    /* Grad-CAM: a pattern of the layer whose map is explained (* ? [...]); NULL: the last map */
+    /* Grad-CAM: a pattern of the layer whose last map is explained (* ? [...]), or of one that it
+     * is part of, as layer4 of layer4.1.bn2. NULL: the last map of more than one place that all
+     * paths from the image to the score pass through; of a ResNet what layer4 gives. */
     const char *layer;
+    const KilnPoll *poll; /* called in this thread between batches; NULL: none */
 } KilnExplainSpec;
 
 /* What the elements of one feature add to the score. */
@@ -46,6 +52,8 @@ typedef struct KilnAttribution {
      * the map, at least 0. */
     KilnShape shape;
     const float *values;
+    const char *const *texts; /* of tokens: what each id stands for, "#7" if that is unknown */
+    bool is_bag;              /* of tokens: the ids have no order, as those of n-grams */
 } KilnAttribution;
 
 typedef struct KilnExplanation {
@@ -59,15 +67,14 @@ typedef struct KilnExplanation {
 } KilnExplanation;
 
 /* Explain the prediction of one raw sample. *ret is owned by the caller (kiln_explanation_free).
- * KILN_E_KEY: there is no such class, with the nearest name; KILN_E_MISSING: the task or the model
- * can't be explained by this method, with what can; errors of preparing the sample are those of
+ * KILN_E_KEY: there is no such class or layer, with the nearest name; KILN_E_MISSING: the task or
+ * the model can't be explained by this method, with what can; KILN_E_RANGE: the window is larger
+ * than the image; KILN_E_INTERRUPTED: `poll` said so. Errors of preparing the sample are those of
  * kiln_predict. Any number of threads may call it. */
 KILN_API KILN_NODISCARD KilnStatus kiln_explain(KilnPredictor *predictor, const KilnRawSample *raw,
                                                 const KilnExplainSpec *spec, KilnExplanation **ret,
                                                 KilnError *err);
 /* Accepts NULL. */
 KILN_API void kiln_explanation_free(KilnExplanation *explanation);
-/* The tokenizer that made the ids of the data's tokens, for their texts; NULL: there is none. */
-KILN_API const KilnInstance *kiln_predictor_tokenizer(const KilnPredictor *predictor);
 
 #endif

@@ -58,6 +58,36 @@ int64_t kiln_tokenizer_special(const KilnInstance *tokenizer, KilnSpecialToken r
     return ops_of(tokenizer)->special(tokenizer, role);
 }
 
+KilnStatus kiln_tokenizer_spell_id(const KilnInstance *tokenizer, int32_t id, KilnText *ret,
+                                   KilnError *err)
+{
+    const size_t before = ret->length;
+    KilnStatus status = kiln_tokenizer_decode(tokenizer, &id, 1, false, ret, err);
+
+    if (status < 0 || ret->length > before)
+        return status;
+    const KilnString token = kiln_tokenizer_token(tokenizer, id);
+    if (token.length > 0)
+        kiln_text_append_n(ret, token.data, token.length);
+    return ret->failed ? kiln_error_nomem(err, token.length) : KILN_OK;
+}
+
+KilnStatus kiln_tokenizer_spell(const KilnInstance *tokenizer, const KilnTokenizerInput *input,
+                                KilnText *ret, KilnError *err)
+{
+    KilnEncoding encoding = { 0 };
+
+    if (ops_of(tokenizer)->spell != NULL)
+        return ops_of(tokenizer)->spell(tokenizer, input, ret, err);
+    KilnStatus status = kiln_tokenizer_encode(tokenizer, input, &encoding, err);
+    for (size_t i = 0; i < encoding.n && status >= 0; i++) {
+        status = kiln_tokenizer_spell_id(tokenizer, encoding.ids[i], ret, err);
+        kiln_text_char(ret, '\0');
+    }
+    kiln_encoding_release(&encoding);
+    return status >= 0 && ret->failed ? kiln_error_nomem(err, ret->length) : status;
+}
+
 /* ---- Decoding as tokens arrive --------------------------------------------------------------- */
 
 static bool ends_with_replacement(const KilnText *text)

@@ -304,17 +304,29 @@ static uint32_t offset_of(Counter *counter, size_t at)
     return (uint32_t)counter->n;
 }
 
-static KilnStatus put(KilnEncoding *ret, int64_t id, Place place, Counter *counter, KilnError *err)
+/* Where the ids of a text go. */
+typedef struct Output {
+    KilnEncoding *encoding;
+    Counter *counter; /* NULL: no offsets */
+    KilnText *texts;  /* of the ids, each followed by a NUL; NULL: none */
+} Output;
+
+static KilnStatus put(const Output *out, int64_t id, Place place, KilnString text, KilnError *err)
 {
-    const KilnStatus status = kiln_encoding_reserve(ret, ret->n + 1, err);
+    KilnEncoding *to = out->encoding;
+    const KilnStatus status = kiln_encoding_reserve(to, to->n + 1, err);
 
     if (status < 0)
         return status;
-    ret->ids[ret->n] = (int32_t)id;
-    ret->spans[ret->n].begin = counter != NULL ? offset_of(counter, place.begin) : 0;
-    ret->spans[ret->n].end = counter != NULL ? offset_of(counter, place.end) : 0;
-    ret->types[ret->n] = ret->special[ret->n] = ret->sequences[ret->n] = 0;
-    ret->n++;
+    to->ids[to->n] = (int32_t)id;
+    to->spans[to->n].begin = out->counter != NULL ? offset_of(out->counter, place.begin) : 0;
+    to->spans[to->n].end = out->counter != NULL ? offset_of(out->counter, place.end) : 0;
+    to->types[to->n] = to->special[to->n] = to->sequences[to->n] = 0;
+    to->n++;
+    if (out->texts != NULL) {
+        kiln_text_append_n(out->texts, text.data, text.length);
+        kiln_text_char(out->texts, '\0');
+    }
     return KILN_OK;
 }
 
@@ -345,13 +357,17 @@ static bool continues(KilnString word, size_t i)
 }
 
 /* The n-grams of characters of <word>. */
-static KilnStatus put_characters(const State *state, KilnString word, Place place, Counter *counter,
-                                 KilnEncoding *ret, KilnError *err)
+static KilnStatus put_characters(const State *state, KilnString word, Place place,
+                                 const Output *out, KilnError *err)
 {
     const size_t n = word.length + 2;
-    KilnStatus status = KILN_OK;
+    KilnText marked = { 0 };
 
+    for (size_t i = 0; i < n && out->texts != NULL; i++)
+        kiln_text_char(&marked, marked_byte(word, i));
+    KilnStatus status = marked.failed ? kiln_error_nomem(err, n) : KILN_OK;
     for (size_t i = 0; i < n && status >= 0 && state->buckets > 0; i++) {
+        const char *text = marked.data != NULL ? marked.data + i : NULL;
         uint32_t hash = HASH_START;
         size_t end = i;
 
@@ -362,15 +378,16 @@ static KilnStatus put_characters(const State *state, KilnString word, Place plac
                 hash = hash_byte(hash, marked_byte(word, end++));
             while (end < n && continues(word, end));
             if (length >= state->minn && !(length == 1 && (i == 0 || end == n)))
-                status = put(ret, bucket_id(state, hash), place, counter, err);
+                status = put(out, bucket_id(state, hash), place, (KilnString) { text, end - i },
+                             err);
         }
     }
+    kiln_text_release(&marked);
     return status;
 }
 
 /* Words, each with its characters. */
-static KilnStatus put_words(const State *state, KilnString text, Counter *counter,
-                            KilnEncoding *ret, KilnError *err)
+static KilnStatus put_words(const State *state, KilnString text, const Output *out, KilnError *err)
 {
     KilnStatus status = KILN_OK;
     KilnString word;
@@ -382,20 +399,20 @@ static KilnStatus put_words(const State *state, KilnString text, Counter *counte
         const int64_t id = id_of(state, word);
 
         if (id >= 0)
-            status = put(ret, id, place, counter, err);
+            status = put(out, id, place, word, err);
         if (status >= 0 && state->maxn > 0 && !is_end)
-            status = put_characters(state, word, place, counter, ret, err);
+            status = put_characters(state, word, place, out, err);
     }
     return status;
 }
 
 /* N-grams of the words, whether they are in the vocabulary or not. Hashes are extended as signed
  * numbers, as fastText keeps them. */
-static KilnStatus put_ngrams(const State *state, KilnString text, Counter *counter,
-                             KilnEncoding *ret, KilnError *err)
+static KilnStatus put_ngrams(const State *state, KilnString text, const Output *out, KilnError *err)
 {
     KilnStatus status = KILN_OK;
     KilnString first, word;
+    KilnText gram = { 0 };
 
     for (size_t at = 0; status >= 0 && next_word(text, &at, &first);) {
         uint64_t hash = (uint64_t)(int64_t)(int32_t)hash_of(first.data, first.length);
@@ -403,25 +420,37 @@ static KilnStatus put_ngrams(const State *state, KilnString text, Counter *count
                                                        : (size_t)(first.data - text.data);
         size_t next = at;
 
+        kiln_text_clear(&gram);
+        if (out->texts != NULL)
+            kiln_text_append_n(&gram, first.data, first.length);
         for (int64_t n = 1; n < state->word_ngrams && status >= 0 && next_word(text, &next, &word);
              n++) {
             hash = hash * 116049371u + (uint64_t)(int64_t)(int32_t)hash_of(word.data, word.length);
             const size_t end = next < text.length ? next : text.length;
-            status = put(ret, bucket_id(state, hash), (Place) { begin, end }, counter, err);
+            if (out->texts != NULL) {
+                kiln_text_char(&gram, ' ');
+                kiln_text_append_n(&gram, word.data, word.length);
+            }
+            status = gram.failed ? kiln_error_nomem(err, text.length)
+                                 : put(out, bucket_id(state, hash), (Place) { begin, end },
+                                       (KilnString) { gram.data, gram.length }, err);
         }
     }
+    kiln_text_release(&gram);
     return status;
 }
 
 static KilnStatus encode_text(const State *state, KilnString text, KilnOffsets offsets,
-                              KilnEncoding *ret, KilnError *err)
+                              KilnEncoding *ret, KilnText *ret_texts, KilnError *err)
 {
     Counter counter = { .text = text.data, .characters = offsets == KILN_OFFSETS_CHARACTERS };
-    Counter *const used = offsets != KILN_OFFSETS_NONE ? &counter : NULL;
-    KilnStatus status = put_words(state, text, used, ret, err);
+    const Output out = { .encoding = ret,
+                         .counter = offsets != KILN_OFFSETS_NONE ? &counter : NULL,
+                         .texts = ret_texts };
+    KilnStatus status = put_words(state, text, &out, err);
 
     if (status >= 0 && state->word_ngrams > 1 && state->buckets > 0)
-        status = put_ngrams(state, text, used, ret, err);
+        status = put_ngrams(state, text, &out, err);
     return status;
 }
 
@@ -431,13 +460,27 @@ static KilnStatus encode(const KilnInstance *self, const KilnTokenizerInput *inp
     const State *state = kiln_state((KilnInstance *)self);
 
     ret->n = 0;
-    KilnStatus status = encode_text(state, input->text, input->offsets, ret, err);
+    KilnStatus status = encode_text(state, input->text, input->offsets, ret, NULL, err);
     const size_t first = ret->n;
     if (status >= 0 && input->pair != NULL)
-        status = encode_text(state, *input->pair, input->offsets, ret, err);
+        status = encode_text(state, *input->pair, input->offsets, ret, NULL, err);
     for (size_t i = first; i < ret->n; i++)
         ret->types[i] = ret->sequences[i] = 1;
     return status;
+}
+
+/* N-grams of characters are shown with the marks that fastText puts around a word: <wa. */
+static KilnStatus spell(const KilnInstance *self, const KilnTokenizerInput *input, KilnText *ret,
+                        KilnError *err)
+{
+    const State *state = kiln_state((KilnInstance *)self);
+    KilnEncoding encoding = { 0 };
+    KilnStatus status = encode_text(state, input->text, KILN_OFFSETS_NONE, &encoding, ret, err);
+
+    if (status >= 0 && input->pair != NULL)
+        status = encode_text(state, *input->pair, KILN_OFFSETS_NONE, &encoding, ret, err);
+    kiln_encoding_release(&encoding);
+    return status >= 0 && ret->failed ? kiln_error_nomem(err, ret->length) : status;
 }
 
 /* ---- The vocabulary
@@ -508,6 +551,7 @@ static const KilnTokenizerOps ops = {
     .token = token,
     .id = id,
     .special = special,
+    .spell = spell,
 };
 
 const KilnComponent kiln_tokenizer_ngrams = {

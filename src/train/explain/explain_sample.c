@@ -89,9 +89,9 @@ static KilnStatus parse_target(const KilnDataSpec *spec, int64_t n, const char *
                                            : NULL;
     return kiln_error_set(
         err, KILN_E_KEY,
-        "target %s: no such class%s%s%s; there are %" PRId64 ", from 0 (%s) to %" PRId64 " (%s)",
-        text, nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-        nearest != NULL ? "?" : "", n, named ? spec->class_names[0] : "0", n - 1,
+        "target %s: no such class; %s%s%s are %" PRId64 ", from 0 (%s) to %" PRId64 " (%s)", text,
+        nearest != NULL ? "did you mean " : "", nearest != NULL ? nearest : "",
+        nearest != NULL ? "? There" : "there", n, named ? spec->class_names[0] : "0", n - 1,
         named ? spec->class_names[n - 1] : "the last score");
 }
 
@@ -166,7 +166,8 @@ static KilnStatus explain_contributions(KilnExplaining *self, KilnError *err)
 
 /* ---- Explaining ------------------------------------------------------------------------------ */
 
-/* The score of the sample and of the baseline; without a target that of the sample's best. */
+/* The score of the sample and of the baseline, in f32; without a target that of the class which
+ * kiln_predict gives, in the run's precision. */
 static KilnStatus score(KilnExplaining *self, KilnError *err)
 {
     KilnVariants *variants = self->variants;
@@ -176,6 +177,9 @@ static KilnStatus score(KilnExplaining *self, KilnError *err)
     KilnStatus status = kiln_variants_score(variants, 2, err);
     if (status >= 0)
         status = choose_target(self, variants->scores, variants->n_scores, err);
+    kiln_variants_use_f32(variants);
+    if (status >= 0 && variants->slot->step->graph->precision != variants->precision)
+        status = kiln_variants_score(variants, 2, err);
     if (status < 0)
         return status;
     self->result.score = (double)variants->scores[self->result.target];
@@ -252,6 +256,8 @@ KilnStatus kiln_explain(KilnPredictor *predictor, const KilnRawSample *raw,
         status = kiln_variants_init(&variants, predictor, raw, batch > 2 ? batch : 2, err);
     if (status >= 0)
         status = explain(self, err);
+    if (status >= 0)
+        status = kiln_explaining_spell(self, raw, err);
     if (status >= 0 && self->result.n == 0)
         status = kiln_error_set(err, KILN_E_MISSING,
                                 "the score depends on none of the features that can be explained: "
@@ -265,12 +271,4 @@ KilnStatus kiln_explain(KilnPredictor *predictor, const KilnRawSample *raw,
     else
         *ret = &self->result;
     return status;
-}
-
-const KilnInstance *kiln_predictor_tokenizer(const KilnPredictor *predictor)
-{
-    const KilnInstance *datamodule = predictor->trainer->datamodule;
-    const KilnDataModuleOps *ops = kiln_instance_component(datamodule)->ops.datamodule;
-
-    return ops->tokenizer != NULL ? ops->tokenizer(datamodule) : NULL;
 }

@@ -23,6 +23,9 @@ KILN_NODISCARD KilnStatus kiln_explain_grad_cam(KilnExplaining *self, KilnError 
 float *kiln_explaining_add(KilnExplaining *self, size_t f, KilnShape shape);
 /* The shape of feature f in this sample. */
 KilnShape kiln_explaining_shape(const KilnExplaining *self, size_t f);
+/* Add the texts of explained tokens. (token_texts.c) */
+KILN_NODISCARD KilnStatus kiln_explaining_spell(KilnExplaining *self, const KilnRawSample *raw,
+                                                KilnError *err);
 /* Points and weights of Gauss-Legendre quadrature of n points on [0, 1]. */
 void kiln_gauss_legendre(int64_t n, double *points, double *weights);
 

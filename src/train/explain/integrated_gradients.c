@@ -86,6 +86,9 @@ KilnStatus kiln_explain_integrated_gradients(KilnExplaining *self, KilnError *er
     for (int64_t at = 0; at < self->steps && status >= 0; at += variants->rows) {
         const int64_t n = self->steps - at < variants->rows ? self->steps - at : variants->rows;
 
+        status = kiln_poll_check(self->spec->poll, "integrating gradients", at, self->steps, err);
+        if (status < 0)
+            break;
         for (int64_t row = 0; row < n; row++)
             kiln_variants_scale(variants, row, points[at + row]);
         status = kiln_variants_differentiate(variants, n, self->result.target, NULL, NULL, err);

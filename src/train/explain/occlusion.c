@@ -1,4 +1,5 @@
 /* Occlusion: windows of an image, columns and tokens become the baseline, one after the other. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "train/explain/explaining.h"
@@ -95,6 +96,9 @@ static KilnStatus run_grid(KilnExplaining *self, const Grid *grid, KilnError *er
     for (int64_t at = 0; at < all && status >= 0; at += variants->rows) {
         const int64_t n = all - at < variants->rows ? all - at : variants->rows;
 
+        status = kiln_poll_check(self->spec->poll, "occluding", at, all, err);
+        if (status < 0)
+            break;
         for (int64_t row = 0; row < n; row++) {
             kiln_variants_scale(variants, row, 1.0);
             occlude(variants, grid, at + row, row);
@@ -105,6 +109,19 @@ static KilnStatus run_grid(KilnExplaining *self, const Grid *grid, KilnError *er
                  self->result.score - (double)variants->scores[row * variants->n_scores + target]);
     }
     return status;
+}
+
+static KilnStatus check_window(const Grid *grid, KilnError *err)
+{
+    const int64_t shorter = grid->height < grid->width ? grid->height : grid->width;
+
+    if (grid->window <= shorter)
+        return KILN_OK;
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "a window of %" PRId64 " pixels is larger than the image of %" PRId64
+                          " × %" PRId64 " pixels that the model gets; expected 1 to %" PRId64
+                          " (an eighth of the shorter side is usual)",
+                          grid->window, grid->height, grid->width, shorter);
 }
 
 static KilnStatus explain_feature(KilnExplaining *self, Grid *grid, KilnError *err)
@@ -136,6 +153,6 @@ KilnStatus kiln_explain_occlusion(KilnExplaining *self, KilnError *err)
 
     for (size_t f = 0; f < self->variants->spec->n_features && status >= 0; f++)
         if (grid_of(self, f, &grid))
-            status = explain_feature(self, &grid, err);
+            status = check_window(&grid, err) < 0 ? err->status : explain_feature(self, &grid, err);
     return status;
 }

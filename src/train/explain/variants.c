@@ -85,17 +85,29 @@ KilnStatus kiln_variants_init(KilnVariants *variants, KilnPredictor *predictor,
     variants->numbers = kiln_arena_alloc(arena, (size_t)rows * sizeof(*variants->numbers));
     for (size_t f = 0; f < n && !arena->failed; f++)
         make_room(variants, f);
-    return arena->failed ? kiln_error_nomem(err, kiln_arena_bytes(arena))
-                         : kiln_predict_slot_take(&predictor->slots, &variants->slot, err);
+    if (arena->failed)
+        return kiln_error_nomem(err, kiln_arena_bytes(arena));
+    status = kiln_predict_slot_take(&predictor->slots, &variants->slot, err);
+    if (status >= 0)
+        variants->precision = variants->slot->step->graph->precision;
+    return status;
 }
 
 void kiln_variants_release(KilnVariants *variants)
 {
-    if (variants->slot != NULL)
+    if (variants->slot != NULL) {
+        kiln_graph_set_precision(variants->slot->step->graph, variants->precision);
         kiln_predict_slot_give_back(&variants->predictor->slots, variants->slot);
+    }
     if (variants->sample != NULL)
         kiln_predictor_sample_free(variants->predictor, variants->sample);
     kiln_arena_release(&variants->arena);
+}
+
+void kiln_variants_use_f32(KilnVariants *variants)
+{
+    if (variants->precision == KILN_BF16_MIXED || variants->precision == KILN_BF16_TRUE)
+        kiln_graph_set_precision(variants->slot->step->graph, KILN_PRECISION_32);
 }
 
 double kiln_variants_way(const KilnVariants *variants, size_t feature, int64_t element)

@@ -13,8 +13,9 @@ typedef struct KilnVariants {
     KilnPredictor *predictor;
     const KilnDataSpec *spec;
     KilnPredictSlot *slot;
-    KilnSample *sample; /* prepared */
-    int64_t rows;       /* room for variants of a batch */
+    KilnSample *sample;      /* prepared */
+    KilnPrecision precision; /* of the slot's graph before kiln_variants_use_f32 */
+    int64_t rows;            /* room for variants of a batch */
     KilnArena arena;
     int64_t *lengths; /* of the first axis of each feature */
     int64_t *count;   /* elements of each feature in one variant; 0: it is not explained */
@@ -35,6 +36,9 @@ KILN_NODISCARD KilnStatus kiln_variants_init(KilnVariants *variants, KilnPredict
                                              const KilnRawSample *raw, int64_t rows,
                                              KilnError *err);
 void kiln_variants_release(KilnVariants *variants);
+/* Compute in f32 what the run computes in bf16, until the release: gradients that are rounded to
+ * bf16 do not add up. */
+void kiln_variants_use_f32(KilnVariants *variants);
 /* Variant `row` becomes the sample moved from the baseline (0) to itself (1). */
 void kiln_variants_scale(KilnVariants *variants, int64_t row, double part);
 /* Compute the scores of the first n variants. */

@@ -58,18 +58,47 @@ static KilnStatus check_lengths(const KilnPreprocessor *self, const KilnSample *
     return KILN_OK;
 }
 
-KilnStatus kiln_preprocess(const KilnPreprocessor *self, const KilnRawSample *raw,
-                           KilnSample *sample, KilnError *err)
+/* The values of the fields; *ret is owned by the caller, NULL after a failure. */
+static KilnStatus match(const KilnPreprocessor *self, const KilnRawSample *raw, KilnRawValue **ret,
+                        KilnError *err)
 {
     KilnRawValue *values = malloc((self->n_fields + 1) * sizeof(*values));
 
     if (values == NULL)
         return kiln_error_nomem(err, self->n_fields * sizeof(*values));
+    const KilnStatus status = kiln_raw_match(self->fields, self->n_fields, raw, values, err);
+    if (status < 0)
+        free(values);
+    else
+        *ret = values;
+    return status;
+}
+
+KilnStatus kiln_preprocess(const KilnPreprocessor *self, const KilnRawSample *raw,
+                           KilnSample *sample, KilnError *err)
+{
+    KilnRawValue *values = NULL;
+    KilnStatus status = match(self, raw, &values, err);
+
     memset(sample->lengths, 0, self->spec->n_features * sizeof(*sample->lengths));
-    KilnStatus status = kiln_raw_match(self->fields, self->n_fields, raw, values, err);
     if (status >= 0)
         status = KILN_CALLED(self->datamodule, "preprocess",
                              ops_of(self)->preprocess(self->datamodule, values, sample, err), err);
     free(values);
     return status >= 0 ? check_lengths(self, sample, err) : status;
+}
+
+KilnStatus kiln_preprocess_spell(const KilnPreprocessor *self, const KilnRawSample *raw,
+                                 size_t feature, KilnText *ret, KilnError *err)
+{
+    KilnRawValue *values = NULL;
+
+    if (ops_of(self)->spell == NULL)
+        return KILN_OK;
+    KilnStatus status = match(self, raw, &values, err);
+    if (status >= 0)
+        status = KILN_CALLED(self->datamodule, "spell",
+                             ops_of(self)->spell(self->datamodule, values, feature, ret, err), err);
+    free(values);
+    return status;
 }

@@ -24,5 +24,10 @@ void kiln_preprocessor_release(KilnPreprocessor *self);
  * are set; those of others are 0. */
 KILN_NODISCARD KilnStatus kiln_preprocess(const KilnPreprocessor *self, const KilnRawSample *raw,
                                           KilnSample *sample, KilnError *err);
+/* Append the texts of the ids of feature number `feature`, as KilnDataModuleOps.spell; nothing if
+ * the datamodule lacks it. */
+KILN_NODISCARD KilnStatus kiln_preprocess_spell(const KilnPreprocessor *self,
+                                                const KilnRawSample *raw, size_t feature,
+                                                KilnText *ret, KilnError *err);
 
 #endif

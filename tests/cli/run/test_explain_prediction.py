@@ -9,9 +9,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import unittest
 
-from kilntest import ROOT, TINY, Case, main, png, read, read_json
+import patterned_weights
+from kilntest import ROOT, TINY, Case, grey_png, main, png, png_pixels, read, read_json
 
 DATA = os.path.join(ROOT, "tests/data/explanations")
 WANT = read_json(os.path.join(DATA, "values.json"))
@@ -35,12 +37,22 @@ class Explain(Case):
 class Images(Explain):
     def setUp(self):
         super().setUp()
-        for i, name in enumerate(("cat", "dog", "fox")):
-            self.write(f"pets/train/{name}/0.png", png(8, 8, (80 * i, 5, 5)))
-        self.run_kiln("datamodule=image_folder", "datamodule.root=pets", "model=cnn", "model.channels=[4,5]",
-                      "model.hidden=6", "model.dropout=0", "trainer.max_steps=0", "trainer.threads=1", "kiln.run.dir=run",
-                      "weights=" + os.path.join(DATA, "cnn.safetensors"))
+        self.make_pets(8)
+        self.train("run")
         shutil.copy(os.path.join(DATA, "image.png"), self.path("x.png"))
+
+    def make_pets(self, size):
+        for i, name in enumerate(("cat", "dog", "fox")):
+            self.write(f"pets/train/{name}/0.png", png(size, size, (80 * i, 5, 5)))
+
+    def train(self, run, *args):
+        self.run_kiln("datamodule=image_folder", "datamodule.root=pets", "model=cnn", "model.channels=[4,5]",
+                      "model.hidden=6", "model.dropout=0", "trainer.max_steps=0", "trainer.threads=1", f"kiln.run.dir={run}",
+                      "weights=" + os.path.join(DATA, "cnn.safetensors"), *args)
+
+    def explained(self, run, *args):
+        [line] = self.lines(run, "x.png", *args)
+        return line, line["attributions"]["image"]["values"]
 
     def test_values_are_captums(self):
         want = WANT["image"]
@@ -58,6 +70,54 @@ class Images(Explain):
         [line] = self.lines("run", "x.png", "--target", "dog", "--method", "grad_cam")
         self.assertEqual(line["attributions"]["image"]["shape"], [2, 2, 1])
         self.close(line["attributions"]["image"]["values"], want["grad_cam"])
+
+    def test_other_precisions(self):
+        methods = ("integrated_gradients", "occlusion", "grad_cam")
+        for precision in ("bf16-mixed", "64-true"):
+            self.train(precision, f"trainer.precision={precision}")
+            for method in methods:
+                line, values = self.explained(precision, "--target", "dog", "--method", method,
+                                              *(["--window", "4"] if method == "occlusion" else []))
+                self.close(values, WANT["image"][method])
+                self.assertAlmostEqual(line["score"], WANT["image"]["logits"][1], places=5)
+        # Stored weights are rounded; explanations are computed in f32 from these.
+        self.train("bf16-true", "trainer.precision=bf16-true")
+        for method in methods:
+            line, got = self.explained("bf16-true", "--method", method)
+            _, want = self.explained("bf16-true", "--method", method, "trainer.precision=32-true")
+            self.close(got, want, 1e-6)
+        self.assertAlmostEqual(self.explained("bf16-true")[0]["sum"], line["score"] - line["baseline"], delta=1e-3)
+        out, _ = self.run_kiln("predict", "bf16-true", "x.png", program="kiln")
+        self.assertEqual(json.loads(out)["class"], line["target"])
+
+    def test_grad_cam_of_published_architectures(self):
+        self.make_pets(96)
+        shutil.copy(os.path.join(DATA, "photo.png"), self.path("x.png"))
+        for name, want in WANT["architectures"].items():
+            args = ["datamodule=image_folder", "datamodule.root=pets", "trainer.max_steps=0", "trainer.threads=1"]
+            self.run_kiln(*args, *want["options"], "kiln.run.dir=first")
+            patterned_weights.write(self.path("first/checkpoints/last/model.safetensors"), self.path("weights.safetensors"))
+            self.run_kiln(*args, *want["options"], f"kiln.run.dir={name}", "weights=weights.safetensors")
+            cam = [name, "x.png", "--method", "grad_cam", "--target", str(want["target"])]
+            [line] = self.lines(*cam)
+            self.assertAlmostEqual(line["score"], want["score"], delta=2e-4)
+            self.assertEqual(line["attributions"]["image"]["shape"], want["shape"], name)
+            self.close(line["attributions"]["image"]["values"], want["grad_cam"], 1e-4)
+            shutil.rmtree(self.path("first"))
+            if name == "resnet":
+                # The sum of a block, not a convolution in it; and the block by its own name.
+                for layer in ("layer4", "layer4.1"):
+                    self.assertEqual(self.lines(*cam, "--layer", layer), [line])
+                self.assertNotEqual(self.lines(*cam, "--layer", "layer4.1.conv2"), [line])
+                self.refused("explain-prediction", *cam, "--layer", "layr3.1", program="kiln",
+                             says=["layer layr3.1: no layer of that name", "did you mean layer3.1?",
+                                   "conv1, bn1, relu, maxpool, layer1.0, layer1.1"])
+        # Where the last map has one place, the last one that has more; not that of a convolution in a block.
+        self.run_kiln(*args, "model=resnet", "model.depth=50", "model.stem=large", "datamodule.size=[32,32]", "kiln.run.dir=small")
+        line = self.lines("small", "x.png", "--method", "grad_cam")
+        self.assertEqual(line[0]["attributions"]["image"]["shape"], [2, 2, 1])
+        self.assertEqual(self.lines("small", "x.png", "--method", "grad_cam", "--layer", "layer3"), line)
+        self.assertNotEqual(line[0]["sum"], 0.0)
 
     def test_more_steps_are_more_exact(self):
         def gap(steps):
@@ -85,9 +145,35 @@ class Images(Explain):
             self.explain("run", "pets/train", "--method", method, "--output", method)
             self.assertEqual(sorted(os.listdir(self.path(method))),
                              [f"0000{i}.{end}" for i in range(3) for end in ("json", "png")])
-            data = read(self.path(method, "00000.png"))
-            self.assertEqual(data[:8] + data[16:24], b"\x89PNG\r\n\x1a\n\0\0\0\xe0\0\0\0\xe0", "224×224")
             self.assertEqual(read_json(self.path(method, "00001.json"))["method"], method)
+
+    def test_the_image_is_beside_the_map(self):
+        size, times, margin = 8, 28, 12
+        original = png_pixels(self.path("x.png"))
+        for method, side in (("integrated_gradients", size), ("occlusion", size), ("grad_cam", 2)):
+            self.explain("run", "x.png", "--method", method, "--target", "dog")
+            pixels = png_pixels(self.path("explanations/00000.png"))
+            left = 2 * margin + times * size
+            self.assertEqual(len(pixels[0]), left + times * size + margin)
+            # The title, if kiln can draw text, and then the image, whose pixels are enlarged to squares.
+            top = next(y for y, row in enumerate(pixels) if row[margin:margin + 2] == [original[0][0]] * 2)
+            for y in range(size):
+                for x in range(size):
+                    self.assertEqual(pixels[top + times * y + 14][margin + times * x + 14], original[y][x])
+            # The most important place is red; so is the right end of the bar below, and the left one blue.
+            _, values = self.explained("run", "--method", method, "--target", "dog")
+            n = len(values) // side**2
+            sums = [sum(values[i:i + n]) for i in range(0, len(values), n)]
+            y, x = divmod(sums.index(max(sums)), side)
+            square = times * size // side
+            self.is_coloured(pixels[top + y * square + square // 2][left + x * square + square // 2], 0)
+            bar = pixels[top + times * size + 10]
+            self.is_coloured(bar[-margin - 1], 0)
+            if method != "grad_cam":
+                self.is_coloured(bar[left], 2)
+
+    def is_coloured(self, pixel, channel):
+        self.assertGreater(pixel[channel], max(pixel[1], pixel[2 - channel]) + 10)
 
     def test_a_layer_by_name(self):
         [line] = self.lines("run", "x.png", "--method", "grad_cam", "--layer", "bn1")
@@ -95,17 +181,67 @@ class Images(Explain):
 
     def test_refused(self):
         for args, says, status in (
-                (["x.png", "--target", "dgo"], ["target dgo: no such class; did you mean dog?", "from 0 (cat) to 2 (fox)"], 1),
+                (["x.png", "--target", "dgo"], ["target dgo: no such class; did you mean dog? There are 3, from 0 (cat) to 2 (fox)"], 1),
                 (["x.png", "--target", "3"], ["target 3: no such class; there are 3"], 1),
                 (["x.png", "--method", "oclusion"], ["did you mean occlusion?"], 2),
+                (["x.png", "--method", "occlusion", "--window", "9"],
+                 ["a window of 9 pixels is larger than the image of 8 × 8 pixels", "expected 1 to 8"], 1),
+                (["x.png", "--window", "4"], ["--window belongs to --method occlusion"], 2),
+                (["x.png", "--layer", "bn1"], ["--layer belongs to --method grad_cam"], 2),
+                (["x.png", "--method", "grad_cam", "--steps", "9"], ["--steps belongs to --method integrated_gradients"], 2),
+                (["x.png", "--output", "x.png"], ["--output: x.png: File exists"], 1),
+                ([self.make_empty()], ["empty: no PNG, JPG, JPEG or WEBP file in this folder"], 1),
                 (["x.png", "--steps", "0"], ["--steps 0: expected a number from 1 to 10000"], 2),
                 (["x.png", "--method", "contributions"], ["task vision has no contributions"], 1),
-                (["x.png", "--method", "grad_cam", "--layer", "fc9"], ["layer fc9: no layer of that name"], 1),
+                (["x.png", "--method", "grad_cam", "--layer", "fc9"], ["layer fc9: no layer of that name", "image; these have: conv1, bn1, conv2, bn2"], 1),
                 (["pets/train/cat/1.png"], ["1.png"], 1), (["reviews.csv"], ["image"], 1), ([], ["input is missing"], 2)):
             if args == ["reviews.csv"]:
                 self.write("reviews.csv", REVIEWS)
             self.refused("explain-prediction", "run", *args, program="kiln", says=says, status=status)
         self.refused("explain-prediction", "nothing", "x.png", program="kiln", says=["nothing"])
+
+    def make_empty(self):
+        os.makedirs(self.path("empty"), exist_ok=True)
+        return "empty"
+
+    def test_damaged_images_are_left_out(self):
+        for name, size in (("a", None), ("b", 60), ("c", None)):
+            self.write(f"new/{name}.png", read(self.path("x.png"))[:size])
+        says = "1 of 3 inputs could not be read; the first: new/b.png: damaged PNG"
+        _, err = self.explain("run", "new", "--output", "maps", status=1)
+        self.assertIn(says, err)
+        self.assertEqual(sorted(os.listdir(self.path("maps"))), [f"0000{i}.{end}" for i in (0, 2) for end in ("json", "png")])
+        out, err = self.explain("run", "new", "--json", status=1)
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertIn("damaged", lines[1]["error"])
+        self.assertEqual([("score" in line, line["file"]) for line in lines],
+                         [(True, "new/a.png"), (False, "new/b.png"), (True, "new/c.png")])
+        # Of one file its own message alone.
+        self.refused("explain-prediction", "run", "new/b.png", program="kiln", says=["error: new/b.png: damaged PNG"])
+
+    def test_interrupted(self):
+        for i in range(300):
+            self.write(f"new/{i}.png", read(self.path("x.png")))
+        process = self.start("explain-prediction", "run", "new", "--steps", "200", "--output", "maps", program="kiln")
+        self.wait_for("maps/00001.json", process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, "interrupted" in err), (128 + signal.SIGINT, True), err)
+        names = os.listdir(self.path("maps"))
+        self.assertLess(len(names), 600)
+        for name in names:
+            self.assertRegex(name, r"^\d{5}\.(json|png)$")
+            (read_json if name.endswith("json") else png_pixels)(self.path("maps", name))
+
+    def test_interrupted_in_a_sample(self):
+        self.make_pets(96)
+        self.run_kiln("datamodule=image_folder", "datamodule.root=pets", "model=cnn", "trainer.max_steps=0", "kiln.run.dir=large")
+        process = self.start("explain-prediction", "large", os.path.join(DATA, "photo.png"), "--steps", "10000", program="kiln")
+        self.assertRegex(process.stderr.readline(), r"^integrating gradients +\d+%")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, "interrupted while integrating" in err), (128 + signal.SIGINT, True), err)
+        self.assertFalse(os.path.exists(self.path("explanations")))
 
     def test_a_run_without_weights(self):
         shutil.rmtree(self.path("run/checkpoints"))
@@ -118,6 +254,21 @@ class Images(Explain):
             self.refused("explain-prediction", model, "digit.png", "--method", "grad_cam", program="kiln", says=[says])
             [line] = self.lines(model, "digit.png")
             self.assertAlmostEqual(line["sum"], line["score"] - line["baseline"], delta=2e-3)
+        # The embedding of the patches is a convolution, which can be named.
+        [line] = self.lines("vit", "digit.png", "--method", "grad_cam", "--layer", "conv_proj")
+        self.assertEqual(line["attributions"]["image"]["shape"][2], 1)
+
+    def test_tasks_without_a_score(self):
+        for split in ("train", "val"):
+            self.write(f"masks/images/{split}/0.png", png(16, 16))
+            self.write(f"masks/masks/{split}/0.png", grey_png(16, 16, [bytes(16)] * 16))
+        self.run_kiln("task=segmentation", "datamodule=mask_folder", "datamodule.root=masks", "datamodule.classes=[a,b]",
+                      "model=unet", "model.width=4", "model.levels=1", "trainer.max_steps=1", "trainer.threads=1",
+                      "kiln.run.dir=unet")
+        self.write("photo.png", png(16, 16))
+        for method in ("integrated_gradients", "grad_cam"):
+            self.refused("explain-prediction", "unet", "photo.png", "--method", method, program="kiln",
+                         says=["task segmentation has no prediction of one value or one class"])
 
 
 class Texts(Explain):
@@ -147,9 +298,41 @@ class Texts(Explain):
         self.close([token["weight"] for token in gradients["attributions"]["tokens"]],
                    [token["weight"] for token in occlusion["attributions"]["tokens"]], 1e-6)
 
+    def test_ngrams_of_a_bag(self):
+        self.train("model=bag_of_ngrams", "datamodule.bag=ngrams", "datamodule.bag.word_ngrams=2", "datamodule.bag.buckets=1000",
+                   "lr=0.05", "trainer.max_epochs=30")
+        self.write("new.txt", "the dull film and the dull end\n")
+        [line] = self.lines("run", "new.txt")
+        bag = line["attributions"]["bag"]
+        self.assertEqual(line["target"], "bad")
+        # In the order of their ids: words of the vocabulary, then pairs. "the", "and" and "end" are not in it.
+        self.assertEqual([token["token"] for token in bag],
+                         ["dull", "film", "dull", "</s>", "the dull", "dull film", "film and", "and the", "the dull",
+                          "dull end", "end </s>"])
+        # The model is linear, so that occlusion gives the same; and each time a word weighs as much.
+        [occlusion] = self.lines("run", "new.txt", "--method", "occlusion")
+        self.close([token["weight"] for token in bag], [token["weight"] for token in occlusion["attributions"]["bag"]], 1e-6)
+        self.assertAlmostEqual(bag[0]["weight"], bag[2]["weight"], places=6)
+        # On the screen the strongest first, each once.
+        out, _ = self.explain("run", "new.txt", "--output", "pages")
+        self.assertRegex(out, r"(?m)^    \+0\.\d{4}  dull  \(2 times\)$")
+        weights = [abs(float(match)) for match in re.findall(r"(?m)^  +([+-]\d\.\d{4})  ", out)]
+        self.assertEqual((len(weights), weights), (9, sorted(weights, reverse=True)))
+        self.assertIn(">dull</span><br>", read(self.path("pages/00000.html"), "r"))
+        # Of long texts the rest is summed up.
+        self.write("long.txt", " ".join(f"w{i}" for i in range(40)) + "\n")
+        out, _ = self.explain("run", "long.txt")
+        self.assertRegex(out, r"  the other 21 together\n")
+        # Words of a second tokenizer, and both lists of ids in one model.
+        self.train("model=text_cnn", "datamodule.bag=tokenizer/words", "trainer.max_epochs=2", "kiln.run.dir=both")
+        [line] = self.lines("both", "new.txt", "--steps", "2")
+        for name in line["attributions"]:
+            self.assertEqual([token["token"] for token in line["attributions"][name]],
+                             ["<unk>", "dull", "film", "<unk>", "<unk>", "dull", "<unk>"], name)
+
     def test_every_text_model(self):
         self.write("new.txt", "a warm joy\na dull <b> film\n")
-        for model in (["bag_of_tokens", "datamodule.bag=tokenizer/ngrams"], ["text_cnn"], ["text_lstm"],
+        for model in (["bag_of_tokens", "datamodule.bag=tokenizer/ngrams", "datamodule.bag.buckets=100"], ["text_cnn"], ["text_lstm"],
                       ["bert", "model.width=16", "model.layers=1", "model.heads=2", "model.mlp_dim=16",
                        "model.max_length=16", "datamodule.max_length=16"]):
             self.train("model=" + model[0], "trainer.max_epochs=3", *model[1:], f"kiln.run.dir={model[0]}")

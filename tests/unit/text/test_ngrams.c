@@ -126,9 +126,68 @@ static void test_recorded_ids(void **unused)
     json_decref(file);
 }
 
+/* Check the texts of ids, each followed by a NUL. */
+static void check_texts(const char *options, const KilnTokenizerInput *input,
+                        const char *const *want)
+{
+    static const char texts[] = "[\"the c\\u00e4t sat\"]";
+    json_t *training = json_loads(texts, 0, NULL);
+    json_t *setting = json_loads(options, 0, NULL);
+    KilnEncoding encoding = { 0 };
+    KilnText got = { 0 };
+    KilnError err = { 0 };
+    Built built;
+    size_t n = 0, at = 0;
+
+    train(&built, training, setting);
+    assert_int_equal(kiln_tokenizer_spell(built.instance, input, &got, &err), KILN_OK);
+    assert_int_equal(kiln_tokenizer_encode(built.instance, input, &encoding, &err), KILN_OK);
+    for (; want[n] != NULL; n++) {
+        assert_true(at < got.length);
+        assert_string_equal(got.data + at, want[n]);
+        at += strlen(got.data + at) + 1;
+    }
+    assert_int_equal(at, got.length);
+    assert_int_equal(n, encoding.n);
+    kiln_encoding_release(&encoding);
+    kiln_text_release(&got);
+    built_free(&built);
+    json_decref(setting);
+    json_decref(training);
+}
+
+static void test_texts_of_ids(void **unused)
+{
+    static const char words[] = "{\"word_ngrams\": 3, \"minn\": 0, \"maxn\": 0, \"buckets\": 9}";
+    static const char parts[] = "{\"word_ngrams\": 1, \"minn\": 3, \"maxn\": 4, \"buckets\": 9}";
+    static const char *const ngrams[] = { "the",
+                                          "c\xc3\xa4t",
+                                          "</s>",
+                                          "the dog",
+                                          "the dog c\xc3\xa4t",
+                                          "dog c\xc3\xa4t",
+                                          "dog c\xc3\xa4t </s>",
+                                          "c\xc3\xa4t </s>",
+                                          NULL };
+    static const char *const pair[] = { "</s>", "\xc3\xa4 </s>", "sat", "</s>", "sat </s>", NULL };
+    static const char *const subwords[] = { "c\xc3\xa4t", "<c\xc3\xa4",  "<c\xc3\xa4t",
+                                            "c\xc3\xa4t", "c\xc3\xa4t>", "\xc3\xa4t>",
+                                            "</s>",       NULL };
+    const KilnString second = { "sat", 3 };
+    const KilnTokenizerInput one = { .text = { " the  dog\tc\xc3\xa4t", 14 } };
+    const KilnTokenizerInput two = { .text = { "\xc3\xa4", 2 }, .pair = &second };
+    const KilnTokenizerInput word = { .text = { "c\xc3\xa4t", 4 } };
+
+    (void)unused;
+    check_texts(words, &one, ngrams);
+    check_texts(words, &two, pair);
+    check_texts(parts, &word, subwords);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_ids) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_ids),
+                                        cmocka_unit_test(test_texts_of_ids) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
