@@ -10,7 +10,7 @@
 
 enum { LEAST_SIDE = 224, MARGIN = 12, LINE = 18, BAR = 10 };
 
-static const double font_size = 13.0;
+static const double title_size = 13.0, legend_size = 11.0;
 /* The map's colours let this much of the image shine through. */
 static const float through = 0.25f;
 
@@ -185,27 +185,33 @@ static KilnStatus fit(KilnPlotText *line, char *text, int width, int *ret_width,
     return status;
 }
 
-/* A line of text whose left end is at `left` (at 0), or whose right end is (at 1). */
-static KilnStatus put_text(const Map *map, int64_t top, int64_t left, int width, double at,
-                           const char *words, KilnError *err)
+/* A part of a line, for text at its left end (at 0) or its right end (at 1). */
+typedef struct Room {
+    int64_t top, left;
+    int width;
+    double at;
+} Room;
+
+static KilnStatus put_text(const Map *map, const Room *room, double size, const char *words,
+                           KilnError *err)
 {
     char text[160];
-    KilnPlotText line = { .text = text, .family = "sans-serif", .size = font_size, .stretch = 1.0 };
+    KilnPlotText line = { .text = text, .family = "sans-serif", .size = size, .stretch = 1.0 };
     int wide = 0;
 
     snprintf(text, sizeof(text), "%s", words);
-    KilnStatus status = fit(&line, text, width, &wide, err);
-    if (status < 0 || wide > width)
+    KilnStatus status = fit(&line, text, room->width, &wide, err);
+    if (status < 0 || wide > room->width)
         return status;
     uint8_t *ink = calloc((size_t)wide, LINE);
     if (ink == NULL)
         return kiln_error_nomem(err, (size_t)wide * LINE);
     status = kiln_plot_text_line(&line, LINE, wide, ink, &wide, err);
-    left += (int64_t)(at * (double)(width - wide));
+    const int64_t left = room->left + (int64_t)(room->at * (double)(room->width - wide));
     for (int64_t y = 0; y < LINE && status >= 0; y++)
         for (int64_t x = 0; x < wide; x++)
             for (int64_t c = 0; c < 3; c++)
-                pixel(map, top + y, left + x)[c] *= 1.0f - (float)ink[y * wide + x] / 255.0f;
+                pixel(map, room->top + y, left + x)[c] *= 1.0f - (float)ink[y * wide + x] / 255.0f;
     free(ink);
     return status;
 }
@@ -213,7 +219,9 @@ static KilnStatus put_text(const Map *map, int64_t top, int64_t left, int width,
 static KilnStatus put_title(const Map *map, const KilnExplained *explained, KilnError *err)
 {
     const KilnExplanation *explanation = explained->explanation;
-    const int width = (int)(map->sheet.width - 2 * MARGIN);
+    Room room = { .top = MARGIN / 2,
+                  .left = MARGIN,
+                  .width = (int)(map->sheet.width - 2 * (int64_t)MARGIN) };
     char what[160], numbers[160];
 
     if (explanation->target_name != NULL)
@@ -222,21 +230,24 @@ static KilnStatus put_title(const Map *map, const KilnExplained *explained, Kiln
         snprintf(what, sizeof(what), "score %lld", (long long)explanation->target);
     snprintf(numbers, sizeof(numbers), "score %.4g (baseline %.4g), %s", explanation->score,
              explanation->baseline, kiln_explained_method(explanation->method));
-    KilnStatus status = put_text(map, MARGIN / 2, MARGIN, width, 0.0, what, err);
-    return status < 0 ? status : put_text(map, MARGIN / 2 + LINE, MARGIN, width, 0.0, numbers, err);
+    KilnStatus status = put_text(map, &room, title_size, what, err);
+    room.top += LINE;
+    return status < 0 ? status : put_text(map, &room, title_size, numbers, err);
 }
 
 /* What the colours at the ends of the bar stand for. */
 static KilnStatus put_legend(const Map *map, int64_t top, int64_t left, KilnError *err)
 {
-    const int half = (int)map->large_image.width / 2;
-    char least[80] = "0", most[80];
+    const int width = (int)map->large_image.width, first = width * 6 / 10;
+    const Room least = { .top = top, .left = left, .width = first };
+    const Room most = { .top = top, .left = left + first, .width = width - first, .at = 1.0 };
+    char text[80] = "0";
 
     if (map->negative)
-        snprintf(least, sizeof(least), "against %.3g", -(double)map->scale);
-    snprintf(most, sizeof(most), "for %.3g", (double)map->scale);
-    KilnStatus status = put_text(map, top, left, half, 0.0, least, err);
-    return status < 0 ? status : put_text(map, top, left + half, half, 1.0, most, err);
+        snprintf(text, sizeof(text), "against %.3g", -(double)map->scale);
+    KilnStatus status = put_text(map, &least, legend_size, text, err);
+    snprintf(text, sizeof(text), "for %.3g", (double)map->scale);
+    return status < 0 ? status : put_text(map, &most, legend_size, text, err);
 }
 
 static KilnStatus draw(Map *map, const KilnExplained *explained, KilnError *err)

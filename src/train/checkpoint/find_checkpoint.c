@@ -161,6 +161,15 @@ KilnStatus kiln_checkpoint_resolve(const char *ckpt_path, const char *runs, char
         return kiln_error_set(
             err, KILN_E_FORMAT, "%s: is a file; a checkpoint is a folder with %s, %s and %s",
             ckpt_path, KILN_CHECKPOINT_MODEL, KILN_CHECKPOINT_TRAINER, KILN_CHECKPOINT_STATE);
+    char *own = kiln_path_join(ckpt_path, ".kiln");
+    const bool is_run = own != NULL && stat(own, &st) == 0 && S_ISDIR(st.st_mode);
+    free(own);
+    if (is_run)
+        return kiln_error_set(err, KILN_E_MISSING,
+                              "%s: this run has saved no checkpoint (no checkpoints/last/%s); the "
+                              "first one is due at the end of an epoch, unless "
+                              "callbacks.model_checkpoint says otherwise",
+                              ckpt_path, KILN_CHECKPOINT_STATE);
     return kiln_error_set(err, KILN_E_FORMAT,
                           "%s: is neither a checkpoint (no %s) nor a run folder (no "
                           "checkpoints/last/%s)",

@@ -245,7 +245,7 @@ class Images(Explain):
 
     def test_a_run_without_weights(self):
         shutil.rmtree(self.path("run/checkpoints"))
-        self.refused("explain-prediction", "run", "x.png", program="kiln", says=["checkpoint"])
+        self.refused("explain-prediction", "run", "x.png", program="kiln", says=["run: this run has saved no checkpoint"])
 
     def test_models_without_convolutions(self):
         for model, says in (("linear", "feature maps of convolutions"), ("vit", "attends over patches")):

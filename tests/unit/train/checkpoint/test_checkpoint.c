@@ -490,6 +490,7 @@ static void test_finding(void **unused)
         { "last", "nothing", "there is no run folder below", KILN_E_IO },
         { "best", "outputs/1/b", "none of the 1 run folders", KILN_E_IO },
         { "outputs/1", "outputs", "is neither a checkpoint", KILN_E_FORMAT },
+        { "outputs/1/d", "outputs", "this run has saved no checkpoint", KILN_E_MISSING },
         { "outputs/2", "outputs", "there is no such folder", KILN_E_IO },
         { "outputs/1/a/checkpoints/e1/state.json", "outputs", "is a file", KILN_E_FORMAT },
     };
@@ -499,6 +500,8 @@ static void test_finding(void **unused)
     make_checkpoint("outputs/1/a/checkpoints/e1", 1000);
     make_checkpoint("outputs/1/b/checkpoints/e2", 2000);
     make_checkpoint("outputs/1/c/checkpoints/e3", 3000); /* has no links: never published */
+    snprintf(link, sizeof(link), "%s/outputs/1/d/.kiln", work);
+    assert_int_equal(kiln_dir_make(link, NULL), KILN_OK);
     snprintf(link, sizeof(link), "%s/outputs/1/a/checkpoints/last", work);
     assert_int_equal(symlink("e1", link), 0);
     snprintf(link, sizeof(link), "%s/outputs/1/a/checkpoints/best", work);
