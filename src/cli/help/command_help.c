@@ -57,7 +57,7 @@ static const CommandHelp pages[] = {
       { "kiln explain-prediction best x.png", "explanations/00000.png",
         "kiln explain-prediction best x.png --method occlusion --window 4",
         "what the score loses when squares of 4×4 pixels are covered",
-        "kiln explain-prediction best x.png --method grad_cam --layer layer3",
+        "kiln explain-prediction best x.png --method grad_cam --layer bn1",
         "coarse places, of a layer of the network",
         "kiln explain-prediction best DIR --output maps --steps 100", "all images of a folder",
         "kiln explain-prediction best x.png --target 3 --json", "another class, for programs",
