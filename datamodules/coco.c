@@ -20,8 +20,8 @@ static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "8"),
     KILN_FIELD_PATH(Opts, root, NULL, "folder with annotations and images"),
     KILN_FIELD_STR(Opts, annotations, "annotations/instances_SPLIT2017.json",
-                   "file of annotations below root; SPLIT stands for train, val and test, of which "
-                   "only train must be there"),
+                   "file of annotations below root; SPLIT stands for train, val (or valid) and "
+                   "test, of which only train must be there; without SPLIT all images train"),
     KILN_FIELD_STR(Opts, images, "SPLIT2017", "folder of the images below root"),
     KILN_BOX_FIELDS(Opts),
     KILN_FIELD_END,
@@ -31,13 +31,7 @@ enum { PATH_ROOM = 4096 };
 
 static KilnStatus check(const void *options, const char **ret_option, KilnError *err)
 {
-    const Opts *opts = options;
-
-    *ret_option = "annotations";
-    if (strstr(opts->annotations, split_word) == NULL)
-        return kiln_error_set(err, KILN_E_FORMAT, "expected a path with SPLIT in it, got \"%s\"",
-                              opts->annotations);
-    return kiln_image_check_channels(opts->channels, ret_option, err);
+    return kiln_image_check_channels(((const Opts *)options)->channels, ret_option, err);
 }
 
 static KilnStatus init(KilnInstance *self, KilnError *err)
@@ -48,46 +42,63 @@ static KilnStatus init(KilnInstance *self, KilnError *err)
     return kiln_box_init(self, &form, err);
 }
 
-/* root/PATTERN with the split's name for SPLIT. */
-static void path_of(const Opts *opts, const char *pattern, KilnSplit split, char ret[PATH_ROOM])
+/* root/PATTERN with `word` for each SPLIT. */
+static void path_of(const Opts *opts, const char *pattern, const char *word, char ret[PATH_ROOM])
 {
-    const char *at = strstr(pattern, split_word);
+    int n = snprintf(ret, PATH_ROOM, "%s/", opts->root);
 
-    if (at == NULL)
-        snprintf(ret, PATH_ROOM, "%s/%s", opts->root, pattern);
-    else
-        snprintf(ret, PATH_ROOM, "%s/%.*s%s%s", opts->root, (int)(at - pattern), pattern,
-                 kiln_split_name(split), at + strlen(split_word));
+    while (n < PATH_ROOM && pattern[0] != '\0') {
+        const char *at = strstr(pattern, split_word);
+        const size_t length = at != NULL ? (size_t)(at - pattern) : strlen(pattern);
+
+        n += snprintf(ret + n, (size_t)(PATH_ROOM - n), "%.*s%s", (int)length, pattern,
+                      at != NULL ? word : "");
+        pattern += length + (at != NULL ? strlen(split_word) : 0);
+    }
+}
+
+/* The files of a split, called val or, as Roboflow does, valid; false: there are none. */
+static bool find_split(const Opts *opts, KilnSplit split, char file[PATH_ROOM],
+                       char folder[PATH_ROOM])
+{
+    const char *const words[] = { kiln_split_name(split), split == KILN_VAL ? "valid" : NULL };
+    struct stat info;
+
+    for (size_t i = 0; i < KILN_COUNT(words) && words[i] != NULL; i++) {
+        path_of(opts, opts->annotations, words[i], file);
+        path_of(opts, opts->images, words[i], folder);
+        if (split == KILN_TRAIN || stat(file, &info) == 0)
+            return true;
+    }
+    return false;
 }
 
 static KilnStatus read_split(const Opts *opts, KilnBoxState *state, KilnSplit split,
                              const KilnPoll *poll, KilnError *err)
 {
+    const bool is_train = split == KILN_TRAIN;
     char file[PATH_ROOM], folder[PATH_ROOM];
-    struct stat info;
 
-    path_of(opts, opts->annotations, split, file);
-    path_of(opts, opts->images, split, folder);
-    if (split != KILN_TRAIN && stat(file, &info) < 0)
+    if ((!is_train && strstr(opts->annotations, split_word) == NULL) ||
+        !find_split(opts, split, file, folder))
         return KILN_OK;
     KilnBoxSet *set = &state->sets[split];
-    KilnStatus status = kiln_coco_read(file, folder,
-                                       split != KILN_TRAIN ? &state->sets[KILN_TRAIN] : NULL,
+    KilnStatus status = kiln_coco_read(file, folder, !is_train ? &state->sets[KILN_TRAIN] : NULL,
                                        state->form.image.skips, poll, set, err);
-    return status < 0 || split != KILN_TRAIN || set->starts[set->count] > 0
+    return status < 0 || !is_train || set->starts[set->count] > 0
                ? status
                : kiln_error_set(err, KILN_E_FORMAT, "%s: no image has a box", file);
 }
 
 static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
 {
+    const Opts *opts = kiln_opts(self);
     KilnStatus status = KILN_OK;
 
     for (int split = 0;
          split < KILN_SPLIT_COUNT && context->stage != KILN_STAGE_PREDICT && status >= 0; split++)
-        status = read_split(kiln_opts(self), kiln_state(self), (KilnSplit)split, context->poll,
-                            err);
-    return status >= 0 ? kiln_box_setup(self, context, err) : status;
+        status = read_split(opts, kiln_state(self), (KilnSplit)split, context->poll, err);
+    return status >= 0 ? kiln_box_setup(self, context, opts->val_fraction, err) : status;
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)

@@ -45,7 +45,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
          split < KILN_SPLIT_COUNT && context->stage != KILN_STAGE_PREDICT && status >= 0; split++)
         status = kiln_yolo_read(opts->data, opts->root, (KilnSplit)split, state->form.image.skips,
                                 context->poll, &state->sets[split], err);
-    return status >= 0 ? kiln_box_setup(self, context, err) : status;
+    return status >= 0 ? kiln_box_setup(self, context, opts->val_fraction, err) : status;
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)

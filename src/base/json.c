@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/system/file.h"
 #include "base/text.h"
@@ -66,8 +67,10 @@ KilnStatus kiln_json_read(const char *path, json_t **ret, KilnError *err)
         return status;
     json_t *json = json_loadb(text, size, 0, &why);
     free(text);
+    why.text[strcspn(why.text, "\n")] = '\0';
     if (json == NULL)
-        return kiln_error_set(err, KILN_E_FORMAT, "%s: can't be read: %s", path, why.text);
+        return kiln_error_set(err, KILN_E_FORMAT, "%s:%d: can't be read: %s", path, why.line,
+                              why.text);
     *ret = json;
     return KILN_OK;
 }

@@ -12,6 +12,8 @@
 #include "kiln/metric.h"
 #include "kiln/images/box_sets.h"
 
+enum { ROUNDING = 1 /* pixels that programs let a box reach out of its image */ };
+
 /* An object of the file by its id. */
 typedef struct Entry {
     int64_t id, number; /* its place in the file */
@@ -220,7 +222,7 @@ static KilnStatus read_images(Reading *reading, const json_t *root, KilnError *e
 /* ---- Annotations ----------------------------------------------------------------------------- */
 
 /* Cut the box at the image; returns what is wrong with it, NULL: nothing. */
-static const char *read_box(const json_t *list, const Image *image, float ret[4])
+static const char *read_box(const json_t *list, const Image *image, float ret[4], bool *ret_cut)
 {
     const double size[2] = { image->width, image->height };
     double box[4];
@@ -245,6 +247,7 @@ static const char *read_box(const json_t *list, const Image *image, float ret[4]
             return "\"bbox\" is outside of the image";
         ret[i] = (float)low;
         ret[i + 2] = (float)high;
+        *ret_cut = *ret_cut || low - box[i] > ROUNDING || box[i] + box[i + 2] - high > ROUNDING;
     }
     return NULL;
 }
@@ -265,6 +268,7 @@ static KilnStatus add_box(Reading *reading, const json_t *one, const Entry *entr
     Box *box = &reading->boxes[reading->n_boxes];
     char text[128];
     const char *why = NULL;
+    bool cut = false;
 
     if (twice)
         why = "this id is there twice";
@@ -277,9 +281,12 @@ static KilnStatus add_box(Reading *reading, const json_t *one, const Entry *entr
                  json_integer_value(category));
         why = text;
     } else
-        why = read_box(json_object_get(one, "bbox"), &reading->images[image], box->row);
+        why = read_box(json_object_get(one, "bbox"), &reading->images[image], box->row, &cut);
     if (why != NULL)
         return wrong(reading, &set->skipped_boxes, "annotation", entry->id, why, err);
+    if (cut && set->cut_boxes++ == 0)
+        snprintf(set->cut_example, sizeof(set->cut_example), "annotation %" PRId64 " of %.280s",
+                 entry->id, reading->path);
     box->image = image;
     box->row[4] = (float)class;
     box->row[5] = json_is_true(crowd) || json_integer_value(crowd) != 0 ? 1.0f : 0.0f;

@@ -116,6 +116,11 @@ KilnStatus kiln_new_image_form(KilnNewConfig *config, const char *(*path)(void *
     return KILN_OK;
 }
 
+static const char *list_path(void *ctx, int64_t i)
+{
+    return (*(const char *const *const *)ctx)[i];
+}
+
 /* ---- Class folders --------------------------------------------------------------------------- */
 
 static const char *path_at(void *ctx, int64_t i)
@@ -334,6 +339,38 @@ static void fill_masks(KilnNewConfig *config, const char *root, const char *imag
     kiln_new_set_text(config, KILN_NEW_DATA, "masks", masks);
     kiln_new_set(config, KILN_NEW_MODEL, "width", "16");
     kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/iou}");
+}
+
+KilnStatus kiln_new_scale_images(KilnNewConfig *config, const char *const *paths, int64_t n,
+                                 int64_t multiple, int64_t largest, bool *ret_damaged,
+                                 KilnError *err)
+{
+    Sizes sizes;
+    KilnStatus status = read_sizes(config, list_path, &paths, n, &sizes, err);
+    int64_t middle[2], to[2];
+
+    if (status < 0)
+        return status;
+    for (int k = 0; k < 2; k++)
+        middle[k] = (sizes.low[k] + sizes.high[k]) / 2;
+    for (int k = 0; k < 2; k++) {
+        const double longest = (double)(middle[0] > middle[1] ? middle[0] : middle[1]);
+        const double scale = longest > (double)largest ? (double)largest / longest : 1.0;
+
+        to[k] = (int64_t)((double)middle[k] * scale / (double)multiple + 0.5) * multiple;
+        to[k] = to[k] < multiple ? multiple : to[k];
+    }
+    const bool differ = sizes.low[0] != sizes.high[0] || sizes.low[1] != sizes.high[1];
+    say_sizes(config, &sizes, differ);
+    if (sizes.grey == sizes.looked)
+        kiln_new_set(config, KILN_NEW_DATA, "channels", "1");
+    kiln_new_set(config, KILN_NEW_DATA, "size", "[%lld, %lld]  # all are scaled to this",
+                 (long long)to[0], (long long)to[1]);
+    if (differ)
+        kiln_new_set(config, KILN_NEW_DATA, "letterbox",
+                     "true  # keep their proportions, and pad with grey");
+    *ret_damaged = sizes.bad > 0;
+    return KILN_OK;
 }
 
 /* U-Nets need sides that are multiples of 16. */

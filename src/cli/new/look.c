@@ -8,8 +8,9 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
-#include "cli/new/new_config.h"
+#include "cli/new/boxes.h"
 #include "cli/new/folder.h"
+#include "cli/new/new_config.h"
 #include "data/records/mapped_file.h"
 #include "data/records/records_internal.h"
 #include "kiln/array.h"
@@ -303,8 +304,15 @@ static KilnStatus look_at_text_folders(KilnNewConfig *config, const char *path,
 static KilnStatus look_at_folder(KilnNewConfig *config, const char *path, KilnError *err)
 {
     KilnNewFolder folder;
-    KilnStatus status = kiln_new_folder_read(config, path, &folder, err);
+    KilnNewBoxes boxes;
+    KilnStatus status = kiln_new_boxes_find(config, path, &boxes, err);
 
+    if (status >= 0 && boxes.yolo != NULL)
+        return kiln_new_yolo(config, boxes.yolo, err);
+    if (status >= 0 && boxes.coco.annotations != NULL)
+        return kiln_new_coco(config, &boxes.coco, err);
+    if (status >= 0)
+        status = kiln_new_folder_read(config, path, &folder, err);
     if (status < 0)
         return status;
     switch (folder.kind) {
@@ -372,6 +380,14 @@ static KilnStatus look_at_archive(KilnNewConfig *config, const char *path, KilnE
                                     path);
 }
 
+static KilnStatus look_at_coco(KilnNewConfig *config, const char *path, KilnError *err)
+{
+    KilnNewCoco coco;
+    const KilnStatus status = kiln_new_coco_of(config, path, &coco, err);
+
+    return status >= 0 ? kiln_new_coco(config, &coco, err) : status;
+}
+
 KilnStatus kiln_new_look(KilnNewConfig *config, const char *const *paths, size_t n, KilnError *err)
 {
     struct stat st = { 0 };
@@ -389,6 +405,10 @@ KilnStatus kiln_new_look(KilnNewConfig *config, const char *const *paths, size_t
         return look_at_folder(config, paths[0], err);
     if (n == 1 && kiln_is_tar(paths[0]))
         return look_at_archive(config, paths[0], err);
+    if (n == 1 && kiln_new_is_yolo(paths[0]))
+        return kiln_new_yolo(config, paths[0], err);
+    if (n == 1 && kiln_ends_with(paths[0], ".json") && kiln_new_is_coco(paths[0]))
+        return look_at_coco(config, paths[0], err);
     const KilnNewPaths all = { .list = (const char **)paths, .n = n };
     if (n > 1 && are_parallel(&all))
         return look_at_parallel(config, &(KilnNewFolder) { .texts = all }, err);

@@ -90,6 +90,11 @@ KILN_NODISCARD KilnStatus kiln_new_masks(KilnNewConfig *config, const char *root
 KILN_NODISCARD KilnStatus kiln_new_image_form(KilnNewConfig *config,
                                               const char *(*path)(void *ctx, int64_t i), void *ctx,
                                               int64_t n, KilnError *err);
+/* The sizes of some of n images: sets channels, and a size with sides that are multiples of
+ * `multiple` and at most `largest`; of images of several sizes `letterbox`, too. */
+KILN_NODISCARD KilnStatus kiln_new_scale_images(KilnNewConfig *config, const char *const *paths,
+                                                int64_t n, int64_t multiple, int64_t largest,
+                                                bool *ret_damaged, KilnError *err);
 /* Files of one kind, sorted by split: rows, texts, tags, numbers. */
 KILN_NODISCARD KilnStatus kiln_new_files(KilnNewConfig *config, const KilnNewFiles *files,
                                          KilnError *err);

@@ -36,12 +36,21 @@ void kiln_box_release(KilnInstance *self)
     free(state->class_names);
 }
 
-KilnStatus kiln_box_setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
+KilnStatus kiln_box_setup(KilnInstance *self, const KilnDataContext *context, double val_fraction,
+                          KilnError *err)
 {
     KilnBoxState *state = kiln_state(self);
-    const KilnBoxSet *train = &state->sets[KILN_TRAIN];
+    KilnBoxSet *train = &state->sets[KILN_TRAIN], *val = &state->sets[KILN_VAL];
     const bool predicts = context->stage == KILN_STAGE_PREDICT;
 
+    if (val->count == 0 && train->count > 0 && val_fraction > 0.0) {
+        const KilnStatus status = kiln_box_set_hold_out(train, val_fraction, context->seed, val,
+                                                        err);
+
+        if (status < 0)
+            return kiln_error_prefix(err,
+                                     "datamodule %s: val_fraction: ", kiln_instance_name(self));
+    }
     state->seed = context->seed;
     state->augments = context->stage == KILN_STAGE_FIT;
     state->n_classes = predicts ? context->remembered->n_classes : train->n_classes;

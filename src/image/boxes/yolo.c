@@ -303,8 +303,9 @@ static KilnStatus read_boxes(Reading *reading, KilnSplit split, KilnError *err)
         free(path);
     }
     if (status >= 0 && rows.n == 0 && split == KILN_TRAIN)
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: no image of train has a box",
-                                reading->file);
+        status =
+            kiln_error_set(err, KILN_E_FORMAT, "%s: no image of train has a box%s%s", reading->file,
+                           set->example[0] != '\0' ? "; what is wrong first: " : "", set->example);
     set->boxes = rows.rows[0];
     return status;
 }

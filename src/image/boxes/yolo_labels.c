@@ -86,10 +86,12 @@ static bool read_polygon(const char **at, const double first[4], size_t *ret_n, 
 
 /* Cut at the image; false: nothing remains. */
 static bool finish_box(const double box[4], double class, float ret[KILN_TRUTH_COLUMNS],
-                       char why[WHY])
+                       bool *ret_cut, char why[WHY])
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         ret[i] = (float)fmin(fmax(box[i], 0.0), 1.0);
+        *ret_cut = *ret_cut || box[i] < -rounding || box[i] > 1.0 + rounding;
+    }
     ret[4] = (float)class;
     ret[5] = 0.0f;
     ret[6] = (ret[2] - ret[0]) * (ret[3] - ret[1]);
@@ -101,7 +103,7 @@ static bool finish_box(const double box[4], double class, float ret[KILN_TRUTH_C
 
 /* A line as a box; false: what is wrong is in `why`. */
 static bool read_row(const char *line, const KilnBoxSet *set, float ret[KILN_TRUTH_COLUMNS],
-                     char why[WHY])
+                     bool *ret_cut, char why[WHY])
 {
     double class = 0.0, values[4], box[4];
     size_t n = 0;
@@ -119,7 +121,7 @@ static bool read_row(const char *line, const KilnBoxSet *set, float ret[KILN_TRU
         for (int i = 0; i < 4; i++)
             box[i] = values[i % 2] + (i < 2 ? -0.5 : 0.5) * values[2 + i % 2];
     if (n == 4 || (n >= 2 * FEWEST_POINTS && n % 2 == 0))
-        return finish_box(box, class, ret, why);
+        return finish_box(box, class, ret, ret_cut, why);
     snprintf(why, WHY,
              "expected a class and 4 numbers (center x, center y, width, height), or a polygon of "
              "at least %d points, got a class and %zu numbers",
@@ -158,6 +160,7 @@ static KilnStatus read_lines(const char *path, char *text, bool skips, KilnBoxSe
 
     for (char *line = text, *next; line != NULL && status >= 0; line = next, number++) {
         char why[WHY] = "";
+        bool cut = false;
 
         next = strchr(line, '\n');
         if (next != NULL)
@@ -166,13 +169,19 @@ static KilnStatus read_lines(const char *path, char *text, bool skips, KilnBoxSe
             continue;
         if (!KILN_RESERVE(to->rows, to->capacity, to->n + 1))
             return kiln_error_nomem(err, (to->n + 1) * sizeof(*to->rows));
-        if (read_row(line, set, to->rows[to->n], why))
+        if (read_row(line, set, to->rows[to->n], &cut, why)) {
             to->n++;
-        else
+            if (cut && set->cut_boxes++ == 0)
+                snprintf(set->cut_example, sizeof(set->cut_example), "%.280s:%zu", path, number);
+        } else
             status = kiln_yolo_wrong(path, number, why, skips, set, &set->skipped_boxes, err);
     }
-    if (to->n > first)
+    const size_t n = to->n;
+    if (n > first)
         remove_copies(to, first);
+    if (to->n < n && set->copies == 0)
+        snprintf(set->copy_example, sizeof(set->copy_example), "%.300s", path);
+    set->copies += (int64_t)(n - to->n);
     return status;
 }
 

@@ -14,6 +14,7 @@
     int64_t channels;                                                                              \
     KilnSize size;                                                                                 \
     bool letterbox;                                                                                \
+    double val_fraction;                                                                           \
     KilnInstance **transforms;                                                                     \
     size_t transforms_count;                                                                       \
     int64_t on_error, max_pixels
@@ -26,6 +27,8 @@
         KILN_FIELD_BOOL(T, letterbox, "false",                                                     \
                         "scale without changing proportions, and pad to the size with grey; "      \
                         "false: stretch"),                                                         \
+        KILN_FIELD_F64(T, val_fraction, "0.1", 0.0, 0.9,                                           \
+                       "part of the training images that validates if there are none for val"),    \
         KILN_FIELD_COMPONENT_LIST(T, transforms, KILN_KIND_TRANSFORM, "[]",                        \
                                   "applied in this order to each image; boxes follow all but "     \
                                   "rand_augment and trivial_augment"),                             \
@@ -68,9 +71,11 @@ struct KilnBoxState {
 /* Keep the form; KILN_E_RANGE for transforms that boxes can't follow. */
 KILN_API KILN_NODISCARD KilnStatus kiln_box_init(KilnInstance *self, const KilnBoxForm *form,
                                                  KilnError *err);
-/* After the sets are read. The classes are those of the training set, or of the checkpoint. */
+/* After the sets are read: hold a part of the training images out if there are none for validation,
+ * and take the classes of the training set, or of the checkpoint. */
 KILN_API KILN_NODISCARD KilnStatus kiln_box_setup(KilnInstance *self,
-                                                  const KilnDataContext *context, KilnError *err);
+                                                  const KilnDataContext *context,
+                                                  double val_fraction, KilnError *err);
 /* For KilnComponent and KilnDataModuleOps. */
 KILN_API void kiln_box_release(KilnInstance *self);
 KILN_API KilnStatus kiln_box_spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err);

@@ -21,6 +21,10 @@ typedef struct KilnBoxSet {
     char example[640];   /* the first thing that was skipped, and why */
     int64_t other_files; /* in folders of images, which are no images that can be read */
     char other_example[640];
+    /* What is read nevertheless: boxes that reach out of the image by more than rounding, and rows
+     * of YOLO's that are there twice; where the first of each is. */
+    int64_t cut_boxes, copies;
+    char cut_example[320], copy_example[320];
 } KilnBoxSet;
 
 /* Read a file of COCO's format (images, annotations, categories), whose images are in `folder`.
@@ -49,6 +53,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_coco_read(const char *path, const char *
 KILN_API KILN_NODISCARD KilnStatus kiln_yolo_read(const char *path, const char *root,
                                                   KilnSplit split, bool skips, const KilnPoll *poll,
                                                   KilnBoxSet *ret, KilnError *err);
+/* Move a part of the images, drawn by the seed, to the empty set `ret`: fraction × count of them,
+ * at least one. The classes stay with `set`. KILN_E_RANGE: none would be left. */
+KILN_API KILN_NODISCARD KilnStatus kiln_box_set_hold_out(KilnBoxSet *set, double fraction,
+                                                         uint64_t seed, KilnBoxSet *ret,
+                                                         KilnError *err);
 /* Accepts a zeroed set. */
 KILN_API void kiln_box_set_release(KilnBoxSet *set);
 

@@ -114,6 +114,8 @@ class Detection(Case):
         out, _ = self.run_kiln("predict", "run", "data/val2017", program="kiln")
         self.assertEqual(len(out.splitlines()), 5)
 
+        self.holds_out(args)
+
         def bad(says, **changes):
             self.coco(**changes)
             _, err = self.run_kiln(*args, "kiln.run.dir=bad", status=1)
@@ -140,6 +142,22 @@ class Detection(Case):
         self.assertIn("annotation 50: there is no category 9", out)
         _, err = self.run_kiln(*args, "datamodule.transforms=[transform/rand_augment]", status=1)
         self.assertIn("boxes can't follow", err)
+
+    def holds_out(self, args):
+        """Without annotations for validation a part of the images is held out; valid is another name for val."""
+        args = [*args, "datamodule.images=train2017"]
+        out, _ = self.run_kiln(*args, "datamodule.annotations=annotations/instances_train2017.json", "datamodule.val_fraction=0.4",
+                               "kiln.run.dir=held")
+        self.assertIn("train 3, val 2", out)
+        out, _ = self.run_kiln("eval", "held", "split=val", program="kiln")
+        self.assertEqual(json.loads(out)["samples"], 2)
+        for split in "train", "valid":
+            self.write(f"data/{split}/boxes.json", json.dumps(self.coco()))
+        out, _ = self.run_kiln(*args, "datamodule.annotations=SPLIT/boxes.json", "kiln.run.dir=valid")
+        self.assertIn("train 5, val 5", out)
+        self.coco(images=[{"id": 5, "file_name": "0.png"}], annotations=[{"id": 1, "image_id": 5, "category_id": 7, "bbox": [1, 1, 9, 9]}])
+        self.refused(*args, "datamodule.annotations=annotations/instances_train2017.json",
+                     says=["val_fraction: 0.1 of 1 training images leaves none to train on"])
 
     YOLO = ["task=detection", "datamodule=yolo", "datamodule.data=data/data.yaml", "datamodule.size=[48,64]", *SMALL, "batch_size=2",
             "trainer.threads=1", "optimizer=adamw", "lr=0.001", "callbacks.model_checkpoint.monitor=val/map", "trainer.max_epochs=1",
