@@ -175,8 +175,8 @@ static const CommandHelp pages[] = {
       "Looks at your data and writes a starting config that trains as it is. It reads: a folder "
       "with "
       "a folder of images for each class, or such folders in train/, val/ and test/ (also in a "
-      ".tar); images with a CSV of their labels; folders images/ and masks/; tables in CSV, TSV, "
-      "Parquet, "
+      ".tar); images with a list of their labels or of the texts in them; images with boxes in "
+      "COCO's JSON or YOLO's texts; folders images/ and masks/; tables in CSV, TSV, Parquet, "
       "JSON lines and SQLite; texts with labels in CSV, in lines that begin with __label__, or in "
       "a "
       "folder for each class; words with tags in CoNLL columns; two text files whose lines are "
@@ -186,6 +186,7 @@ static const CommandHelp pages[] = {
       "assumed, what looks odd, and what to run next. Without -o the config is an experiment of "
       "./conf, which need not have any other file.",
       { "kiln new pets", "pets/cat/*.jpg, pets/dog/*.jpg: a classifier of images",
+        "kiln new street", "street/data.yaml, street/images/train/*.jpg: a detector",
         "kiln new houses.csv --target=price", "a table; price is a number: regression",
         "kiln new reviews/train.csv reviews/test.csv", "the files of the splits",
         "kiln new book.txt -o book.yaml", "a language model, with a config of its own",

@@ -1,4 +1,5 @@
 /* Files that are no folders: what kind of data they have, by their endings and first lines. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -26,6 +27,7 @@ typedef struct Lines {
     int64_t sparse;      /* LABEL INDEX:VALUE ... */
     int64_t queries;     /* of those with qid: */
     int64_t numbers;     /* numbers between tabs, commas or semicolons */
+    int64_t images;      /* begin with the name of an image, and a tab, a comma or a blank */
     int64_t delimiters;  /* have as many tabs (or commas) as the first one */
     char delimiter;      /* of the first line; 0: it has neither */
     size_t n_delimiters;
@@ -60,6 +62,18 @@ static bool is_label_first(KilnString line)
         word++;
     const char *colon = memchr(line.data, ':', word);
     return word < line.length && colon != NULL && colon > line.data && colon < line.data + word - 1;
+}
+
+/* Whether a line begins with an image's name, which ends with a character of `ends`. */
+static bool begins_with_image(KilnString line, const char *ends)
+{
+    char name[256];
+    size_t n = 0;
+
+    while (n < line.length && strchr(ends, line.data[n]) == NULL)
+        n++;
+    snprintf(name, sizeof(name), "%.*s", (int)(n < 255 ? n : 255), line.data);
+    return n > 0 && n < line.length && n < 255 && kiln_is_image_name(name);
 }
 
 static size_t count_of(KilnString line, char c)
@@ -98,6 +112,7 @@ static void look_at_line(Lines *lines, KilnString line, KilnLibsvmRow *row)
     }
     lines->delimiters += lines->n_delimiters > 0 &&
                          count_of(line, lines->delimiter) == lines->n_delimiters;
+    lines->images += begins_with_image(line, "\t,") || begins_with_image(line, " ");
     lines->numbers += has_only(line, "0123456789.,;eE+- \t");
 }
 
@@ -264,11 +279,38 @@ KilnStatus kiln_new_plain_text(KilnNewConfig *config, const KilnNewFiles *files,
 
 /* ---- The kind -------------------------------------------------------------------------------- */
 
+/* An image and its text or class in each line. */
+static KilnStatus listed_images(KilnNewConfig *config, const KilnNewFiles *files,
+                                const Lines *lines, KilnError *err)
+{
+    if (lines->delimiter == 0 || lines->delimiter == ';')
+        return kiln_error_set(
+            err, KILN_E_FORMAT,
+            "%s: an image and a text in each line, with a blank between them; put "
+            "a tab there: sed 's/ /\\t/' %s >FILE.tsv",
+            files->list[KILN_TRAIN][0], files->list[KILN_TRAIN][0]);
+    return kiln_new_rows(config, files,
+                         lines->delimiter == '\t' ? KILN_RECORDS_TSV : KILN_RECORDS_CSV, err);
+}
+
+bool kiln_new_lists_images(const char *path)
+{
+    KilnMappedFile file = { 0 };
+    Lines lines = { 0 };
+
+    if (kiln_mapped_file_open(&file, path, NULL, NULL, NULL) >= 0)
+        look_at_lines((KilnString) { file.data + file.begin, file.size - file.begin }, &lines);
+    kiln_mapped_file_close(&file);
+    return lines.images > 0 && lines.images + 1 >= lines.n;
+}
+
 static KilnStatus by_lines(KilnNewConfig *config, const KilnNewFiles *files, const Lines *lines,
                            KilnError *err)
 {
     const int64_t most = lines->n - lines->n / 50; /* nearly all */
 
+    if (lines->n > 0 && lines->images + 1 >= lines->n && lines->images > 0)
+        return listed_images(config, files, lines, err);
     if (lines->labeled == lines->n)
         return kiln_new_labeled(config, files, KILN_RECORDS_LABELED, err);
     if (lines->sparse >= most)

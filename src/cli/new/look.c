@@ -301,6 +301,54 @@ static KilnStatus look_at_text_folders(KilnNewConfig *config, const char *path,
     return kiln_new_labeled(config, files, KILN_RECORDS_FOLDERS, err);
 }
 
+/* The texts in a folder that list images: gt.txt, labels.txt. */
+static KilnStatus find_lists(KilnNewConfig *config, const char *path, KilnNewPaths *ret,
+                             KilnError *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = kiln_dir_list(path, &names, &n, err);
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        if (!kiln_ends_with(names[i], ".txt"))
+            continue;
+        const char *full = kiln_arena_printf(&config->arena, "%s%s%s", path,
+                                             kiln_ends_with(path, "/") ? "" : "/", names[i]);
+
+        if (full == NULL)
+            status = kiln_error_nomem(err, strlen(path));
+        else if (kiln_new_lists_images(full))
+            kiln_new_add_path(config, ret, full);
+    }
+    kiln_names_free(names, n);
+    return status;
+}
+
+/* Images without folders of classes: a text may list them. */
+static KilnStatus look_at_bare_images(KilnNewConfig *config, const char *path,
+                                      const KilnNewFolder *folder, KilnError *err)
+{
+    KilnNewPaths lists = { 0 };
+    KilnStatus status = find_lists(config, path, &lists, err);
+
+    if (status < 0)
+        return status;
+    if (lists.n > 0)
+        return look_at_list(config, lists.list, lists.n, err);
+    if (folder->kind == KILN_FOLDER_ONE_CLASS)
+        return kiln_error_set(
+            err, KILN_E_FORMAT,
+            "%s: only one folder of images (\"%s\"), and nothing that says what "
+            "is in them; expected a folder for each class, a CSV with the columns "
+            "image and label (or image and text), or boxes: `kiln new --help`",
+            path, folder->first);
+    return kiln_error_set(err, KILN_E_FORMAT,
+                          "%s: images without classes; expected a folder for each class, or beside "
+                          "the images a CSV with the columns image and label (or image and text), "
+                          "or boxes: `kiln new --help`",
+                          path);
+}
+
 static KilnStatus look_at_folder(KilnNewConfig *config, const char *path, KilnError *err)
 {
     KilnNewFolder folder;
@@ -341,17 +389,8 @@ static KilnStatus look_at_folder(KilnNewConfig *config, const char *path, KilnEr
     case KILN_FOLDER_FILES:
         return look_at_files_of(config, &folder, err);
     case KILN_FOLDER_ONE_CLASS:
-        return kiln_error_set(
-            err, KILN_E_FORMAT,
-            "%s: only one folder of images (\"%s\"), and no list of their classes; "
-            "expected a folder for each class, or a CSV with the columns image "
-            "and label",
-            path, folder.first);
     case KILN_FOLDER_BARE_IMAGES:
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: images without classes; expected a folder for each class, or a "
-                              "CSV with the columns image and label beside them",
-                              path);
+        return look_at_bare_images(config, path, &folder, err);
     case KILN_FOLDER_MIXED:
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: has folders of images and of texts; give one of them", path);

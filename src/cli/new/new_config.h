@@ -98,7 +98,9 @@ KILN_NODISCARD KilnStatus kiln_new_scale_images(KilnNewConfig *config, const cha
 /* Files of one kind, sorted by split: rows, texts, tags, numbers. */
 KILN_NODISCARD KilnStatus kiln_new_files(KilnNewConfig *config, const KilnNewFiles *files,
                                          KilnError *err);
-/* Rows of named columns: a table, texts with labels, a list of images, words with tags. `format`
+/* Whether the lines of a text begin with names of images: a list of them. */
+bool kiln_new_lists_images(const char *path);
+/* Rows of named columns: a table, texts with labels, images, words with tags. `format`
  * AUTO: by the ending. */
 KILN_NODISCARD KilnStatus kiln_new_rows(KilnNewConfig *config, const KilnNewFiles *files,
                                         KilnRecordFormat format, KilnError *err);

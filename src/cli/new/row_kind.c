@@ -1,10 +1,8 @@
-/* What rows of columns are: a table, texts with labels, words with tags, translations, a list of
- * images. */
+/* What rows of columns are: a table, texts with labels, words with tags, translations, images. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/system/file.h"
 #include "base/text.h"
 #include "cli/new/rows.h"
 #include "cli/new/text.h"
@@ -12,134 +10,6 @@
 
 /* A text has so many words on average; a value with fewer is a category or a name. */
 #define TEXT_WORDS 3.5
-
-/* ---- Lists of images ------------------------------------------------------------------------- */
-
-/* Images that the first rows name. */
-typedef struct ImageRows {
-    KilnNewRows *rows;
-    KilnRecords *records;
-    size_t column;
-    KilnRecord record;
-    const char *root;
-    KilnText path;
-} ImageRows;
-
-static const char *image_path(void *ctx, int64_t i)
-{
-    ImageRows *images = ctx;
-    KilnString name = { "", 0 };
-
-    if (kiln_records_read(images->records, i, &images->column, 1, &images->record, NULL) >= 0)
-        name = images->record.fields[0];
-    kiln_text_clear(&images->path);
-    if (name.length == 0 || name.data[0] != '/')
-        kiln_text_printf(&images->path, "%s/", images->root);
-    kiln_text_append_n(&images->path, name.data, name.length);
-    return images->path.data != NULL ? images->path.data : "";
-}
-
-/* The folder that paths are relative to: that of the list, or one in it that has the first image.
- */
-static KilnStatus find_root(KilnNewConfig *config, const char *list, const char *example,
-                            const char **ret, KilnError *err)
-{
-    const char *slash = strrchr(list, '/');
-    const char *dir = slash != NULL
-                          ? kiln_arena_strndup(&config->arena, list, (size_t)(slash - list))
-                          : ".";
-    char **names = NULL;
-    size_t n = 0;
-    KilnStatus status = KILN_OK;
-
-    if (dir == NULL)
-        return kiln_error_nomem(err, strlen(list));
-    const char *path = kiln_arena_printf(&config->arena, "%s/%s", dir, example);
-    *ret = example[0] == '/' || (path != NULL && kiln_is_file(path)) ? dir : NULL;
-    if (*ret == NULL)
-        status = kiln_dir_list(dir[0] != '\0' ? dir : "/", &names, &n, err);
-    for (size_t i = 0; i < n && *ret == NULL; i++) {
-        path = kiln_arena_printf(&config->arena, "%s/%s/%s", dir, names[i], example);
-        if (path != NULL && kiln_is_file(path))
-            *ret = kiln_arena_printf(&config->arena, "%s/%s", dir, names[i]);
-    }
-    kiln_names_free(names, n);
-    if (status >= 0 && *ret == NULL)
-        status = kiln_error_set(err, KILN_E_IO,
-                                "%s: names images such as \"%s\", which is neither in %s nor in a "
-                                "folder there; put the list beside the images",
-                                list, example, dir);
-    return status;
-}
-
-static KilnStatus set_image_list(KilnNewRows *rows, size_t image, size_t label, const char *root,
-                                 KilnError *err)
-{
-    KilnNewConfig *config = rows->config;
-    const bool named = rows->format != KILN_RECORDS_JSONL && !rows->has_header;
-    const KilnRecordsSpec spec = { .paths = rows->files->list[KILN_TRAIN],
-                                   .n_paths = rows->files->n[KILN_TRAIN],
-                                   .format = rows->format,
-                                   .columns = named ? rows->names : NULL,
-                                   .n_columns = named ? rows->n_columns : 0,
-                                   .delimiter = rows->delimiter,
-                                   .encoding = rows->encoding };
-    ImageRows images = { .rows = rows, .column = image, .root = root };
-    KilnStatus status = kiln_records_open(&spec, &images.records, err);
-
-    if (status >= 0) {
-        const bool several = rows->columns[label].lists > 0.0;
-
-        config->task = several ? "multilabel_classification" : "vision";
-        config->datamodule = "image_list";
-        kiln_new_say(config, "data", "a list of %lld images (column %s) with a label (column %s)",
-                     (long long)rows->n, rows->names[image], rows->names[label]);
-        kiln_new_say(config, "task",
-                     several ? "multilabel_classification: any number of labels"
-                             : "vision: a class of each image");
-        kiln_new_set_files(config, rows->files);
-        kiln_new_set_text(config, KILN_NEW_DATA, "root", root);
-        kiln_new_rows_set(rows, "columns");
-        kiln_new_set_text(config, KILN_NEW_DATA, "image", rows->names[image]);
-        kiln_new_set_text(config, KILN_NEW_DATA, "label", rows->names[label]);
-        if (several)
-            kiln_new_set(config, KILN_NEW_DATA, "multilabel", "true");
-        status = kiln_new_image_form(config, image_path, &images, rows->n, err);
-    }
-    if (status >= 0 && rows->files->n[KILN_VAL] == 0)
-        kiln_new_set(config, KILN_NEW_DATA, "val_fraction", "%g", rows->n < 1000 ? 0.2 : 0.1);
-    if (status >= 0)
-        kiln_new_say_splits(config, rows->files, rows->n < 1000 ? 0.2 : 0.1, 0.0);
-    kiln_record_release(&images.record);
-    kiln_text_release(&images.path);
-    kiln_records_close(images.records);
-    return status;
-}
-
-static KilnStatus new_image_list(KilnNewRows *rows, size_t image, KilnError *err)
-{
-    bool *out = calloc(rows->n_columns, sizeof(*out));
-    const char *root = NULL;
-    size_t label = 0;
-    KilnStatus status = out != NULL ? kiln_new_rows_read(rows, NULL, err)
-                                    : kiln_error_nomem(err, rows->n_columns);
-
-    if (status >= 0) {
-        out[image] = true;
-        status = kiln_new_choose_target(rows, out, &label, err);
-    }
-    if (status >= 0 && !kiln_new_is_class(rows, label))
-        status =
-            kiln_error_set(err, KILN_E_FORMAT,
-                           "%s: column %s has no classes, and a number can't be predicted from "
-                           "images of a list; choose another one: --target=COLUMN",
-                           rows->files->list[KILN_TRAIN][0], rows->names[label]);
-    if (status >= 0)
-        status = find_root(rows->config, rows->files->list[KILN_TRAIN][0],
-                           rows->columns[image].example, &root, err);
-    free(out);
-    return status >= 0 ? set_image_list(rows, image, label, root, err) : status;
-}
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
@@ -260,7 +130,7 @@ static KilnStatus by_columns(KilnNewRows *rows, KilnError *err)
 
     for (size_t c = 0; c < rows->n_columns; c++)
         if (rows->columns[c].images > 0.9 && rows->columns[c].present > 0)
-            return new_image_list(rows, c, err);
+            return kiln_new_image_rows(rows, c, err);
     if (find_tags(rows, &a, &b)) {
         kiln_new_tagged_rows(rows, a, b);
         return KILN_OK;

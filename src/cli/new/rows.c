@@ -148,6 +148,16 @@ static KilnString trimmed(KilnString text)
     return text;
 }
 
+/* Whether a value ends as image files do. */
+static bool is_image(KilnString value)
+{
+    char ending[16] = "";
+    const size_t n = value.length < sizeof(ending) - 1 ? value.length : sizeof(ending) - 1;
+
+    memcpy(ending, value.data + value.length - n, n);
+    return kiln_is_image_name(ending);
+}
+
 /* Whether a cell of the first row can be the name of a column. */
 static bool can_be_name(KilnString cell)
 {
@@ -156,19 +166,28 @@ static bool can_be_name(KilnString cell)
 
     for (size_t i = 0; i < cell.length; i++)
         words += cell.data[i] == ' ';
-    return cell.length > 0 && cell.length <= LONGEST && words <= 5 && !is_number(cell);
+    return cell.length > 0 && cell.length <= LONGEST && words <= 5 && !is_number(cell) &&
+           !is_image(cell);
 }
 
-static KilnRecordsSpec spec_of(const KilnNewRows *rows, const char *const *names, size_t n)
+static KilnRecordsSpec spec_of(const KilnNewRows *rows, KilnSplit split, const char *const *names,
+                               size_t n)
 {
-    return (KilnRecordsSpec) { .paths = rows->files->list[KILN_TRAIN],
-                               .n_paths = rows->files->n[KILN_TRAIN],
+    return (KilnRecordsSpec) { .paths = rows->files->list[split],
+                               .n_paths = rows->files->n[split],
                                .format = rows->format,
                                .columns = names,
                                .n_columns = n,
                                .delimiter = rows->delimiter,
                                .encoding = rows->encoding,
                                .poll = rows->config->poll };
+}
+
+KilnRecordsSpec kiln_new_rows_spec(const KilnNewRows *rows, KilnSplit split)
+{
+    const bool named = rows->format != KILN_RECORDS_JSONL && !rows->has_header;
+
+    return spec_of(rows, split, named ? rows->names : NULL, named ? rows->n_columns : 0);
 }
 
 /* Whether a text of the first row is in its column again: then it is data. */
@@ -219,7 +238,7 @@ static KilnStatus find_header(KilnNewRows *rows, size_t n, KilnError *err)
     KilnStatus status = name_columns(rows, n, &numbers, err);
 
     if (status >= 0) {
-        const KilnRecordsSpec spec = spec_of(rows, rows->names, n);
+        const KilnRecordsSpec spec = spec_of(rows, KILN_TRAIN, rows->names, n);
 
         status = kiln_records_open(&spec, &records, err);
     }
@@ -256,7 +275,6 @@ static bool is_comma_number(KilnString text)
 static void look_at_value(KilnNewRows *rows, size_t c, KilnString value)
 {
     KilnNewColumn *column = &rows->columns[c];
-    char ending[16] = "";
 
     value = trimmed(value);
     if (value.length == 0)
@@ -269,9 +287,7 @@ static void look_at_value(KilnNewRows *rows, size_t c, KilnString value)
         column->words += value.data[i] == ' ';
     column->commas += is_comma_number(value);
     column->lists += memchr(value.data, KILN_RECORDS_ITEM_END, value.length) != NULL;
-    const size_t n = value.length < sizeof(ending) - 1 ? value.length : sizeof(ending) - 1;
-    memcpy(ending, value.data + value.length - n, n);
-    column->images += kiln_is_image_name(ending);
+    column->images += is_image(value);
 }
 
 static KilnStatus sample_rows(KilnNewRows *rows, const KilnRecords *records, KilnError *err)
@@ -329,9 +345,7 @@ KilnStatus kiln_new_rows_open(KilnNewRows *rows, KilnError *err)
     if (status >= 0 && rows->format != KILN_RECORDS_JSONL)
         status = find_header(rows, n, err);
     if (status >= 0) {
-        const bool named = rows->format != KILN_RECORDS_JSONL && !rows->has_header;
-        const KilnRecordsSpec spec = spec_of(rows, named ? rows->names : NULL,
-                                             named ? rows->n_columns : 0);
+        const KilnRecordsSpec spec = kiln_new_rows_spec(rows, KILN_TRAIN);
 
         status = kiln_records_open(&spec, &records, err);
     }

@@ -48,12 +48,21 @@ void kiln_new_rows_close(KilnNewRows *rows);
  * columns: "names" or "columns". */
 void kiln_new_rows_set(const KilnNewRows *rows, const char *key);
 
+/* How the files of a split are opened. */
+KilnRecordsSpec kiln_new_rows_spec(const KilnNewRows *rows, KilnSplit split);
+
 /* Choose the column to predict among those that are not marked in `out`. KILN_E_USAGE if it isn't
  * clear. */
 KILN_NODISCARD KilnStatus kiln_new_choose_target(const KilnNewRows *rows, const bool *out,
                                                  size_t *ret, KilnError *err);
 /* Whether its values are classes, as the datamodules see it. */
 bool kiln_new_is_class(const KilnNewRows *rows, size_t column);
+/* The config of images, whose paths are in the column `image`: of their classes, or of the texts
+ * in them. */
+KILN_NODISCARD KilnStatus kiln_new_image_rows(KilnNewRows *rows, size_t image, KilnError *err);
+/* The config of images of text lines; paths are relative to `root`. */
+KILN_NODISCARD KilnStatus kiln_new_lines(KilnNewRows *rows, size_t image, size_t text,
+                                         const char *root, KilnError *err);
 /* The config of a table. */
 KILN_NODISCARD KilnStatus kiln_new_table(KilnNewRows *rows, KilnError *err);
 
