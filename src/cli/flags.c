@@ -177,6 +177,11 @@ KilnStatus kiln_flag_unknown(const char *command, const char *word, KilnError *e
                               strchr(owners, ' ') != NULL ? " and other commands" : "", command,
                               command);
     const char *nearest = kiln_nearest(name, names, n);
+    if (nearest == NULL && strncmp(name, "--", 2) == 0 && name[2] != '\0')
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "%s: unknown flag; values have no dashes: %s=VALUE (`kiln %s --help` "
+                              "lists the flags)",
+                              name, name + 2, command);
     return kiln_error_set(err, KILN_E_USAGE,
                           "%s: unknown flag%s%s%s (`kiln %s --help` lists its flags)", name,
                           nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
