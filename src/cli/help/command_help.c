@@ -34,7 +34,8 @@ static const CommandHelp pages[] = {
     { "predict",
       "Prints one line of JSON for each sample: file, class, probabilities. output=FILE writes to "
       "a .jsonl, .csv or .safetensors file instead. INPUT is a file or folder of samples as the "
-      "datamodule takes them: images, lines of a .jsonl or .txt file, rows of a .csv, .tsv or "
+      "datamodule takes them: images, lines of a .json, .jsonl or .txt file, rows of a .csv, .tsv "
+      "or "
       ".safetensors file. INPUT - answers each line of standard input at once: a text, or with "
       "format=jsonl (and where a sample is more than one text) a JSON object. "
       "split=test, val or train takes the datamodule's samples, with one file for each of several "
@@ -129,7 +130,8 @@ static const CommandHelp pages[] = {
         "both: the rate for the batch that was found", NULL } },
     { "tokenizer",
       "Trains tokenizers and uses them. train learns from the lines of files, or from a column of "
-      ".csv, .tsv, .jsonl and .parquet files; .gz and .zst files are unpacked, and - is standard "
+      ".csv, .tsv, .json, .jsonl and .parquet files; .gz and .zst files are unpacked, and - is "
+      "standard "
       "input. "
       "Overrides set the tokenizer "
       "and its options (tokenizer=bpe, words, ...). It writes a tokenizer.json as "
@@ -177,7 +179,7 @@ static const CommandHelp pages[] = {
       "a folder of images for each class, or such folders in train/, val/ and test/ (also in a "
       ".tar); images with a list of their labels or of the texts in them; images with boxes in "
       "COCO's JSON or YOLO's texts; folders images/ and masks/; tables in CSV, TSV, Parquet, "
-      "JSON lines and SQLite; texts with labels in CSV, in lines that begin with __label__, or in "
+      "JSON and SQLite; texts with labels in CSV, in lines that begin with __label__, or in "
       "a "
       "folder for each class; words with tags in CoNLL columns; two text files whose lines are "
       "translations; LibSVM's rows, also with queries to rank; plain text for a language model. Of "

@@ -343,9 +343,6 @@ static KilnStatus by_content(KilnNewConfig *config, const KilnNewFiles *files, K
     }
     const KilnString text = { file.data + file.begin, file.size - file.begin };
     const size_t looked = text.length < 65536 ? text.length : 65536;
-    const KilnString ending = kiln_path_ending(path);
-    const bool is_json = ending.length >= 4 &&
-                         strncasecmp(ending.data + ending.length - 4, "json", 4) == 0;
     const bool is_sqlite = begins_with(text, sqlite), is_parquet = begins_with(text, parquet);
     if (!is_sqlite && !is_parquet && text.length > 0 && memchr(text.data, '\0', looked) != NULL)
         status =
@@ -362,11 +359,6 @@ static KilnStatus by_content(KilnNewConfig *config, const KilnNewFiles *files, K
         return kiln_new_database(config, path, err);
     if (is_parquet)
         return kiln_error_set(err, KILN_E_FORMAT, "%s: is a Parquet file; call it FILE.parquet",
-                              path);
-    if (is_json)
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: one JSON value, of which kiln reads no rows; make JSON lines of "
-                              "it: jq -c '.[]' FILE.json >FILE.jsonl",
                               path);
     return by_lines(config, files, &lines, err);
 }

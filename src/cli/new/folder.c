@@ -41,7 +41,9 @@ static bool is_table(const char *name)
                                            "conllu", "parquet", "db",      "sqlite",
                                            "libsvm", "svm",     "sqlite3", NULL };
 
-    return has_ending(name, endings);
+    /* other .json files may be anything */
+    return has_ending(name, endings) ||
+           (kiln_ends_with(name, ".json") && kiln_new_split_of(name) >= 0);
 }
 
 /* What stands beside data: descriptions, programs. */

@@ -54,7 +54,10 @@ static KilnStatus refuse(const char *path, bool folder, const KilnRawField *fiel
 {
     KilnText text = { 0 };
 
-    kiln_text_printf(&text, "%s: %s; expected a .jsonl file (a JSON object per line)", path,
+    kiln_text_printf(&text,
+                     "%s: %s; expected a .jsonl or .json file (a JSON object per "
+                     "line, or a list of them)",
+                     path,
                      folder ? "is a folder, and samples are no files here"
                             : "is no kind of file that has samples");
     if (takes_cells(fields, n))
@@ -70,10 +73,21 @@ static KilnStatus refuse(const char *path, bool folder, const KilnRawField *fiel
     return KILN_E_FORMAT;
 }
 
+static KilnStatus open_json(const char *path, const KilnRawField *fields, size_t n_fields,
+                            const KilnPoll *poll, KilnRawInput *ret, KilnError *err)
+{
+    bool is_list = false;
+    const KilnStatus status = kiln_raw_json_list_open(path, fields, n_fields, poll, &is_list, ret,
+                                                      err);
+
+    return status < 0 || is_list ? status
+                                 : kiln_raw_jsonl_open(path, fields, n_fields, poll, ret, err);
+}
+
 KilnStatus kiln_raw_input_open(const char *path, const KilnRawField *fields, size_t n_fields,
                                const KilnPoll *poll, KilnRawInput *ret, KilnError *err)
 {
-    static const char *const jsonl[] = { ".jsonl", NULL }, *const txt[] = { ".txt", NULL };
+    static const char *const jsonl[] = { ".jsonl", ".json", NULL }, *const txt[] = { ".txt", NULL };
     static const char *const safetensors[] = { ".safetensors", NULL };
     static const char *const tables[] = { ".csv",    ".csv.gz",  ".csv.zst", ".tsv",
                                           ".tsv.gz", ".tsv.zst", ".parquet", NULL };
@@ -88,7 +102,7 @@ KilnStatus kiln_raw_input_open(const char *path, const KilnRawField *fields, siz
         kiln_raw_has_ending(path, file->endings))
         return kiln_raw_paths_open(path, file, poll, ret, err);
     if (!folder && kiln_raw_has_ending(path, jsonl))
-        return kiln_raw_jsonl_open(path, fields, n_fields, poll, ret, err);
+        return open_json(path, fields, n_fields, poll, ret, err);
     if (!folder && takes_cells(fields, n_fields) && kiln_raw_has_ending(path, tables))
         return kiln_raw_table_open(path, fields, n_fields, poll, ret, err);
     if (!folder && text != NULL && kiln_raw_has_ending(path, txt))

@@ -47,6 +47,12 @@ void kiln_raw_json_release(KilnRawSample *sample);
 KILN_NODISCARD KilnStatus kiln_raw_jsonl_open(const char *path, const KilnRawField *fields,
                                               size_t n_fields, const KilnPoll *poll,
                                               KilnRawInput *ret, KilnError *err);
+/* The same for a file that is one JSON list of objects; *ret_list is false, and *ret untouched, if
+ * the file is no list. (json_list.c) */
+KILN_NODISCARD KilnStatus kiln_raw_json_list_open(const char *path, const KilnRawField *fields,
+                                                  size_t n_fields, const KilnPoll *poll,
+                                                  bool *ret_list, KilnRawInput *ret,
+                                                  KilnError *err);
 /* Lines of the UTF-8 file `path` that are not blank, each the text of `field`. (text_lines.c) */
 KILN_NODISCARD KilnStatus kiln_raw_text_lines_open(const char *path, const KilnRawField *field,
                                                    const KilnPoll *poll, KilnRawInput *ret,

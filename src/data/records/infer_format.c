@@ -34,10 +34,15 @@ static KilnRecordFormat format_of_ending(const char *path)
         const char *ending;
         KilnRecordFormat format;
     } endings[] = {
-        { "csv", KILN_RECORDS_CSV },     { "tsv", KILN_RECORDS_TSV },
-        { "jsonl", KILN_RECORDS_JSONL }, { "ndjson", KILN_RECORDS_JSONL },
-        { "conll", KILN_RECORDS_CONLL }, { "iob", KILN_RECORDS_CONLL },
-        { "iob2", KILN_RECORDS_CONLL },  { "bio", KILN_RECORDS_CONLL },
+        { "csv", KILN_RECORDS_CSV },
+        { "tsv", KILN_RECORDS_TSV },
+        { "jsonl", KILN_RECORDS_JSONL },
+        { "ndjson", KILN_RECORDS_JSONL },
+        { "json", KILN_RECORDS_JSONL },
+        { "conll", KILN_RECORDS_CONLL },
+        { "iob", KILN_RECORDS_CONLL },
+        { "iob2", KILN_RECORDS_CONLL },
+        { "bio", KILN_RECORDS_CONLL },
         { "parquet", KILN_RECORDS_CSV }, /* as which it is unpacked */
     };
     const KilnString ending = kiln_path_ending(path);

@@ -8,6 +8,7 @@
 #include "base/system/file.h"
 #include "base/text.h"
 #include "data/records/records_internal.h"
+#include "data/records/row_scan.h"
 #include "kiln/array.h"
 
 const KilnChoice kiln_record_formats[11] = {
@@ -111,14 +112,40 @@ static KilnStatus add_header_columns(KilnRecords *records, const KilnRecordsPart
     return status >= 0 ? status : kiln_error_prefix(err, "%s:1: ", part->file.path);
 }
 
+/* The first line is no JSON: perhaps the file is one object. */
+static KilnStatus check_whole_object(const KilnRecordsPart *part, KilnError *err)
+{
+    const KilnMappedFile *file = &part->file;
+    const size_t size = file->size - file->begin;
+    const char *key, *found = "KEY";
+    json_t *root = !part->is_list && size <= KILN_RECORDS_ROW_MAX
+                       ? json_loadb(file->data + file->begin, size, 0, NULL)
+                       : NULL,
+           *value;
+
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return KILN_OK; /* the row's error says it */
+    }
+    json_object_foreach(root, key, value)
+    {
+        if (json_is_object(json_array_get(value, 0)))
+            found = key;
+    }
+    kiln_error_set(err, KILN_E_FORMAT,
+                   "%s: one JSON object; expected a list of objects, or an object in each line. If "
+                   "its rows are in \"%s\": jq '.\"%s\"' %s >rows.json",
+                   file->path, found, found, file->path);
+    json_decref(root);
+    return KILN_E_FORMAT;
+}
+
 static KilnStatus add_json_keys(KilnRecords *records, const KilnRecordsPart *part, KilnError *err)
 {
-    const KilnString row = kiln_part_row(part, 0);
-    const char *newline = memchr(row.data, '\n', row.length), *key;
-    json_t *root = json_loadb(row.data, newline != NULL ? (size_t)(newline - row.data) : row.length,
-                              JSON_REJECT_DUPLICATES, NULL);
-    KilnStatus status = KILN_OK;
-    json_t *value;
+    const KilnString row = kiln_json_trimmed(kiln_part_row(part, 0));
+    json_t *root = json_loadb(row.data, row.length, JSON_REJECT_DUPLICATES, NULL), *value;
+    KilnStatus status = root != NULL ? KILN_OK : check_whole_object(part, err);
+    const char *key;
 
     if (root != NULL && json_is_object(root))
         json_object_foreach(root, key, value)
@@ -263,10 +290,14 @@ static KilnStatus find_rows(KilnRecords *records, const KilnRecordsSpec *spec, K
 {
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < spec->n_paths && status >= 0; i++)
-        status = kiln_row_index_open(&records->parts[i].index, &records->parts[i].file,
-                                     kind_of(records->format), records->delimiter, spec->cache,
-                                     spec->poll, err);
+    for (size_t i = 0; i < spec->n_paths && status >= 0; i++) {
+        KilnRecordsPart *part = &records->parts[i];
+
+        part->is_list = records->format == KILN_RECORDS_JSONL && kiln_is_json_list(&part->file);
+        status = kiln_row_index_open(&part->index, &part->file,
+                                     part->is_list ? KILN_ROW_ITEM : kind_of(records->format),
+                                     records->delimiter, spec->cache, spec->poll, err);
+    }
     return status;
 }
 

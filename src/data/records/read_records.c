@@ -9,13 +9,15 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "data/records/records_internal.h"
+#include "data/records/row_scan.h"
 #include "kiln/array.h"
 
 KilnString kiln_part_row(const KilnRecordsPart *part, int64_t i)
 {
     const int64_t *starts = part->index.starts;
+    const KilnString row = { part->file.data + starts[i], (size_t)(starts[i + 1] - starts[i]) };
 
-    return (KilnString) { part->file.data + starts[i], (size_t)(starts[i + 1] - starts[i]) };
+    return part->is_list ? kiln_item_text(row) : row;
 }
 
 /* ISO-8859-1 has the first 256 code points. */

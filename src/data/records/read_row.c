@@ -165,14 +165,23 @@ static KilnStatus give_member(KilnRow *row, const json_t *root, size_t column, K
     return status;
 }
 
+KilnString kiln_json_trimmed(KilnString text)
+{
+    while (text.length > 0 && strchr(" \t\r\n", text.data[text.length - 1]) != NULL)
+        text.length--;
+    return text;
+}
+
 KilnStatus kiln_row_read_json(KilnRow *row, KilnError *err)
 {
-    const char *newline = memchr(row->text, '\n', row->length);
-    const size_t length = newline != NULL ? (size_t)(newline - row->text) : row->length;
+    const KilnString text = kiln_json_trimmed((KilnString) { row->text, row->length });
     json_error_t why;
-    json_t *root = json_loadb(row->text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    json_t *root = json_loadb(text.data, text.length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
+                              &why);
     KilnStatus status = KILN_OK;
 
+    if (root == NULL)
+        row->line_error = why.line > 0 ? why.line - 1 : 0;
     if (root == NULL)
         return kiln_error_set(err, KILN_E_FORMAT, "not JSON: %s, in column %d", why.text,
                               why.column);

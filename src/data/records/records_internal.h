@@ -11,6 +11,7 @@
 typedef struct KilnRecordsPart {
     KilnMappedFile file;
     KilnRowIndex index;
+    bool is_list;      /* JSONL: the file is a JSON list of objects */
     int64_t header;    /* rows before the first sample: 1 with a header */
     int64_t first_row; /* number of its first row among all */
 } KilnRecordsPart;
@@ -49,6 +50,8 @@ typedef struct KilnRow {
 
 /* The bytes of row i of a file. */
 KilnString kiln_part_row(const KilnRecordsPart *part, int64_t i);
+/* JSON without white space after it. */
+KilnString kiln_json_trimmed(KilnString text);
 /* Check the bytes of a row, and make UTF-8 of them. `offset` is that of its first byte in the file.
  */
 KILN_NODISCARD KilnStatus kiln_row_check_bytes(const KilnRecords *records, KilnString *text,

@@ -57,7 +57,7 @@ static size_t quoted_end(const KilnRowScan *scan, size_t at)
     return at;
 }
 
-static bool add_row(KilnRowScan *scan, size_t at, int64_t line)
+bool kiln_row_scan_add(KilnRowScan *scan, size_t at, int64_t line)
 {
     const size_t n = (size_t)scan->count, step = (size_t)scan->lines_step;
 
@@ -102,7 +102,7 @@ static KilnStatus take_line(KilnRowScan *scan, size_t *at, KilnError *err)
     }
     scan->cut = end >= scan->size && scan->size < file->size;
     if (!blank && !header && !scan->open)
-        good = add_row(scan, begin, scan->line);
+        good = kiln_row_scan_add(scan, begin, scan->line);
     scan->open = scan->kind == KILN_ROW_BLOCK && !blank && !header;
     scan->line += lines;
     *at = end + 1;
@@ -265,6 +265,8 @@ KilnStatus kiln_row_scan(KilnRowScan *scan, const KilnMappedFile *file, KilnRowK
                             .lines_step = KILN_LINES_STEP,
                             .size = file->size,
                             .line = 1 };
+    if (kind == KILN_ROW_ITEM)
+        return kiln_item_scan(scan, poll, err);
     /* a line of a block depends on those before it */
     if (kind != KILN_ROW_BLOCK && file->size > 2 * (size_t)PIECE)
         return scan_in_threads(scan, poll, err);

@@ -8,14 +8,15 @@
 #include "kiln/tokenizer.h"
 
 typedef enum KilnRecordFormat {
-    /* By the ending, without .gz and .zst: .csv or .parquet, .tsv, .jsonl or .ndjson, .conll, .bio
-     * or .iob; a folder: folders. Other files are labeled if the first line begins with __label__,
-     * label_first if the spec has a label_end that the first word of each line has in it, parallel
-     * if there are several with different endings; else they are as spec.fallback says, or lines */
+    /* By the ending, without .gz and .zst: .csv or .parquet, .tsv, .jsonl, .ndjson or .json,
+     * .conll, .bio or .iob; a folder: folders. Other files are labeled if the first line begins
+     * with __label__, label_first if the spec has a label_end that the first word of each line has
+     * in it, parallel if there are several with different endings; else they are as spec.fallback
+     * says, or lines */
     KILN_RECORDS_AUTO,
     KILN_RECORDS_CSV,   /* RFC 4180: fields may be quoted, with "" for a quote */
     KILN_RECORDS_TSV,   /* tabs; quotes are ordinary characters */
-    KILN_RECORDS_JSONL, /* a JSON object per line; its keys are the columns */
+    KILN_RECORDS_JSONL, /* a JSON object per line, or one list of objects; keys are the columns */
     KILN_RECORDS_LINES, /* a row per line; its only column is "text" */
     /* Lines that begin with words __label__NAME; columns "label", a list, and "text" */
     KILN_RECORDS_LABELED,
@@ -71,8 +72,8 @@ typedef struct KilnRecordsSpec {
 typedef struct KilnRecords KilnRecords;
 
 /* Map the files and find their rows. KILN_E_FORMAT, with file and row: an unterminated quote, a
- * header without names, parallel files of different lengths, UTF-16. Rows themselves are checked
- * when they are read. Owned by the caller. */
+ * header without names, parallel files of different lengths, UTF-16, a JSON list that is not
+ * closed, one JSON object. Rows themselves are checked when they are read. Owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_records_open(const KilnRecordsSpec *spec, KilnRecords **ret,
                                                      KilnError *err);
 /* Accepts NULL. */

@@ -5,6 +5,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import gzip
+import json
 import os
 import random
 import sqlite3
@@ -166,6 +167,21 @@ class Tables(NewCase):
         self.write("d.jsonl.gz", gzip.compress(lines.encode()))
         self.starts("d.jsonl.gz", says=["label: by its name"])
 
+    def test_json_lists(self):
+        """One list of objects, as programs export it, on one line or on many."""
+        rows = [{"x": i + 0.25, "note": "a, [b]", "label": "ab"[i % 2]} for i in range(30)]
+        self.write("d/train.json", json.dumps(rows, indent=1))
+        self.write("d/test.json", json.dumps(rows[:9]))
+        self.write("d/package.json", "{}")
+        self.starts("d", says=["label: by its name", "test: test.json"], has=["train: [d/train.json], test: [d/test.json]"])
+        self.run_kiln("predict", "last", "d/test.json", program="kiln")
+        rows[7] = 5
+        self.write("e.json", json.dumps(rows, indent=1))
+        self.starts("e.json", says=["1 row such as e.json:37: not a JSON object"], has=["on_error: skip"], name="e")
+        texts = [{"text": sentence(self.rng), "label": ["good", "bad"][i % 2]} for i in range(60)]
+        self.write("t.json.gz", gzip.compress(json.dumps(texts).encode()))
+        self.starts("t.json.gz", says=["60 texts (column text)"], name="t")
+
     def test_database(self):
         with sqlite3.connect(self.path("d.db")) as db:
             db.execute("CREATE TABLE houses (size REAL, price REAL)")
@@ -205,7 +221,11 @@ class Tables(NewCase):
         self.write("empty.csv", "")
         self.wrong("empty.csv", says=["the file is empty"])
         self.write("rows.json", '[{"x": 1, "y": 2}]')
-        self.wrong("rows.json", says=["make JSON lines of it: jq"])
+        self.wrong("rows.json", says=["1 rows are too few"])
+        self.write("rows.json", '{"version": 1,\n "data": [{"x": 1, "y": 2}]}')
+        self.wrong("rows.json", says=["rows.json: one JSON object", "jq '.\"data\"' rows.json >rows.json"])
+        self.write("rows.json", '[{"x": 1, "y": 2},\n{"x": 1, "y"')
+        self.wrong("rows.json", says=["rows.json:2: the list is not closed: the file ends in its value 2"])
         self.write("noise.bin", bytes(500))
         self.wrong("noise.bin", says=["NUL bytes"])
 

@@ -64,7 +64,7 @@ class Texts(Case):
         os.mkdir(self.path("folder"))
         self.write("empty.jsonl", "\n \n")
         self.write("x.txt", "oak\n")
-        takes = "expected a .jsonl file (a JSON object per line), a .csv, .tsv or .parquet file (the header has the names) with source (text: 1 to 12 words), target (text"
+        takes = "expected a .jsonl or .json file (a JSON object per line, or a list of them), a .csv, .tsv or .parquet file (the header has the names) with source (text: 1 to 12 words), target (text"
         for name, says in (("folder", takes), ("x.txt", takes), ("empty.jsonl", "has no line that is not blank"),
                            ("none.jsonl", "No such file")):
             _, err = self.predict(f"input={name}", status=1)

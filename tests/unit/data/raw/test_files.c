@@ -226,22 +226,50 @@ static void test_refused(void **unused)
     assert_int_equal(open_file("note.md", fields, 1, &input, &err), KILN_E_FORMAT);
     assert_non_null(strstr(err.text,
                            "note.md: is no kind of file that has samples; expected a "
-                           ".jsonl file (a JSON object per line), a .csv, .tsv or .parquet "
+                           ".jsonl or .json file (a JSON object per line, or a list of them), a "
+                           ".csv, .tsv or .parquet "
                            "file (the header has the names), a .txt file (a sample per line) "
                            "with text (text)"));
     assert_int_equal(open_file(".", &fields[X], 1, &input, &err), KILN_E_FORMAT);
-    assert_non_null(strstr(err.text,
-                           "is a folder, and samples are no files here; expected a "
-                           ".jsonl file (a JSON object per line), a .csv, .tsv or .parquet "
-                           "file (the header has the names), a .safetensors file"));
+    assert_non_null(strstr(err.text, "is a folder, and samples are no files here; expected a "
+                                     ".jsonl or .json file (a JSON object per line, or a list of "
+                                     "them), a .csv, .tsv or .parquet "
+                                     "file (the header has the names), a .safetensors file"));
+}
+
+static void test_json_list(void **unused)
+{
+    KilnRawInput input = { 0 };
+    KilnRawSample sample;
+    KilnError err = { 0 };
+
+    (void)unused;
+    put_text("a.json", "[{\"text\": \"a\"},\n\n {\"text\": 3},\n7]\n");
+    assert_int_equal(open_file("a.json", fields, FIELDS, &input, &err), KILN_OK);
+    assert_int_equal(input.set.count, 3);
+    assert_string_equal(input.set.name(input.set.ctx, 1), "a.json:3");
+    assert_int_equal(input.set.get(input.set.ctx, 0, &sample, &err), KILN_OK);
+    assert_string_equal(sample.values[0].text, "a");
+    input.set.done(input.set.ctx, &sample);
+    assert_int_equal(input.set.get(input.set.ctx, 2, &sample, &err), KILN_E_FORMAT);
+    assert_non_null(strstr(err.text, "a.json:4: not a JSON object"));
+    kiln_raw_input_release(&input);
+    put_text("a.json", "[{\"text\": \"a\"}");
+    assert_int_equal(open_file("a.json", fields, FIELDS, &input, &err), KILN_E_FORMAT);
+    assert_non_null(strstr(err.text, "a.json:1: the list is not closed"));
+    put_text("a.json", "{\"text\": \"a\"}\n");
+    assert_int_equal(open_file("a.json", fields, FIELDS, &input, &err), KILN_OK);
+    assert_int_equal(input.set.count, 1);
+    kiln_raw_input_release(&input);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_jsonl),       cmocka_unit_test(test_bad_lines),
-        cmocka_unit_test(test_mutations),   cmocka_unit_test(test_txt),
-        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_jsonl),     cmocka_unit_test(test_json_list),
+        cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_txt),       cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);

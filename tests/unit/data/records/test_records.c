@@ -166,6 +166,63 @@ static void test_jsonl(void **unused)
     kiln_records_close(records);
 }
 
+/* The objects of one list, on any number of lines, are rows like those of JSON lines. */
+static void test_json_list(void **unused)
+{
+    (void)unused;
+    put_text("a.json",
+             "\xef\xbb\xbf\n[{\"text\": \"\\\"], [{\", \"n\": 2,\n  \"tags\": [\"x\", \"y\"]} ,\r\n"
+             "{\"text\": null}, [1, {}], {\"text\":\n 1e}\n, 7]\n\n");
+    KilnRecords *records = opened(KILN_RECORDS_AUTO, "a.json");
+    assert_int_equal(kiln_records_format(records), KILN_RECORDS_JSONL);
+    assert_int_equal(kiln_records_count(records), 5);
+    assert_string_equal(value(records, 0, "text"), "\"], [{");
+    assert_string_equal(value(records, 0, "tags"), "x\x1fy\x1f");
+    assert_message(value(records, 1, "text"), "a.json:4: \"text\" is missing");
+    assert_message(value(records, 2, "text"), "a.json:4: not a JSON object");
+    assert_message(value(records, 3, "text"), "a.json:5: not JSON");
+    assert_message(value(records, 4, "text"), "a.json:6: not a JSON object");
+    kiln_records_close(records);
+    put_text("a.json", "{\"n\": 1}\n{\"n\": 2}\n");
+    records = opened(KILN_RECORDS_AUTO, "a.json");
+    assert_int_equal(kiln_records_count(records), 2);
+    kiln_records_close(records);
+    put_text("a.json", " [\n] \n");
+    records = opened(KILN_RECORDS_AUTO, "a.json");
+    assert_int_equal(kiln_records_count(records), 0);
+    kiln_records_close(records);
+}
+
+static void test_wrong_json_lists(void **unused)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        { "[", "a.json:1: the list is not closed: the file ends in its value 1" },
+        { "[{\"a\": 1},\n{\"a\": \"x",
+          "a.json:2: the list is not closed: the file ends in its value 2" },
+        { "[{\"a\": 1},\n\n{\"a\": [", "a.json:3: the list is not closed" },
+        { "[{\"a\": \"\\", "a.json:1: the list is not closed" },
+        { "[{},\n]", "a.json:2: expected a value of the list" },
+        { "[,{}]", "a.json:1: expected a value of the list" },
+        { "[{}]\n[{}]", "a.json:2: text after the end of the list" },
+        { "{\"n\": 1,\n\"rows\": [{\"a\": 1}]}",
+          "a.json: one JSON object; expected a list of objects, or an object in "
+          "each line. If its rows are in \"rows\": jq '.\"rows\"' " },
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        KilnRecords *records = NULL;
+        KilnError err = { 0 };
+
+        put_text("a.json", cases[i].text);
+        assert_int_equal(open_as(KILN_RECORDS_AUTO, "a.json", NULL, 0, &records, &err),
+                         KILN_E_FORMAT);
+        assert_message(err.text, cases[i].says);
+    }
+}
+
 static void test_labeled(void **unused)
 {
     (void)unused;
@@ -480,6 +537,8 @@ int main(void)
         cmocka_unit_test(test_encodings),
         cmocka_unit_test(test_tsv_without_header),
         cmocka_unit_test(test_jsonl),
+        cmocka_unit_test(test_json_list),
+        cmocka_unit_test(test_wrong_json_lists),
         cmocka_unit_test(test_labeled),
         cmocka_unit_test(test_conll),
         cmocka_unit_test(test_parallel),
