@@ -118,6 +118,7 @@ static const KilnDataModuleOps ops = {
     .preprocess = kiln_box_preprocess,
     .loading = loading,
     .left_out = kiln_box_left_out,
+    .check = kiln_box_check,
 };
 
 const KilnComponent kiln_datamodule_coco = {

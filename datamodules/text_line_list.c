@@ -284,6 +284,30 @@ static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), 
     kiln_text_data_files(((const State *)kiln_state(self))->rows, add, ctx);
 }
 
+static KilnString get_text(void *ctx, int64_t i, int64_t *ret_width)
+{
+    const Samples *samples = ctx;
+    const char *text = samples->strings.data + samples->lines[i].text;
+
+    *ret_width = samples->lines[i].width;
+    return (KilnString) { text, strlen(text) };
+}
+
+static KilnStatus check_data(KilnInstance *self, const KilnPoll *poll,
+                             void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
+                             KilnError *err)
+{
+    State *state = kiln_state(self);
+    KilnLineTexts texts[KILN_SPLIT_COUNT];
+
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        texts[split] = (KilnLineTexts) { .count = state->samples[split].n,
+                                         .ctx = &state->samples[split],
+                                         .get = get_text,
+                                         .name = name };
+    return kiln_line_images_check_data(&state->lines, texts, poll, add, ctx, err);
+}
+
 static const KilnTensorSpec declared[] = { KILN_LINE_SPECS };
 
 static const KilnDataModuleOps ops = {
@@ -298,6 +322,7 @@ static const KilnDataModuleOps ops = {
     .loading = loading,
     .left_out = left_out,
     .files = files,
+    .check = check_data,
 };
 
 const KilnComponent kiln_datamodule_text_line_list = {

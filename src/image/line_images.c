@@ -10,8 +10,7 @@ static const char characters_file[] = "characters.txt"; /* in a checkpoint */
 
 /* ---- Characters ------------------------------------------------------------------------------ */
 
-/* The next character of a text: advances *rest and returns true; false: there is none left. */
-static bool next_character(KilnString *rest, KilnString *ret)
+bool kiln_line_images_next(KilnString *rest, KilnString *ret)
 {
     size_t n = 0;
 
@@ -49,7 +48,7 @@ KilnStatus kiln_line_images_collect(KilnLineImages *lines, KilnString text, Kiln
     KilnStatus status = KILN_OK;
     KilnString character;
 
-    while (lines->collects && status >= 0 && next_character(&text, &character))
+    while (lines->collects && status >= 0 && kiln_line_images_next(&text, &character))
         status = kiln_name_list_add(&lines->characters, character, err);
     return status;
 }
@@ -83,7 +82,7 @@ KilnStatus kiln_line_images_check(const KilnLineImages *lines, KilnString text, 
     KilnString rest = text, character;
     int64_t n = 0;
 
-    while (next_character(&rest, &character)) {
+    while (kiln_line_images_next(&rest, &character)) {
         n++;
         if ((unsigned char)character.data[0] < ' ')
             return kiln_error_set(err, KILN_E_TYPE,
@@ -108,7 +107,7 @@ int64_t kiln_line_images_count(KilnString text)
     KilnString character;
     int64_t n = 0;
 
-    while (next_character(&text, &character))
+    while (kiln_line_images_next(&text, &character))
         n++;
     return n;
 }
@@ -120,7 +119,7 @@ KilnStatus kiln_line_images_write(const KilnLineImages *lines, const char *text,
     char **to = (char **)sample->data[KILN_LINE_TEXT];
     KilnString rest = { text, strlen(text) }, character;
 
-    while (classes != NULL && next_character(&rest, &character))
+    while (classes != NULL && kiln_line_images_next(&rest, &character))
         *classes++ = (int32_t)(kiln_name_list_find(&lines->characters, character) + 1);
     if (to == NULL)
         return KILN_OK;

@@ -141,7 +141,9 @@ static void check_proportions(SizeCheck *check)
     else
         kiln_text_printf(&check->text, "images of %s have similar proportions", check->what);
     say(check, n > 0 ? KILN_CHECK_WARNING : KILN_CHECK_PASSED, "proportions of images", n,
-        n > 0 ? "scaling to one size distorts them; a crop does not (docs/images.md)" : NULL);
+        n > 0 ? "scaling to one size distorts them; a crop (docs/images.md), or of boxes "
+                "datamodule.letterbox, does not"
+              : NULL);
 }
 
 static void check_colours(SizeCheck *check)

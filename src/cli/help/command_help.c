@@ -202,7 +202,8 @@ static const CommandHelp pages[] = {
       "lengths and truncation of texts, unknown tokens. Of tables: missing values, ids and "
       "constants, "
       "columns that give the target away, values that training lacks; of images: sizes and grey "
-      "ones; of tags: spans that don't begin, or end with punctuation. Ends with the counts; exit "
+      "ones; of boxes: copies, and those outside of images; of lines: rare characters and long "
+      "texts; of tags: spans that don't begin, or end with punctuation. Ends with the counts; exit "
       "status 1 if there are errors. Takes the arguments of train. `train --plan` has a short "
       "form.",
       { "kiln check-data", "the default config",

@@ -153,7 +153,8 @@ static KilnStatus open_rows(KilnTableData *data, Input *input, const char *path,
 static bool is_jsonl(const KilnTableData *data, const char *path)
 {
     return data->source.format == KILN_RECORDS_JSONL ||
-           (data->source.format == KILN_RECORDS_AUTO && (kiln_ends_with(path, ".jsonl") || kiln_ends_with(path, ".json")));
+           (data->source.format == KILN_RECORDS_AUTO &&
+            (kiln_ends_with(path, ".jsonl") || kiln_ends_with(path, ".json")));
 }
 
 KilnStatus kiln_table_data_open_input(KilnTableData *data, const char *path, KilnRawSet *ret,

@@ -27,10 +27,11 @@ static KilnStatus check_format(const KilnRecords *records, const char *path, Kil
     const size_t n = kiln_records_columns(records, &names);
 
     if (format != KILN_RECORDS_CSV && format != KILN_RECORDS_TSV && format != KILN_RECORDS_JSONL)
-        return kiln_error_set(err, KILN_E_FORMAT,
-                              "%s: is read as %s, which is no table; expected .csv, .tsv, .json or .jsonl "
-                              "(also .gz or .zst after that) or .parquet, or set format",
-                              path, kiln_record_formats[format].name);
+        return kiln_error_set(
+            err, KILN_E_FORMAT,
+            "%s: is read as %s, which is no table; expected .csv, .tsv, .json or .jsonl "
+            "(also .gz or .zst after that) or .parquet, or set format",
+            path, kiln_record_formats[format].name);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(names[i], names[j]) == 0)

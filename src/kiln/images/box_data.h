@@ -87,6 +87,11 @@ KILN_API KilnStatus kiln_box_preprocess(KilnInstance *self, const KilnRawValue *
                                         KilnSample *sample, KilnError *err);
 KILN_API void kiln_box_left_out(KilnInstance *self,
                                 void (*add)(void *ctx, const KilnOmission *omission), void *ctx);
+/* Numbers, copies and classes of the boxes, those that are cut at their images, and sizes of the
+ * images. */
+KILN_API KilnStatus kiln_box_check(KilnInstance *self, const KilnPoll *poll,
+                                   void (*add)(void *ctx, const KilnDataFinding *finding),
+                                   void *ctx, KilnError *err);
 /* KilnDataModuleOps.features. */
 KILN_API extern const KilnTensorSpec kiln_box_specs[KILN_BOX_FEATURES];
 

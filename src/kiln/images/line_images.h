@@ -58,6 +58,21 @@ KILN_API void kiln_line_images_release(KilnLineImages *lines);
 KILN_API KILN_NODISCARD KilnStatus kiln_line_images_check(const KilnLineImages *lines,
                                                           KilnString text, int64_t width,
                                                           bool collecting, KilnError *err);
+/* The next character (code point) of a text: advances *rest and returns true; false: there is none
+ * left. */
+KILN_API bool kiln_line_images_next(KilnString *rest, KilnString *ret);
+/* The texts of a split, and the widths of their lines. */
+typedef struct KilnLineTexts {
+    int64_t count;
+    void *ctx;
+    KilnString (*get)(void *ctx, int64_t i, int64_t *ret_width);
+    const char *(*name)(void *ctx, int64_t i); /* for messages */
+} KilnLineTexts;
+/* For KilnDataModuleOps.check, after kiln_line_images_ready(): texts that are long for their lines,
+ * rare characters, and those that training lacks. */
+KILN_API KILN_NODISCARD KilnStatus kiln_line_images_check_data(
+    const KilnLineImages *lines, const KilnLineTexts texts[KILN_SPLIT_COUNT], const KilnPoll *poll,
+    void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx, KilnError *err);
 /* The number of its characters (code points). */
 KILN_API int64_t kiln_line_images_count(KilnString text);
 /* Write a text that was checked to the features "characters" and "true_text" of a sample, where

@@ -12,6 +12,7 @@
 #include "base/min.h"
 #include "base/system/machine.h"
 #include "base/system/threads.h"
+#include "kiln/images/detection.h"
 
 /* Room for counts of a feature; beyond that they are not kept. */
 enum { MOST_IDS = 1 << 20, MOST_LENGTHS = 1 << 20, MOST_COLUMNS = 1 << 16 };
@@ -25,9 +26,22 @@ static bool is_label(const KilnFeature *feature)
     return feature->content == KILN_LABEL;
 }
 
+static bool is_mask(const KilnFeature *feature)
+{
+    return is_label(feature) && feature->shape.rank == 2 && feature->dtype == KILN_I32;
+}
+
+/* Where the image is in its file (kiln/images/detection.h), which no model reads. */
+static bool is_frame(const KilnFeature *feature)
+{
+    return feature->content == KILN_VECTOR && strcmp(feature->name, "frame") == 0 &&
+           feature->shape.dim[0] == KILN_FRAME_COLUMNS;
+}
+
 static bool has_columns(const KilnFeature *feature)
 {
-    return (feature->content == KILN_ROW || feature->content == KILN_VECTOR) &&
+    return !is_frame(feature) &&
+           (feature->content == KILN_ROW || feature->content == KILN_VECTOR) &&
            feature->dtype == KILN_F32 && feature->shape.dim[0] <= MOST_COLUMNS;
 }
 
@@ -35,8 +49,7 @@ static KilnStatus feature_init(const KilnDataSpec *spec, size_t f, KilnFeatureRe
                                KilnError *err)
 {
     const KilnFeature *feature = &spec->features[f];
-    const bool counts_classes = feature == kiln_spec_labels(spec) ||
-                                (is_label(feature) && feature->shape.rank == 2);
+    const bool counts_classes = feature == kiln_spec_labels(spec) || is_mask(feature);
     const char *const *names = NULL;
     const int64_t n_ids = counts_classes ? spec->n_classes : kiln_spec_ids(spec, feature, &names);
     const int64_t most = feature->varies ? feature->shape.dim[0] : 0;
