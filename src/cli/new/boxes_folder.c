@@ -409,6 +409,27 @@ static KilnStatus check_yolo_texts(KilnNewConfig *config, const char *root, Kiln
     return KILN_OK;
 }
 
+/* Pascal VOC's layout: an XML file in Annotations/ for each image. */
+static KilnStatus check_voc(KilnNewConfig *config, const char *root, KilnError *err)
+{
+    const char *folder = kiln_arena_printf(&config->arena, "%s/Annotations", root);
+    char **names = NULL;
+    size_t n = 0;
+
+    if (folder == NULL)
+        return kiln_error_nomem(err, strlen(root));
+    if (!kiln_is_dir(folder) || kiln_dir_list(folder, &names, &n, NULL) < 0)
+        return KILN_OK;
+    const bool is_voc = n > 0 && kiln_ends_with(names[0], ".xml");
+    kiln_names_free(names, n);
+    return !is_voc
+               ? KILN_OK
+               : kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: boxes in Pascal VOC's XML, which kiln does not read; convert "
+                                "them to COCO's JSON or YOLO's texts",
+                                root);
+}
+
 /* ---- The folder ------------------------------------------------------------------------------ */
 
 KilnStatus kiln_new_boxes_find(KilnNewConfig *config, const char *path, KilnNewBoxes *ret,
@@ -430,7 +451,9 @@ KilnStatus kiln_new_boxes_find(KilnNewConfig *config, const char *path, KilnNewB
         return KILN_OK;
     }
     if (coco.n == 0)
-        return check_yolo_texts(config, path, err);
+        status = check_voc(config, path, err);
+    if (coco.n == 0)
+        return status >= 0 ? check_yolo_texts(config, path, err) : status;
     status = choose(config, path, &coco, &annotations, err);
     return status >= 0 ? fill_coco(config, path, annotations, &ret->coco, err) : status;
 }

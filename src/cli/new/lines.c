@@ -20,7 +20,7 @@ typedef struct Looked {
     const char *root;
     KilnLineImages lines;
     int64_t n, bad, tight; /* rows; that can't be read; with a text that is long for its image */
-    int64_t widest, longest;
+    int64_t widest, longest, quoted;
     char why[700]; /* the first bad one */
     char tight_place[300];
     KilnText path;
@@ -48,6 +48,13 @@ static KilnStatus check_row(Looked *looked, KilnSplit split, const KilnRecord *r
                : status;
 }
 
+/* A blank and a text in quotes, as lists of ICDAR's competitions have it. */
+static bool is_quoted(KilnString text)
+{
+    return text.length > 2 && text.data[0] == ' ' && text.data[1] == '"' &&
+           text.data[text.length - 1] == '"';
+}
+
 static KilnStatus look_at_row(Looked *looked, KilnSplit split, const KilnRecords *records,
                               int64_t i, KilnRecord *record, KilnError *err)
 {
@@ -69,6 +76,7 @@ static KilnStatus look_at_row(Looked *looked, KilnSplit split, const KilnRecords
     }
     const int64_t length = kiln_line_images_count(record->fields[TEXT]);
     looked->n += split == KILN_TRAIN;
+    looked->quoted += is_quoted(record->fields[TEXT]);
     looked->widest = width > looked->widest ? width : looked->widest;
     looked->longest = length > looked->longest ? length : looked->longest;
     if (length * STEP > width && looked->tight++ == 0)
@@ -122,6 +130,11 @@ static void say_odd(const Looked *looked)
         kiln_new_say_odd(config, "bad rows: %lld, which are left out; the first: %s",
                          (long long)looked->bad, looked->why);
     }
+    if (looked->quoted > 0)
+        kiln_new_say_odd(config,
+                         "texts in quotes after a blank, which are read as parts of them: %lld; "
+                         "remove the blanks: sed 's/, \"/,\"/' FILE >FILE.csv",
+                         (long long)looked->quoted);
     if (looked->tight > 0)
         kiln_new_say_odd(config,
                          "texts that are too long for their images: %lld, such as %s: crnn gives a "

@@ -361,9 +361,9 @@ KilnStatus kiln_new_rows_open(KilnNewRows *rows, KilnError *err)
             memset(rows->columns, 0, (rows->n_columns + 1) * sizeof(*rows->columns));
     }
     if (status >= 0 && rows->n < 4)
-        status = kiln_error_set(err, KILN_E_FORMAT,
-                                "%s: %lld rows are too few to train and validate on",
-                                rows->files->list[KILN_TRAIN][0], (long long)rows->n);
+        status = kiln_error_set(
+            err, KILN_E_FORMAT, "%s: %lld row%s too few to train and validate on",
+            rows->files->list[KILN_TRAIN][0], (long long)rows->n, rows->n == 1 ? " is" : "s are");
     if (status >= 0)
         status = sample_rows(rows, records, err);
     kiln_records_close(records);

@@ -561,6 +561,18 @@ static void release(Load *load)
     free(load->wanted);
 }
 
+static KilnStatus no_row(const Load *load, int split, KilnError *err)
+{
+    const KilnTableSkipped *first = &load->data->skipped[split][0];
+
+    for (int i = 0; i < KILN_SKIP_REASONS && first->count == 0; i++)
+        first = &load->data->skipped[split][i];
+    return kiln_error_set(err, KILN_E_MISSING, "files.%s: %s: no row can be used%s%s%s%s",
+                          kiln_split_name((KilnSplit)split), load->data->sources[split].paths[0],
+                          first->count > 0 ? "; the first: " : "", first->example,
+                          first->count > 0 ? ": " : "", first->reason);
+}
+
 static KilnStatus read_all(Load *load, KilnError *err)
 {
     KilnStatus status = choose_columns(load, err);
@@ -572,9 +584,7 @@ static KilnStatus read_all(Load *load, KilnError *err)
         if (status >= 0)
             status = kiln_table_check_targets(load, (KilnSplit)split, err);
         if (status >= 0 && load->cells[split].n_rows == 0)
-            status = kiln_error_set(err, KILN_E_MISSING, "files.%s: %s: no row can be used",
-                                    kiln_split_name((KilnSplit)split),
-                                    load->data->sources[split].paths[0]);
+            status = no_row(load, split, err);
     }
     return status;
 }

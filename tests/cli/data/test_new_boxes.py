@@ -137,6 +137,11 @@ class Yolo(Boxes):
         self.yolo("e/train/images", "e/train/labels")
         self.wrong("e", says=["printf 'train: train/images\\nnames: [cat, dog]\\n' >e/data.yaml"])
 
+    def test_other_formats(self):
+        self.yolo("d/JPEGImages", "texts")
+        self.write("d/Annotations/0.xml", "<annotation/>")
+        self.wrong("d", says=["d: boxes in Pascal VOC's XML, which kiln does not read; convert them to COCO's JSON"])
+
     def test_what_is_odd(self):
         self.yolo("d/images/train", "d/labels/train",
                   rows=lambda i: ("0 0.5 0.5 0.25 0.25\n" * 2, "1 0.5 0.5 0.25\n", "7 0.5 0.5 0.2 0.2\n")[min(i, 2)] + "0 0 0.5 0.5 0.5\n")

@@ -62,6 +62,12 @@ class Lines(NewCase):
                                "texts that are too long for their images: 1, such as d/train.csv:6", "datamodule.height=64 doubles that"],
                     has=["on_error: skip"])
 
+    def test_quotes_after_blanks(self):
+        texts = self.lines("d")
+        self.write("d/gt.txt", "".join(f'{i}.png, "{text}"\n' for i, text in enumerate(texts)))
+        self.assertIn("texts in quotes after a blank, which are read as parts of them: 24; remove the blanks: sed",
+                      " ".join(self.new("d").split()))
+
     def test_what_is_wrong(self):
         self.lines("d", n=6)
         self.write("d/list.txt", "".join(f"{i}.png a text {i}\n" for i in range(6)))
