@@ -188,7 +188,6 @@ static const CommandHelp pages[] = {
       "assumed, what looks odd, and what to run next. Without -o the config is an experiment of "
       "./conf, which need not have any other file.",
       { "kiln new pets", "pets/cat/*.jpg, pets/dog/*.jpg: a classifier of images",
-        "kiln new street", "street/data.yaml, street/images/train/*.jpg: a detector",
         "kiln new houses.csv --target=price", "a table; price is a number: regression",
         "kiln new reviews/train.csv reviews/test.csv", "the files of the splits",
         "kiln new book.txt -o book.yaml", "a language model, with a config of its own",
