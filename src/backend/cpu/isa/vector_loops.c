@@ -12,6 +12,7 @@
 #include "backend/cpu/isa/gemm.h"
 #include "backend/cpu/isa/libmvec.h"
 #include "backend/cpu/isa/philox.h"
+#include "backend/cpu/isa/images/depthwise.h"
 #include "backend/cpu/isa/images/pooling.h"
 #include "backend/cpu/isa/sequence/recurrent.h"
 #include "backend/cpu/isa/row_norm.h"
@@ -460,6 +461,7 @@ const KilnLoops KILN_LOOPS(loops) = {
     .gemm = &KILN_LOOPS(gemm_loops),
     .losses = &KILN_LOOPS(loss_loops),
     .optimizers = &KILN_LOOPS(optimizer_loops),
+    .depthwise = &KILN_LOOPS(depthwise_loops),
     .pooling = &KILN_LOOPS(pooling_loops),
     .recurrent = &KILN_LOOPS(recurrent_loops),
     .row_norm = &KILN_LOOPS(row_norm_loops),

@@ -67,6 +67,7 @@ typedef struct KilnLoops {
     /* The other tables of the same level. */
     const struct KilnAttentionLoops *attention;
     const struct KilnBatchNormLoops *batch_norm;
+    const struct KilnDepthwiseLoops *depthwise;
     const struct KilnGemmLoops *gemm;
     const struct KilnLossLoops *losses;
     const struct KilnOptimizerLoops *optimizers;

@@ -2,6 +2,7 @@
  * backend/cpu/bf16 have faster kernels for some cases of f32 and bf16. */
 #include "backend/cpu/bf16/conv.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/images/depthwise.h"
 #include "backend/cpu/onednn/primitives.h"
 #include "backend/cpu/winograd/conv.h"
 
@@ -308,6 +309,8 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     bool taken = false;
     KilnStatus status = kiln_winograd_weight_prepare(call, &taken, err);
 
+    if (status == KILN_OK && !taken)
+        status = kiln_depthwise_weight_prepare(call, &taken, err);
     if (status != KILN_OK || taken)
         return status;
     status = conv_mds(call, &call->inputs[1], &call->outputs[0], &call->inputs[0], &conv, err);
@@ -355,7 +358,7 @@ static void conv2d_grad_weight_run(KilnCall *call)
 {
     if (call->priv != NULL)
         kiln_primitives_run(call);
-    else if (!kiln_winograd_weight_run(call)) {
+    else if (!kiln_winograd_weight_run(call) && !kiln_depthwise_weight_run(call)) {
         if (!kiln_bf16_conv_weight_winograd_run(call))
             kiln_bf16_conv_weight_run(call);
         return;
