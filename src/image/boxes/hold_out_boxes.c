@@ -71,6 +71,7 @@ KilnStatus kiln_box_set_hold_out(KilnBoxSet *set, double fraction, uint64_t seed
     set->starts = stay.starts;
     set->boxes = stay.boxes;
     set->most = stay.most;
+    kiln_box_set_release(ret); /* it may have classes */
     *ret = out;
     return KILN_OK;
 }

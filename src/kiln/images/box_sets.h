@@ -53,8 +53,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_coco_read(const char *path, const char *
 KILN_API KILN_NODISCARD KilnStatus kiln_yolo_read(const char *path, const char *root,
                                                   KilnSplit split, bool skips, const KilnPoll *poll,
                                                   KilnBoxSet *ret, KilnError *err);
-/* Move a part of the images, drawn by the seed, to the empty set `ret`: fraction × count of them,
- * at least one. The classes stay with `set`. KILN_E_RANGE: none would be left. */
+/* Move a part of the images, drawn by the seed, to `ret`, a set without images: fraction × count of
+ * them, at least one. The classes stay with `set`. KILN_E_RANGE: none would be left. */
 KILN_API KILN_NODISCARD KilnStatus kiln_box_set_hold_out(KilnBoxSet *set, double fraction,
                                                          uint64_t seed, KilnBoxSet *ret,
                                                          KilnError *err);
