@@ -31,7 +31,7 @@ def resnet(folder):
     data = ["datamodule=digits"]
     if os.path.exists(images):
         with tarfile.open(images) as tar:
-            tar.extractall(folder, filter="data")
+            tar.extractall(folder)
         root = next(path for path, folders, _ in os.walk(folder) if "train" in folders)
         data = ["datamodule=cifar10", f"datamodule.root={root}"]
     return [*data, *SHORT, "model=resnet", "model.depth=18", "model.stem=small", "lr=0.02", "batch_size=4",

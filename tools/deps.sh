@@ -11,7 +11,7 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libcurl4-openssl-dev
        libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
-       python3-jsonschema strace zsh fish bash-completion fonts-dejavu-core"
+       python3-jsonschema strace jq zsh fish bash-completion fonts-dejavu-core"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
 fonts="fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-freefont-ttf fonts-urw-base35"
 

@@ -35,7 +35,7 @@ static const KilnCommand commands[] = {
     { "graph", kiln_command_graph, true, "[OVERRIDE...]",
       "the planned step: operations, time, memory" },
     { "ckpt", kiln_command_ckpt, false,
-      "ls|show|verify|diff|average|merge-lora [RUN...] [last=N] [output=FOLDER]",
+      "ls|show|verify|diff|average|merge-lora [RUN...] [last=N] [output=PATH]",
       "list, show, check, compare, average and merge checkpoints" },
     { "verify-resume", kiln_command_verify_resume, false, "[OVERRIDE...]",
       "kill and resume a run: does it end with the same bytes?" },

@@ -311,20 +311,20 @@ static KilnStatus diff(const char *const *words, KilnError *err)
 
 /* ---- merge-lora --------------------------------------------------------------------------- */
 
-static KilnStatus merge_lora(const char *const *words, KilnError *err)
+static KilnStatus merge_lora(const char *const *words, const char *output, KilnError *err)
 {
     char *path = NULL;
     size_t layers = 0;
 
-    if (words[0] == NULL || words[1] == NULL || words[2] != NULL)
+    if (words[0] == NULL || words[1] != NULL || output == NULL || *output == '\0')
         return kiln_error_set(err, KILN_E_USAGE,
-                              "ckpt merge-lora: expected a checkpoint and the file to write, such "
-                              "as `last merged.safetensors`");
+                              "merge-lora: expected a checkpoint and the file to write, such as "
+                              "`last output=merged.safetensors`");
     KilnStatus status = find(words[0], &path, err);
     if (status >= 0)
-        status = kiln_adapters_merge(path, words[1], &layers, err);
+        status = kiln_adapters_merge(path, output, &layers, err);
     if (status >= 0)
-        printf("%s: adapters of %zu layers merged\n", words[1], layers);
+        printf("%s: adapters of %zu layers merged\n", output, layers);
     free(path);
     return status;
 }
@@ -347,11 +347,7 @@ int kiln_command_ckpt(KilnArgs *args)
     static const struct {
         const char *name;
         KilnStatus (*run)(const char *const *words, KilnError *err);
-    } actions[] = { { "ls", ls },
-                    { "show", show },
-                    { "verify", verify },
-                    { "diff", diff },
-                    { "merge-lora", merge_lora } };
+    } actions[] = { { "ls", ls }, { "show", show }, { "verify", verify }, { "diff", diff } };
     const char *name = args->n_words > 0 ? args->words[0] : "";
     KilnError err = { 0 };
     KilnStatus status;
@@ -361,6 +357,10 @@ int kiln_command_ckpt(KilnArgs *args)
         i++;
     if (i < KILN_COUNT(actions)) {
         status = actions[i].run(args->words + 1, &err);
+    } else if (strcmp(name, "merge-lora") == 0) {
+        const char *output = kiln_args_take(args, "output");
+
+        status = merge_lora(args->words + 1, output, &err);
     } else if (strcmp(name, "average") == 0) {
         const char *last = kiln_args_take(args, "last"), *output = kiln_args_take(args, "output");
 

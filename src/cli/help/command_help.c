@@ -88,15 +88,14 @@ static const CommandHelp pages[] = {
       "outputs). show prints what is in one. verify checks all its checksums and names the damaged "
       "tensors. diff compares tensors, config and state of two. average writes a checkpoint with "
       "the mean of their weights, to test, predict or begin with. merge-lora writes the weights of "
-      "a "
-      "run with adapters, merged, to a safetensors file. " RUN,
+      "a run with adapters, merged, to a safetensors file. " RUN,
       { "kiln ckpt ls", "all checkpoints below outputs/", "kiln ckpt ls RUN", "those of one run",
         "kiln ckpt show last", "position, parameters, state of the newest run's last",
         "kiln ckpt verify RUN", "exit status 1 when anything is damaged",
         "kiln ckpt diff RUN/checkpoints/best RUN", "the best against the last",
         "kiln ckpt average RUN last=2 output=RUN/averaged", "of its last two checkpoints",
-        "kiln ckpt merge-lora RUN merged.safetensors", "for weights=merged.safetensors, or PyTorch",
-        NULL } },
+        "kiln ckpt merge-lora RUN output=merged.safetensors",
+        "for weights=merged.safetensors, or PyTorch", NULL } },
     { "verify-resume",
       "Runs a config once undisturbed. Then runs it again and again, kills it with SIGKILL at "
       "random points (at any time, in an epoch, in validation, while saving, between the batches "

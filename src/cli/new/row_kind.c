@@ -8,14 +8,40 @@
 #include "cli/new/text.h"
 #include "data/records/records_internal.h"
 
-/* A text has so many words on average; a value with fewer is a category or a name. */
+/* A text has so many words on average; what has fewer is a category or a name, except in a column
+ * of short texts. */
 #define TEXT_WORDS 3.5
+#define SHORT_TEXT_WORDS 1.2
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
+static bool is_text_name(const char *name)
+{
+    static const char *const names[] = { "body",     "comment", "content",   "document",
+                                         "headline", "message", "phrase",    "query",
+                                         "question", "review",  "sentence",  "text",
+                                         "title",    "tweet",   "utterance", NULL };
+
+    for (const char *const *known = names; *known != NULL; known++)
+        if (strcasecmp(name, *known) == 0)
+            return true;
+    return false;
+}
+
+/* Few words that differ from row to row, in a column that is named as texts are, or beside nothing
+ * but the label. */
+static bool is_short_text(const KilnNewRows *rows, size_t c)
+{
+    const KilnColumnFacts *facts = &rows->table->plan.columns[c].facts;
+
+    return (is_text_name(rows->names[c]) || rows->n_columns == 2) &&
+           rows->columns[c].words >= SHORT_TEXT_WORDS && facts->texts > facts->dates &&
+           facts->distinct > facts->texts / 2;
+}
+
 static bool is_text(const KilnNewRows *rows, size_t c)
 {
-    return rows->columns[c].words >= TEXT_WORDS;
+    return rows->columns[c].words >= TEXT_WORDS || is_short_text(rows, c);
 }
 
 /* A name of a language, or source and target. */

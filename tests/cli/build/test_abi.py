@@ -30,7 +30,7 @@ class Abi(Case):
         cls._old = tempfile.TemporaryDirectory(prefix="kiln-abi-")
         cls.old = pathlib.Path(cls._old.name)
         with tarfile.open(os.path.join(ROOT, f"tests/abi/kiln-{abi()}.tar.gz")) as archive:
-            archive.extractall(cls.old, filter="data")
+            archive.extractall(cls.old)
 
     @classmethod
     def tearDownClass(cls):

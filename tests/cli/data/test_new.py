@@ -241,6 +241,15 @@ class Texts(NewCase):
         self.starts("d.csv", says=["60 texts (column review) with a label (column sentiment)", "classification: 2 classes"],
                     has=["datamodule: labeled_text", "text: review", "label: sentiment"])
 
+    def test_short_texts(self):
+        words = [f"{a} {b}" for a in ("play", "stop", "skip", "buy") for b in ("it", "that", "jazz", "the film", "song", "two")]
+        rows = "".join(f"{text},{'order' if text < 'c' else 'music'}\n" for text in words)
+        self.write("named.csv", "when,utterance,intent\n" + "".join(f"{i % 5},{row}\n" for i, row in enumerate(rows.splitlines())))
+        self.starts("named.csv", "--target=intent", says=["24 texts (column utterance) with a label (column intent)"],
+                    name="named", has=["text: utterance"])
+        self.write("two.csv", "words,intent\n" + rows)
+        self.starts("two.csv", says=["24 texts (column words) with a label (column intent)"], name="two", has=["text: words"])
+
     def test_tsv_of_splits_without_header(self):
         for split, n in ("train", 60), ("dev", 20), ("test", 20):
             self.write(f"d/{split}.tsv", "".join(f"{t}\t{int(c == 'good')}\n" for t, c in self.rows(n)))

@@ -87,7 +87,7 @@ class Lora(Finetuning):
 
     def test_merged_weights_give_the_same(self):
         self.gpt_run("tuned", "lora.targets=[*.qkv.weight, *.attention_out.weight, *.mlp_*.weight]", "lora.r=4", steps=5)
-        out, _ = self.run_kiln("ckpt", "merge-lora", "tuned", "merged.safetensors", program="kiln")
+        out, _ = self.run_kiln("ckpt", "merge-lora", "tuned", "output=merged.safetensors", program="kiln")
         self.assertEqual(out, "merged.safetensors: adapters of 8 layers merged\n")
         self.assertFalse(any("lora" in name for name in tensors(self.path("merged.safetensors"))))
         self.gpt_run("merged", "weights=merged.safetensors", steps=0)
@@ -122,7 +122,7 @@ class Lora(Finetuning):
         self.assertIn("base_model.model.heads.head.weight", names)
         self.assertIn("base_model.model.encoder.layers.encoder_layer_0.self_attention.lora_A.weight", names)
         metrics = []
-        self.run_kiln("ckpt", "merge-lora", "vit", "merged.safetensors", program="kiln")
+        self.run_kiln("ckpt", "merge-lora", "vit", "output=merged.safetensors", program="kiln")
         self.run_kiln(*args[:-3], "kiln.run.dir=merged", "weights=merged.safetensors", "trainer.max_steps=0", "test=false")
         for run in ["vit", "merged"]:
             out, _ = self.run_kiln("eval", run + "/checkpoints/last", "split=val", program="kiln")
@@ -137,7 +137,7 @@ class Lora(Finetuning):
                 "model.heads=2", "model.encoder_layers=1", "model.decoder_layers=1", "model.feedforward=16", "optimizer=adam",
                 "callbacks.model_checkpoint.monitor=val/loss", "trainer.max_epochs=2", "test=false"]
         self.run_kiln(*args, "lora.targets=[*.in_proj_weight, *.linear1.weight]", "lr=0.1", "kiln.run.dir=tuned")
-        self.run_kiln("ckpt", "merge-lora", "tuned", "merged.safetensors", program="kiln")
+        self.run_kiln("ckpt", "merge-lora", "tuned", "output=merged.safetensors", program="kiln")
         self.run_kiln(*args, "weights=merged.safetensors", "trainer.max_steps=0", "kiln.run.dir=merged")
         self.write("new.txt", "rot 1 blau\n")
         got = [json.loads(self.run_kiln("predict", run + "/checkpoints/last", "new.txt", program="kiln")[0]) for run in
@@ -169,7 +169,7 @@ class Lora(Finetuning):
         self.refused(*self.gpt, "lora.weights=base", says="it was trained without lora")
         self.refused("resume=tuned", "lora.weights=base", says="it has its adapters", status=2)
         self.refused("eval", "tuned", f"lora.weights={LORA}x", says="has adapters of its own", program="kiln")
-        self.refused("ckpt", "merge-lora", "base", "out.safetensors", says="has no adapters", program="kiln")
+        self.refused("ckpt", "merge-lora", "base", "output=out.safetensors", says="has no adapters", program="kiln")
         self.refused("ckpt", "merge-lora", "base", says="expected a checkpoint and the file", status=2, program="kiln")
         self.write("dora/adapter_config.json", json.dumps({"peft_type": "LORA", "r": 3, "lora_alpha": 6, "use_dora": True}))
         self.refused(*self.gpt, "lora.weights=dora", says="use_dora is not supported")
