@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/findings.h"
 #include "kiln/tools/text.h"
 
 static bool is_letter_of(KilnString tag, const char *letters)
@@ -89,39 +90,35 @@ void kiln_tag_check_add(KilnTagCheck *check, const KilnString *words, const Kiln
 
 /* ---- The report ------------------------------------------------------------------------------ */
 
-static void report(const char *what, int64_t n, KilnCheckLevel level, const char *advice,
-                   const char *split, const char *found, const char *example,
-                   void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx)
+static void report(KilnFindings *findings, const char *what, int64_t n, const char *advice,
+                   const char *split, const char *found, const char *example)
 {
-    char text[640];
-
     if (n > 0)
-        snprintf(text, sizeof(text), "%lld %s in %s, such as %s", (long long)n, found, split,
-                 example);
+        kiln_text_printf(&findings->text, "%lld %s in %s, such as %s", (long long)n, found, split,
+                         example);
     else
-        snprintf(text, sizeof(text), "no %s in %s", found, split);
-    add(ctx, &(KilnDataFinding) { n > 0 ? level : KILN_CHECK_PASSED, what, n, text,
-                                  n > 0 ? advice : NULL });
+        kiln_text_printf(&findings->text, "no %s in %s", found, split);
+    kiln_findings_add(findings, KILN_CHECK_WARNING, what, n, advice);
 }
 
 void kiln_tag_check_report(const KilnTagCheck *check, const char *split,
                            void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx)
 {
-    char text[256];
+    KilnFindings findings = { add, ctx, { 0 } };
 
     if (check->begins == 0)
         return; /* parts of speech, or IOB1: every sequence is right */
-    snprintf(text, sizeof(text),
-             "%s: %lld spans in %lld sentences of %lld words, %lld sentences "
-             "without any",
-             split, (long long)check->spans, (long long)check->sentences, (long long)check->words,
-             (long long)check->outside);
-    add(ctx, &(KilnDataFinding) { KILN_CHECK_NOTE, "spans", check->spans, text, NULL });
-    report("malformed tags", check->strays, KILN_CHECK_WARNING,
+    kiln_text_printf(&findings.text,
+                     "%s: %lld spans in %lld sentences of %lld words, %lld sentences without any",
+                     split, (long long)check->spans, (long long)check->sentences,
+                     (long long)check->words, (long long)check->outside);
+    kiln_findings_add(&findings, KILN_CHECK_NOTE, "spans", check->spans, NULL);
+    report(&findings, "malformed tags", check->strays,
            "a span begins with B-; such tags count as new spans (conlleval's rule)", split,
-           "tags that continue no span", check->stray, add, ctx);
-    report("blanks in spans", check->spaces, KILN_CHECK_WARNING, "split or trim these words", split,
-           "words of spans with white space in them", check->space, add, ctx);
-    report("punctuation of spans", check->punctuated, KILN_CHECK_WARNING, "is it part of the name?",
-           split, "spans that begin or end with punctuation", check->punctuation, add, ctx);
+           "tags that continue no span", check->stray);
+    report(&findings, "blanks in spans", check->spaces, "split or trim these words", split,
+           "words of spans with white space in them", check->space);
+    report(&findings, "punctuation of spans", check->punctuated, "is it part of the name?", split,
+           "spans that begin or end with punctuation", check->punctuation);
+    kiln_text_release(&findings.text);
 }

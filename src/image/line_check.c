@@ -1,7 +1,7 @@
 /* Looks for mistakes in lists of text lines, for `kiln check-data`. */
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "data/findings.h"
 #include "kiln/images/line_images.h"
 
 enum {
@@ -16,21 +16,8 @@ typedef struct LineCheck {
     const char *split;
     int64_t *counts[KILN_SPLIT_COUNT]; /* how often each character occurs */
     int64_t longest, tight, first_tight;
-    void (*add)(void *ctx, const KilnDataFinding *finding);
-    void *ctx;
-    KilnText text;
+    KilnFindings findings;
 } LineCheck;
-
-static void say(LineCheck *check, KilnCheckLevel level, const char *what, int64_t count,
-                const char *advice)
-{
-    const bool passed = count == 0;
-
-    check->add(check->ctx, &(KilnDataFinding) { passed ? KILN_CHECK_PASSED : level, what, count,
-                                                check->text.data != NULL ? check->text.data : "",
-                                                passed ? NULL : advice });
-    kiln_text_clear(&check->text);
-}
 
 static KilnStatus count(LineCheck *check, KilnSplit split, const KilnPoll *poll, KilnError *err)
 {
@@ -66,13 +53,13 @@ static void check_length(LineCheck *check)
     const long long rows = check->lines->height;
 
     if (check->tight > 0)
-        kiln_text_printf(&check->text,
+        kiln_text_printf(&check->findings.text,
                          "%lld of %lld lines of %s have more characters than a quarter of their "
                          "width in pixels, such as %s",
                          (long long)check->tight, (long long)texts->count, check->split,
                          texts->name(texts->ctx, check->first_tight));
     else
-        kiln_text_printf(&check->text,
+        kiln_text_printf(&check->findings.text,
                          "all lines of %s are wide enough for their texts of up to %lld characters",
                          check->split, (long long)check->longest);
     KilnText advice = { 0 };
@@ -80,8 +67,9 @@ static void check_length(LineCheck *check)
                      "crnn can't read them: it gives a character for each %d columns at most; "
                      "datamodule.height=%lld makes lines wider",
                      (int)STEP, 2 * rows);
-    say(check, KILN_CHECK_WARNING, "long texts", check->tight, advice.data);
-    check->text.failed = check->text.failed || advice.failed;
+    kiln_findings_add(&check->findings, KILN_CHECK_WARNING, "long texts", check->tight,
+                      advice.data);
+    check->findings.text.failed = check->findings.text.failed || advice.failed;
     kiln_text_release(&advice);
 }
 
@@ -104,16 +92,16 @@ static void check_few(LineCheck *check)
         if (check->counts[KILN_TRAIN][id] < FEW)
             put_character(check, &names, id, few++);
     if (few > 0)
-        kiln_text_printf(&check->text,
+        kiln_text_printf(&check->findings.text,
                          "%lld of %zu characters occur fewer than %d times in training: %s",
                          (long long)few, n, (int)FEW, names.data != NULL ? names.data : "");
     else
-        kiln_text_printf(&check->text,
+        kiln_text_printf(&check->findings.text,
                          "each of %zu characters occurs at least %d times in training", n,
                          (int)FEW);
     kiln_text_release(&names);
-    say(check, KILN_CHECK_WARNING, "characters", few,
-        "they are hardly learned: get more lines with them; are they typing errors?");
+    kiln_findings_add(&check->findings, KILN_CHECK_WARNING, "characters", few,
+                      "they are hardly learned: get more lines with them; are they typing errors?");
 }
 
 static void check_unseen(LineCheck *check, KilnSplit split)
@@ -125,13 +113,14 @@ static void check_unseen(LineCheck *check, KilnSplit split)
         if (check->counts[split][id] > 0 && check->counts[KILN_TRAIN][id] == 0)
             put_character(check, &names, id, unseen++);
     if (unseen > 0)
-        kiln_text_printf(&check->text, "%lld characters of %s are in no training line: %s",
+        kiln_text_printf(&check->findings.text, "%lld characters of %s are in no training line: %s",
                          (long long)unseen, check->split, names.data != NULL ? names.data : "");
     else
-        kiln_text_printf(&check->text, "training lines have every character of %s", check->split);
+        kiln_text_printf(&check->findings.text, "training lines have every character of %s",
+                         check->split);
     kiln_text_release(&names);
-    say(check, KILN_CHECK_ERROR, "characters unknown to training", unseen,
-        "they can't be learned; add training lines with them, or leave them out");
+    kiln_findings_add(&check->findings, KILN_CHECK_ERROR, "characters unknown to training", unseen,
+                      "they can't be learned; add training lines with them, or leave them out");
 }
 
 KilnStatus kiln_line_images_check_data(const KilnLineImages *lines,
@@ -140,7 +129,7 @@ KilnStatus kiln_line_images_check_data(const KilnLineImages *lines,
                                        void (*add)(void *ctx, const KilnDataFinding *finding),
                                        void *ctx, KilnError *err)
 {
-    LineCheck check = { .lines = lines, .add = add, .ctx = ctx };
+    LineCheck check = { .lines = lines, .findings = { add, ctx, { 0 } } };
     KilnStatus status = KILN_OK;
 
     for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++) {
@@ -157,8 +146,8 @@ KilnStatus kiln_line_images_check_data(const KilnLineImages *lines,
     }
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
         free(check.counts[split]);
-    if (status >= 0 && check.text.failed)
+    if (status >= 0 && check.findings.text.failed)
         status = kiln_error_nomem(err, 0);
-    kiln_text_release(&check.text);
+    kiln_text_release(&check.findings.text);
     return status;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "data/findings.h"
 #include "kiln/image.h"
 
 enum { LOOKED = 5000 };
@@ -17,12 +17,10 @@ typedef struct Size {
 typedef struct SizeCheck {
     const KilnImageSource *source;
     const char *what;
-    void (*add)(void *ctx, const KilnDataFinding *finding);
-    void *ctx;
+    KilnFindings findings;
     Size *sizes; /* in the order of their area */
     int64_t n, n_grey, n_bad;
     char bad[1024];
-    KilnText text;
 } SizeCheck;
 
 static const char *name_of(const SizeCheck *check, int64_t i)
@@ -31,15 +29,6 @@ static const char *name_of(const SizeCheck *check, int64_t i)
 
     check->source->get(check->source->ctx, i, &value);
     return value.type == KILN_RAW_PATH ? value.text : value.name != NULL ? value.name : "an image";
-}
-
-static void say(SizeCheck *check, KilnCheckLevel level, const char *what, int64_t count,
-                const char *advice)
-{
-    check->add(check->ctx,
-               &(KilnDataFinding) { level, what, count,
-                                    check->text.data != NULL ? check->text.data : "", advice });
-    kiln_text_clear(&check->text);
 }
 
 static int compare(const void *a, const void *b)
@@ -86,11 +75,11 @@ static void check_bad(SizeCheck *check)
 {
     if (check->n_bad == 0)
         return;
-    kiln_text_printf(&check->text, "%lld of %lld files of %s: %s", (long long)check->n_bad,
+    kiln_text_printf(&check->findings.text, "%lld of %lld files of %s: %s", (long long)check->n_bad,
                      (long long)(check->n_bad + check->n), check->what, check->bad);
-    say(check, KILN_CHECK_ERROR, "image files", check->n_bad,
-        "datamodule.on_error=skip leaves them "
-        "out");
+    kiln_findings_add(&check->findings, KILN_CHECK_ERROR, "image files", check->n_bad,
+                      "datamodule.on_error=skip leaves them "
+                      "out");
 }
 
 static void check_sizes(SizeCheck *check)
@@ -102,20 +91,21 @@ static void check_sizes(SizeCheck *check)
     while (tiny < check->n && check->sizes[tiny].height * 4 < middle->height &&
            check->sizes[tiny].width * 4 < middle->width)
         tiny++;
-    kiln_text_printf(&check->text,
+    kiln_text_printf(&check->findings.text,
                      "%s: %lldx%lld to %lldx%lld pixels (height x width), half of them "
                      "up to %lldx%lld",
                      check->what, (long long)least->height, (long long)least->width,
                      (long long)most->height, (long long)most->width, (long long)middle->height,
                      (long long)middle->width);
-    say(check, KILN_CHECK_NOTE, "sizes of images", check->n, NULL);
+    kiln_findings_add(&check->findings, KILN_CHECK_NOTE, "sizes of images", check->n, NULL);
     if (tiny == 0)
         return;
-    kiln_text_printf(&check->text,
+    kiln_text_printf(&check->findings.text,
                      "%lld images of %s are less than a quarter as high and wide as "
                      "most, such as %s",
                      (long long)tiny, check->what, name_of(check, least->index));
-    say(check, KILN_CHECK_WARNING, "sizes of images", tiny, "look at them");
+    kiln_findings_add(&check->findings, KILN_CHECK_WARNING, "sizes of images", tiny,
+                      "look at them");
 }
 
 /* Whether proportions differ much from those of the middle image. */
@@ -134,13 +124,16 @@ static void check_proportions(SizeCheck *check)
             first = check->sizes[i].index;
     }
     if (n > 0)
-        kiln_text_printf(&check->text,
+        kiln_text_printf(&check->findings.text,
                          "%lld of %lld images of %s have other proportions than most, "
                          "such as %s",
                          (long long)n, (long long)check->n, check->what, name_of(check, first));
     else
-        kiln_text_printf(&check->text, "images of %s have similar proportions", check->what);
-    say(check, n > 0 ? KILN_CHECK_WARNING : KILN_CHECK_PASSED, "proportions of images", n,
+        kiln_text_printf(&check->findings.text, "images of %s have similar proportions",
+                         check->what);
+    kiln_findings_add(
+        &check->findings, n > 0 ? KILN_CHECK_WARNING : KILN_CHECK_PASSED, "proportions of images",
+        n,
         n > 0 ? "scaling to one size distorts them; a crop (docs/images.md), or of boxes "
                 "datamodule.letterbox, does not"
               : NULL);
@@ -151,13 +144,14 @@ static void check_colours(SizeCheck *check)
     const bool mixed = check->n_grey > 0 && check->n_grey < check->n;
 
     if (mixed)
-        kiln_text_printf(&check->text,
+        kiln_text_printf(&check->findings.text,
                          "%lld of %lld images of %s are grey, the others have colours",
                          (long long)check->n_grey, (long long)check->n, check->what);
     else
-        kiln_text_printf(&check->text, "all images of %s are %s", check->what,
+        kiln_text_printf(&check->findings.text, "all images of %s are %s", check->what,
                          check->n_grey > 0 ? "grey" : "in colour");
-    say(check, mixed ? KILN_CHECK_WARNING : KILN_CHECK_PASSED, "grey and colour",
+    kiln_findings_add(
+        &check->findings, mixed ? KILN_CHECK_WARNING : KILN_CHECK_PASSED, "grey and colour",
         mixed ? check->n_grey : 0,
         mixed
             ? "a class whose images are grey is told by that; datamodule.channels=1 makes all grey"
@@ -169,7 +163,7 @@ KilnStatus kiln_image_source_check(const KilnImageSource *source, const char *wh
                                    void (*add)(void *ctx, const KilnDataFinding *finding),
                                    void *ctx, KilnError *err)
 {
-    SizeCheck check = { .source = source, .what = what, .add = add, .ctx = ctx };
+    SizeCheck check = { .source = source, .what = what, .findings = { add, ctx, { 0 } } };
     KilnStatus status = read_sizes(&check, poll, err);
 
     if (status >= 0)
@@ -179,7 +173,7 @@ KilnStatus kiln_image_source_check(const KilnImageSource *source, const char *wh
         check_proportions(&check);
         check_colours(&check);
     }
-    kiln_text_release(&check.text);
+    kiln_text_release(&check.findings.text);
     free(check.sizes);
     return status;
 }

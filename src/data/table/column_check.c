@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/min.h"
-#include "base/text.h"
+#include "data/findings.h"
 #include "data/table/table_data.h"
 
 /* A column that tells the class of so many rows, where guessing is clearly worse, gives it away. */
@@ -20,22 +20,13 @@ enum { ENOUGH = 50 /* rows, to compare splits */, SAMPLED = 20000 /* rows, for l
 typedef struct ColumnCheck {
     const KilnTableData *data;
     const KilnPoll *poll;
-    void (*add)(void *ctx, const KilnDataFinding *finding);
-    void *ctx;
+    KilnFindings *findings;
 } ColumnCheck;
-
-static void say(const ColumnCheck *check, KilnCheckLevel level, const char *what, int64_t count,
-                const char *advice, KilnText *text)
-{
-    check->add(check->ctx, &(KilnDataFinding) { level, what, count,
-                                                text->data != NULL ? text->data : "", advice });
-    kiln_text_clear(text);
-}
 
 /* ---- Columns that are left out, missing values ------------------------------------------------
  */
 
-static void check_left_out(const ColumnCheck *check, KilnText *text)
+static void check_left_out(const ColumnCheck *check)
 {
     const KilnTablePlan *plan = &check->data->plan;
     int64_t n = 0;
@@ -45,18 +36,18 @@ static void check_left_out(const ColumnCheck *check, KilnText *text)
 
         if (column->kind != KILN_COLUMN_IGNORED || column->why == NULL)
             continue;
-        kiln_text_printf(text, "%s is left out: %s", column->name, column->why);
-        say(check, KILN_CHECK_NOTE, "constants and ids", 1,
-            "+datamodule.columns.NAME=category or =number keeps it", text);
+        kiln_text_printf(&check->findings->text, "%s is left out: %s", column->name, column->why);
+        kiln_findings_add(check->findings, KILN_CHECK_NOTE, "constants and ids", 1,
+                          "+datamodule.columns.NAME=category or =number keeps it");
         n++;
     }
     if (n == 0) {
-        kiln_text_append(text, "no column is constant or an id");
-        say(check, KILN_CHECK_PASSED, "constants and ids", 0, NULL, text);
+        kiln_text_append(&check->findings->text, "no column is constant or an id");
+        kiln_findings_add(check->findings, KILN_CHECK_PASSED, "constants and ids", 0, NULL);
     }
 }
 
-static void check_missing(const ColumnCheck *check, KilnText *text)
+static void check_missing(const ColumnCheck *check)
 {
     const KilnTablePlan *plan = &check->data->plan;
     int64_t n = 0;
@@ -68,16 +59,17 @@ static void check_missing(const ColumnCheck *check, KilnText *text)
 
         if (missing == 0 || column->kind == KILN_COLUMN_IGNORED || column->kind == KILN_COLUMN_TEXT)
             continue;
-        kiln_text_printf(text, "%s: %.1f %% of the training rows (%lld)", column->name,
-                         100.0 * (double)missing / all, (long long)missing);
-        say(check, (double)missing * 2.0 > all ? KILN_CHECK_WARNING : KILN_CHECK_NOTE,
-            "missing values", missing,
-            "datamodule.missing_indicators=true says to the model where they were", text);
+        kiln_text_printf(&check->findings->text, "%s: %.1f %% of the training rows (%lld)",
+                         column->name, 100.0 * (double)missing / all, (long long)missing);
+        kiln_findings_add(check->findings,
+                          (double)missing * 2.0 > all ? KILN_CHECK_WARNING : KILN_CHECK_NOTE,
+                          "missing values", missing,
+                          "datamodule.missing_indicators=true says to the model where they were");
         n++;
     }
     if (n == 0) {
-        kiln_text_append(text, "no value that is used is missing");
-        say(check, KILN_CHECK_PASSED, "missing values", 0, NULL, text);
+        kiln_text_append(&check->findings->text, "no value that is used is missing");
+        kiln_findings_add(check->findings, KILN_CHECK_PASSED, "missing values", 0, NULL);
     }
 }
 
@@ -216,7 +208,7 @@ static bool is_noted(const KilnTableData *data, const char *name)
 }
 
 static void say_leak(const ColumnCheck *check, const char *name, double share, bool classes,
-                     int64_t *n, KilnText *text)
+                     int64_t *n)
 {
     const KilnTablePlan *plan = &check->data->plan;
     const char *target = plan->columns[plan->target].name;
@@ -224,17 +216,19 @@ static void say_leak(const ColumnCheck *check, const char *name, double share, b
     if (is_noted(check->data, name))
         return;
     if (classes)
-        kiln_text_printf(text, "column %s alone tells %s of %.1f %% of the training rows", name,
-                         target, 100.0 * share);
+        kiln_text_printf(&check->findings->text,
+                         "column %s alone tells %s of %.1f %% of the training rows", name, target,
+                         100.0 * share);
     else
-        kiln_text_printf(text, "column %s is correlated with %s: %.3f", name, target, share);
-    say(check, KILN_CHECK_WARNING, "leakage", 1,
-        "if it is not known beforehand: +datamodule.columns.NAME=ignored", text);
+        kiln_text_printf(&check->findings->text, "column %s is correlated with %s: %.3f", name,
+                         target, share);
+    kiln_findings_add(check->findings, KILN_CHECK_WARNING, "leakage", 1,
+                      "if it is not known beforehand: +datamodule.columns.NAME=ignored");
     (*n)++;
 }
 
 static KilnStatus check_class_leaks(const ColumnCheck *check, Sample *sample, int64_t *n,
-                                    KilnText *text, KilnError *err)
+                                    KilnError *err)
 {
     const KilnTablePlan *plan = &check->data->plan;
     int64_t *counts = calloc(plan->n_classes + 1, sizeof(*counts));
@@ -258,12 +252,12 @@ static KilnStatus check_class_leaks(const ColumnCheck *check, Sample *sample, in
             status = number ? bins_tell(sample, at, plan->n_classes, &share, err)
                             : values_tell(sample, at, plan->n_classes, &share, err);
         if (status >= 0 && share >= TELLS && share >= sample->guessed + BETTER_THAN_GUESSING)
-            say_leak(check, plan->columns[column].name, share, true, n, text);
+            say_leak(check, plan->columns[column].name, share, true, n);
     }
     return status;
 }
 
-static KilnStatus check_leaks(const ColumnCheck *check, KilnText *text, KilnError *err)
+static KilnStatus check_leaks(const ColumnCheck *check, KilnError *err)
 {
     enum { LEAST = 200 };
     const KilnTableData *data = check->data;
@@ -278,22 +272,23 @@ static KilnStatus check_leaks(const ColumnCheck *check, KilnText *text, KilnErro
     for (size_t i = 0; i < data->n_notes; i++) {
         const char *note = data->notes[i];
 
-        kiln_text_append(text, note + (kiln_starts_with(note, "warning: ") ? 9 : 0));
-        say(check, KILN_CHECK_WARNING, "leakage", 1, NULL, text);
+        kiln_text_append(&check->findings->text,
+                         note + (kiln_starts_with(note, "warning: ") ? 9 : 0));
+        kiln_findings_add(check->findings, KILN_CHECK_WARNING, "leakage", 1, NULL);
         n++;
     }
     sample.n = rows->n > 0 ? (rows->n - 1) / sample.every + 1 : 0;
     if (sample.n >= LEAST && plan->classes && rows->labels != NULL && plan->n_classes > 1)
-        status = check_class_leaks(check, &sample, &n, text, err);
+        status = check_class_leaks(check, &sample, &n, err);
     for (size_t i = 0; i < plan->n_numbers && sample.n >= LEAST && rows->targets != NULL; i++) {
         const double strength = correlation(&sample, i);
 
         if (strength >= CORRELATED)
-            say_leak(check, plan->columns[plan->numbers[i].column].name, strength, false, &n, text);
+            say_leak(check, plan->columns[plan->numbers[i].column].name, strength, false, &n);
     }
     if (status >= 0 && n == 0) {
-        kiln_text_append(text, "no column gives the target away");
-        say(check, KILN_CHECK_PASSED, "leakage", 0, NULL, text);
+        kiln_text_append(&check->findings->text, "no column gives the target away");
+        kiln_findings_add(check->findings, KILN_CHECK_PASSED, "leakage", 0, NULL);
     }
     return status;
 }
@@ -313,20 +308,22 @@ static int64_t *count_ids(const KilnTableRows *rows, size_t category)
 }
 
 static void say_unknown(const ColumnCheck *check, const KilnTableRows *rows, size_t category,
-                        int64_t unknown, KilnText *text)
+                        int64_t unknown)
 {
     const KilnTablePlan *plan = &check->data->plan;
 
-    kiln_text_printf(text, "%lld of %lld rows of %s have a %s that no training row has",
+    kiln_text_printf(&check->findings->text,
+                     "%lld of %lld rows of %s have a %s that no training row has",
                      (long long)unknown, (long long)rows->n, kiln_split_name(rows->split),
                      plan->columns[plan->categories[category]].name);
-    say(check, unknown * 20 >= rows->n ? KILN_CHECK_WARNING : KILN_CHECK_NOTE,
-        "values unknown to training", unknown, NULL, text);
+    kiln_findings_add(check->findings,
+                      unknown * 20 >= rows->n ? KILN_CHECK_WARNING : KILN_CHECK_NOTE,
+                      "values unknown to training", unknown, NULL);
 }
 
 /* Compare the values of a category with those of training. */
 static KilnStatus compare_category(const ColumnCheck *check, const KilnTableRows *rows,
-                                   size_t category, int64_t *n, KilnText *text, KilnError *err)
+                                   size_t category, int64_t *n, KilnError *err)
 {
     const KilnTablePlan *plan = &check->data->plan;
     const KilnTableRows *train = &check->data->splits[KILN_TRAIN];
@@ -341,7 +338,7 @@ static KilnStatus compare_category(const ColumnCheck *check, const KilnTableRows
         return kiln_error_nomem(err, (size_t)kiln_table_n_ids(column) * sizeof(*here));
     }
     if (here[KILN_ID_UNKNOWN] > 0) {
-        say_unknown(check, rows, category, here[KILN_ID_UNKNOWN], text);
+        say_unknown(check, rows, category, here[KILN_ID_UNKNOWN]);
         n[0]++;
     }
     for (size_t id = KILN_ID_FIRST; id < column->n_names + KILN_ID_FIRST; id++) {
@@ -354,11 +351,13 @@ static KilnStatus compare_category(const ColumnCheck *check, const KilnTableRows
         }
     }
     if (at > 0 && rows->n >= ENOUGH && train->n >= ENOUGH) {
-        kiln_text_printf(text, "%s is \"%s\" in %.0f %% of the rows of train and %.0f %% of %s",
+        kiln_text_printf(&check->findings->text,
+                         "%s is \"%s\" in %.0f %% of the rows of train and %.0f %% of %s",
                          column->name, column->names[at - KILN_ID_FIRST],
                          100.0 * (double)there[at] / (double)train->n,
                          100.0 * (double)here[at] / (double)rows->n, kiln_split_name(rows->split));
-        say(check, KILN_CHECK_WARNING, "splits that differ", 1, "they are not drawn alike", text);
+        kiln_findings_add(check->findings, KILN_CHECK_WARNING, "splits that differ", 1,
+                          "they are not drawn alike");
         n[1]++;
     }
     free(here);
@@ -387,7 +386,7 @@ static void moments(const KilnTableRows *rows, size_t number, double ret[2])
 }
 
 static void compare_number(const ColumnCheck *check, const KilnTableRows *rows, size_t number,
-                           int64_t *n, KilnText *text)
+                           int64_t *n)
 {
     const KilnTablePlan *plan = &check->data->plan;
     const KilnTableRows *train = &check->data->splits[KILN_TRAIN];
@@ -400,14 +399,15 @@ static void compare_number(const ColumnCheck *check, const KilnTableRows *rows, 
     const double apart = fabs(here[0] - there[0]) / (there[1] > 0.0 ? there[1] : 1.0);
     if (apart <= MEANS_APART)
         return;
-    kiln_text_printf(text, "the mean of %s in %s is %.1f deviations from that of train",
-                     plan->columns[plan->numbers[number].column].name, kiln_split_name(rows->split),
-                     apart);
-    say(check, KILN_CHECK_WARNING, "splits that differ", 1, "they are not drawn alike", text);
+    kiln_text_printf(
+        &check->findings->text, "the mean of %s in %s is %.1f deviations from that of train",
+        plan->columns[plan->numbers[number].column].name, kiln_split_name(rows->split), apart);
+    kiln_findings_add(check->findings, KILN_CHECK_WARNING, "splits that differ", 1,
+                      "they are not drawn alike");
     n[1]++;
 }
 
-static KilnStatus check_splits(const ColumnCheck *check, KilnText *text, KilnError *err)
+static KilnStatus check_splits(const ColumnCheck *check, KilnError *err)
 {
     const KilnTablePlan *plan = &check->data->plan;
     int64_t n[2] = { 0 }; /* of unknown values, of differences */
@@ -421,17 +421,19 @@ static KilnStatus check_splits(const ColumnCheck *check, KilnText *text, KilnErr
             continue;
         any = true;
         for (size_t i = 0; i < plan->n_categories && status >= 0; i++)
-            status = compare_category(check, rows, i, n, text, err);
+            status = compare_category(check, rows, i, n, err);
         for (size_t i = 0; i < plan->n_numbers && status >= 0; i++)
-            compare_number(check, rows, i, n, text);
+            compare_number(check, rows, i, n);
     }
     if (status >= 0 && any && n[0] == 0 && plan->n_categories > 0) {
-        kiln_text_append(text, "training has every value of the categories");
-        say(check, KILN_CHECK_PASSED, "values unknown to training", 0, NULL, text);
+        kiln_text_append(&check->findings->text, "training has every value of the categories");
+        kiln_findings_add(check->findings, KILN_CHECK_PASSED, "values unknown to training", 0,
+                          NULL);
     }
     if (status >= 0 && any && n[1] == 0) {
-        kiln_text_append(text, "columns have about the same values in all splits");
-        say(check, KILN_CHECK_PASSED, "splits that differ", 0, NULL, text);
+        kiln_text_append(&check->findings->text,
+                         "columns have about the same values in all splits");
+        kiln_findings_add(check->findings, KILN_CHECK_PASSED, "splits that differ", 0, NULL);
     }
     return status;
 }
@@ -440,14 +442,16 @@ KilnStatus kiln_table_data_check(const KilnTableData *data, const KilnPoll *poll
                                  void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
                                  KilnError *err)
 {
-    const ColumnCheck check = { data, poll, add, ctx };
-    KilnText text = { 0 };
+    KilnFindings findings = { add, ctx, { 0 } };
+    const ColumnCheck check = { data, poll, &findings };
 
-    check_left_out(&check, &text);
-    check_missing(&check, &text);
-    KilnStatus status = check_leaks(&check, &text, err);
+    check_left_out(&check);
+    check_missing(&check);
+    KilnStatus status = check_leaks(&check, err);
     if (status >= 0)
-        status = check_splits(&check, &text, err);
-    kiln_text_release(&text);
+        status = check_splits(&check, err);
+    if (status >= 0 && findings.text.failed)
+        status = kiln_error_nomem(err, 256);
+    kiln_text_release(&findings.text);
     return status;
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "data/findings.h"
 #include "kiln/images/box_data.h"
 #include "kiln/metric.h"
 
@@ -13,22 +13,8 @@ typedef struct BoxCheck {
     const KilnBoxSet *set; /* of this split */
     const char *split;
     int64_t *counts[KILN_SPLIT_COUNT]; /* boxes of each class */
-    void (*add)(void *ctx, const KilnDataFinding *finding);
-    void *ctx;
-    KilnText text;
+    KilnFindings findings;
 } BoxCheck;
-
-/* Add a finding with the text so far; `advice` only if there is something. */
-static void say(BoxCheck *check, KilnCheckLevel level, const char *what, int64_t count,
-                const char *advice)
-{
-    const bool passed = level == KILN_CHECK_PASSED || count == 0;
-
-    check->add(check->ctx, &(KilnDataFinding) { passed ? KILN_CHECK_PASSED : level, what, count,
-                                                check->text.data != NULL ? check->text.data : "",
-                                                passed ? NULL : advice });
-    kiln_text_clear(&check->text);
-}
 
 /* ---- Boxes ----------------------------------------------------------------------------------- */
 
@@ -42,14 +28,16 @@ static void check_number(BoxCheck *check)
             empty++;
             first = i;
         }
-    kiln_text_printf(&check->text, "%s: %lld boxes on %lld images, at most %lld on one",
+    kiln_text_printf(&check->findings.text, "%s: %lld boxes on %lld images, at most %lld on one",
                      check->split, (long long)set->starts[set->count], (long long)set->count,
                      (long long)set->most);
     if (empty > 0)
-        kiln_text_printf(&check->text,
+        kiln_text_printf(&check->findings.text,
                          "; %lld images have none and count as background, such as %s",
                          (long long)empty, set->paths[first]);
-    say(check, empty * 2 > set->count ? KILN_CHECK_WARNING : KILN_CHECK_NOTE, "boxes", set->count,
+    kiln_findings_add(
+        &check->findings, empty * 2 > set->count ? KILN_CHECK_WARNING : KILN_CHECK_NOTE, "boxes",
+        set->count,
         empty * 2 > set->count ? "is there a text or an annotation for each image?" : NULL);
 }
 
@@ -58,11 +46,14 @@ static void check_cut(BoxCheck *check)
     const KilnBoxSet *set = check->set;
 
     if (set->cut_boxes > 0)
-        kiln_text_printf(&check->text, "%lld boxes of %s reach out of their images, such as %s",
+        kiln_text_printf(&check->findings.text,
+                         "%lld boxes of %s reach out of their images, such as %s",
                          (long long)set->cut_boxes, check->split, set->cut_example);
     else
-        kiln_text_printf(&check->text, "all boxes of %s are inside their images", check->split);
-    say(check, KILN_CHECK_WARNING, "boxes outside of images", set->cut_boxes,
+        kiln_text_printf(&check->findings.text, "all boxes of %s are inside their images",
+                         check->split);
+    kiln_findings_add(
+        &check->findings, KILN_CHECK_WARNING, "boxes outside of images", set->cut_boxes,
         "they are cut at the image; look whether they fit what they are drawn around");
 }
 
@@ -110,12 +101,13 @@ static KilnStatus check_copies(BoxCheck *check, KilnError *err)
     }
     free(room);
     if (copies > 0)
-        kiln_text_printf(&check->text, "%lld boxes of %s are there twice, such as one of %s",
-                         (long long)copies, check->split, example);
+        kiln_text_printf(&check->findings.text,
+                         "%lld boxes of %s are there twice, such as one of %s", (long long)copies,
+                         check->split, example);
     else
-        kiln_text_printf(&check->text, "no box of %s is there twice", check->split);
-    say(check, KILN_CHECK_WARNING, "boxes that are there twice", copies,
-        "metrics count the second one as missed; remove it");
+        kiln_text_printf(&check->findings.text, "no box of %s is there twice", check->split);
+    kiln_findings_add(&check->findings, KILN_CHECK_WARNING, "boxes that are there twice", copies,
+                      "metrics count the second one as missed; remove it");
     return KILN_OK;
 }
 
@@ -153,15 +145,16 @@ static void check_few(BoxCheck *check)
         if (train[i] < FEW)
             put_class(&names, check->state->class_names[i], train[i], few++);
     if (few > 0)
-        kiln_text_printf(&check->text, "%lld of %lld classes have fewer than %d training boxes: %s",
-                         (long long)few, (long long)n, (int)FEW,
-                         names.data != NULL ? names.data : "");
+        kiln_text_printf(
+            &check->findings.text, "%lld of %lld classes have fewer than %d training boxes: %s",
+            (long long)few, (long long)n, (int)FEW, names.data != NULL ? names.data : "");
     else
-        kiln_text_printf(&check->text, "each of %lld classes has at least %d training boxes",
-                         (long long)n, (int)FEW);
+        kiln_text_printf(&check->findings.text,
+                         "each of %lld classes has at least %d training boxes", (long long)n,
+                         (int)FEW);
     kiln_text_release(&names);
-    say(check, KILN_CHECK_WARNING, "boxes of each class", few,
-        "get more of them, or merge classes; a class without any is never found");
+    kiln_findings_add(&check->findings, KILN_CHECK_WARNING, "boxes of each class", few,
+                      "get more of them, or merge classes; a class without any is never found");
 }
 
 static void check_unseen(BoxCheck *check, KilnSplit split)
@@ -176,13 +169,15 @@ static void check_unseen(BoxCheck *check, KilnSplit split)
             unseen += counts[i];
         }
     if (unseen > 0)
-        kiln_text_printf(&check->text, "%lld boxes of %s have classes that no training box has: %s",
+        kiln_text_printf(&check->findings.text,
+                         "%lld boxes of %s have classes that no training box has: %s",
                          (long long)unseen, check->split, names.data != NULL ? names.data : "");
     else
-        kiln_text_printf(&check->text, "training has boxes of every class of %s", check->split);
+        kiln_text_printf(&check->findings.text, "training has boxes of every class of %s",
+                         check->split);
     kiln_text_release(&names);
-    say(check, KILN_CHECK_ERROR, "classes unknown to training", unseen,
-        "they can't be learned; add training images with them, or leave them out");
+    kiln_findings_add(&check->findings, KILN_CHECK_ERROR, "classes unknown to training", unseen,
+                      "they can't be learned; add training images with them, or leave them out");
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
@@ -212,24 +207,24 @@ static KilnStatus check_split(BoxCheck *check, KilnSplit split, const KilnPoll *
         check_few(check);
     else if (status >= 0)
         check_unseen(check, split);
-    return status >= 0
-               ? kiln_image_source_check(&images, check->split, poll, check->add, check->ctx, err)
-               : status;
+    return status >= 0 ? kiln_image_source_check(&images, check->split, poll, check->findings.add,
+                                                 check->findings.ctx, err)
+                       : status;
 }
 
 KilnStatus kiln_box_check(KilnInstance *self, const KilnPoll *poll,
                           void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
                           KilnError *err)
 {
-    BoxCheck check = { .state = kiln_state(self), .add = add, .ctx = ctx };
+    BoxCheck check = { .state = kiln_state(self), .findings = { add, ctx, { 0 } } };
     KilnStatus status = KILN_OK;
 
     for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++)
         status = check_split(&check, (KilnSplit)split, poll, err);
     for (int split = 0; split < KILN_SPLIT_COUNT; split++)
         free(check.counts[split]);
-    if (status >= 0 && check.text.failed)
+    if (status >= 0 && check.findings.text.failed)
         status = kiln_error_nomem(err, 0);
-    kiln_text_release(&check.text);
+    kiln_text_release(&check.findings.text);
     return status;
 }
