@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "data/records/mapped_file.h"
-#include "data/table/number.h"
+#include "data/table/cells/number.h"
 #include "image/read.h"
 
 enum { SAMPLED = 2000 };

@@ -16,6 +16,14 @@ typedef struct KilnTableLoad {
     KilnSplitList lists[KILN_SPLIT_COUNT];
 } KilnTableLoad;
 
+/* The columns of the training files, with the kinds that the user gives, into the plan.
+ * (columns.c) */
+KILN_NODISCARD KilnStatus kiln_table_list_columns(KilnTableLoad *load, KilnError *err);
+/* Find the columns that say which rows are held out: load->by. */
+KILN_NODISCARD KilnStatus kiln_table_find_split_columns(KilnTableLoad *load, KilnError *err);
+/* Which columns are read, and which as texts: load->wanted, load->columns. */
+KILN_NODISCARD KilnStatus kiln_table_choose_columns(KilnTableLoad *load, KilnError *err);
+
 /* Keep the rows of a list whose cells are what their columns are; `no_target`: the target is not
  * looked at. (check_rows.c) */
 KILN_NODISCARD KilnStatus kiln_table_check_list(KilnTableLoad *load, KilnSplitList *list,

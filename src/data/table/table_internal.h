@@ -2,7 +2,7 @@
 #ifndef KILN_DATA_TABLE_TABLE_INTERNAL_H
 #define KILN_DATA_TABLE_TABLE_INTERNAL_H
 
-#include "data/table/cells.h"
+#include "data/table/cells/cells.h"
 #include "kiln/tools/table_data.h"
 #include "kiln/tools/text.h"
 

@@ -1,6 +1,6 @@
 /* Reads decimal numbers of many digits, and those with exponents, and rounds them as strtod does.
  */
-#include "data/table/number.h"
+#include "data/table/cells/number.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* From a text to a cell: missing values, dates. */
-#include "data/table/cells.h"
+#include "data/table/cells/cells.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "data/table/number.h"
+#include "data/table/cells/number.h"
 #include "kiln/files/text_records.h"
 
 /* The bits of a finite f64; or a NaN that stands for a missing value, or for the text of a code. */

@@ -1,5 +1,5 @@
 /* The different texts of a column, found by a hash table with open addressing. */
-#include "data/table/cells.h"
+#include "data/table/cells/cells.h"
 
 #include <stdlib.h>
 
