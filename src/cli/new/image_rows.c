@@ -1,7 +1,6 @@
 /* Lists of images: with a class of each, or with the text that is written in it. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/system/file.h"
 #include "base/text.h"
@@ -113,10 +112,7 @@ static bool is_text_name(const char *name)
                                          "sentence",   "line",         "words",
                                          "word",       "ocr",          NULL };
 
-    for (const char *const *one = names; *one != NULL; one++)
-        if (strcasecmp(name, *one) == 0)
-            return true;
-    return false;
+    return kiln_new_is_named(name, names);
 }
 
 /* Texts that are written in the images: most differ from each other. */

@@ -1,7 +1,6 @@
 /* What rows of columns are: a table, texts with labels, words with tags, translations, images. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 #include "cli/new/rows.h"
@@ -22,10 +21,7 @@ static bool is_text_name(const char *name)
                                          "question", "review",  "sentence",  "text",
                                          "title",    "tweet",   "utterance", NULL };
 
-    for (const char *const *known = names; *known != NULL; known++)
-        if (strcasecmp(name, *known) == 0)
-            return true;
-    return false;
+    return kiln_new_is_named(name, names);
 }
 
 /* Few words that differ from row to row, in a column that is named as texts are, or beside nothing
@@ -50,10 +46,7 @@ static bool is_side(const char *name)
     static const char *const sides[] = { "source", "target",   "src",    "tgt", "input",
                                          "output", "question", "answer", NULL };
 
-    for (const char *const *side = sides; *side != NULL; side++)
-        if (strcasecmp(name, *side) == 0)
-            return true;
-    return strlen(name) == 2;
+    return strlen(name) == 2 || kiln_new_is_named(name, sides);
 }
 
 /* The texts of the rows: the longest one first. */
@@ -116,17 +109,15 @@ static bool find_tags(const KilnNewRows *rows, size_t *ret_words, size_t *ret_ta
     bool has_words = false, has_tags = false;
 
     for (size_t c = 0; c < rows->n_columns; c++) {
-        for (const char *const *name = words; *name != NULL; name++)
-            if (strcasecmp(rows->names[c], *name) == 0 && rows->columns[c].lists > 0.5) {
-                *ret_words = c;
-                has_words = true;
-            }
-        for (const char *const *name = tags; *name != NULL; name++)
-            if (strcasecmp(rows->names[c], *name) == 0 && rows->columns[c].lists > 0.5 &&
-                !has_tags) {
-                *ret_tags = c;
-                has_tags = true;
-            }
+        if (rows->columns[c].lists <= 0.5)
+            continue;
+        if (kiln_new_is_named(rows->names[c], words)) {
+            *ret_words = c;
+            has_words = true;
+        } else if (!has_tags && kiln_new_is_named(rows->names[c], tags)) {
+            *ret_tags = c;
+            has_tags = true;
+        }
     }
     return has_words && has_tags;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -270,6 +271,13 @@ static bool is_comma_number(KilnString text)
 
     return text.length > 0 && memchr(text.data, ',', text.length) != NULL &&
            kiln_number_is(text, ',', &number);
+}
+
+bool kiln_new_is_named(const char *name, const char *const *names)
+{
+    while (*names != NULL && strcasecmp(name, *names) != 0)
+        names++;
+    return *names != NULL;
 }
 
 static void look_at_value(KilnNewRows *rows, size_t c, KilnString value)

@@ -48,6 +48,8 @@ void kiln_new_rows_close(KilnNewRows *rows);
  * columns: "names" or "columns". */
 void kiln_new_rows_set(const KilnNewRows *rows, const char *key);
 
+/* Whether a column's name is one of them, which a NULL ends; case is ignored. */
+bool kiln_new_is_named(const char *name, const char *const *names);
 /* How the files of a split are opened. */
 KilnRecordsSpec kiln_new_rows_spec(const KilnNewRows *rows, KilnSplit split);
 

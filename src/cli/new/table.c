@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 #include "cli/new/rows.h"
@@ -18,14 +17,6 @@ typedef struct Guess {
     const char *why;
 } Guess;
 
-static bool is_name(const char *name, const char *const *list)
-{
-    for (; *list != NULL; list++)
-        if (strcasecmp(name, *list) == 0)
-            return true;
-    return false;
-}
-
 /* How a column is called. */
 static Guess guess_by_name(const char *name)
 {
@@ -38,7 +29,7 @@ static Guess guess_by_name(const char *name)
     static const char *const ends[] = { "_label", "_class", "_target", "_price",
                                         "_value", " label", " target", NULL };
 
-    if (is_name(name, usual))
+    if (kiln_new_is_named(name, usual))
         return (Guess) { 3.0, "by its name" };
     for (const char *const *end = ends; *end != NULL; end++)
         if (kiln_ends_with(name, *end))
