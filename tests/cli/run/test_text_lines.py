@@ -123,11 +123,13 @@ class Lists(Case):
         last = json.loads(read(self.path("run/summary.json")))["metrics"]["val/cer"]["last"]["value"]
         self.assertLess(last, 0.1)
         self.write("new.png", self.line("b\u00e9ab"))
-        for args, least in (([], 0.3), (["task.beam_size=4"], 0.5)):
+        confidence = 0.05  # one alignment's, then the sum of several: how sure a network is depends on rounding
+        for args in ([], ["task.beam_size=4"]):
             out, _ = self.run_kiln("predict", "run", "new.png", *args, program="kiln")
             row = json.loads(out)
             self.assertEqual(row["text"], "b\u00e9ab")
-            self.assertTrue(least < row["confidence"] <= 1, row)
+            self.assertTrue(confidence < row["confidence"] <= 1, row)
+            confidence = row["confidence"]
         out, _ = self.run_kiln("eval", "run", "datamodule.files.test=[list.csv]", program="kiln")
         self.assertLess(json.loads(out)["metrics"]["test/cer"], 0.1)
 
