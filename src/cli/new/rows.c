@@ -239,8 +239,9 @@ static KilnStatus find_header(KilnNewRows *rows, size_t n, KilnError *err)
     KilnStatus status = name_columns(rows, n, &numbers, err);
 
     if (status >= 0) {
-        const KilnRecordsSpec spec = spec_of(rows, KILN_TRAIN, rows->names, n);
+        KilnRecordsSpec spec = spec_of(rows, KILN_TRAIN, rows->names, n);
 
+        spec.n_paths = 1; /* other files repeat a header, too */
         status = kiln_records_open(&spec, &records, err);
     }
     if (status >= 0 && kiln_records_count(records) == 0)

@@ -146,6 +146,12 @@ class Tables(NewCase):
         self.write("d.csv", "x,class\n" + "".join(f"{i}.5,{'ab'[i % 2]}\n" for i in range(40)))
         self.starts("d.csv", says=["class: by its name"])
 
+    def test_several_files_with_a_header(self):
+        for name in "one.csv", "two.csv":
+            self.write(name, "x,class\n" + "".join(f"{i}.5,{'ab'[i % 2]}\n" for i in range(20)))
+        out = self.starts("one.csv", "two.csv", says=["class: by its name", "a table of 40 rows"], name="one")
+        self.assertNotIn("the first row is taken for data", out)
+
     def test_no_header_and_other_delimiters(self):
         self.write("d.csv", "".join(f"{i},5;{'ab'[i % 2]}\n" for i in range(40)))
         self.starts("d.csv", says=["the first row is taken for data", "column2: it is the only one of texts"],
