@@ -167,8 +167,7 @@ static bool can_be_name(KilnString cell)
 
     for (size_t i = 0; i < cell.length; i++)
         words += cell.data[i] == ' ';
-    return cell.length > 0 && cell.length <= LONGEST && words <= 5 && !is_number(cell) &&
-           !is_image(cell);
+    return cell.length <= LONGEST && words <= 5 && !is_number(cell) && !is_image(cell);
 }
 
 static KilnRecordsSpec spec_of(const KilnNewRows *rows, KilnSplit split, const char *const *names,
@@ -250,8 +249,12 @@ static KilnStatus find_header(KilnNewRows *rows, size_t n, KilnError *err)
     if (status >= 0)
         status = kiln_records_read(records, 0, numbers, n, &first, err);
     rows->has_header = status >= 0;
-    for (size_t c = 0; c < n && rows->has_header; c++)
-        rows->has_header = can_be_name(trimmed(first.fields[c]));
+    /* Row numbers, which pandas and R write first, have no name. */
+    for (size_t c = 0; c < n && rows->has_header; c++) {
+        const KilnString cell = trimmed(first.fields[c]);
+
+        rows->has_header = can_be_name(cell) && (cell.length > 0 || (c == 0 && n > 1));
+    }
     if (rows->has_header) {
         status = first_row_repeats(records, &first, n, numbers, &repeats, err);
         rows->has_header = !repeats;
@@ -408,6 +411,8 @@ KilnStatus kiln_new_rows_read(KilnNewRows *rows, const char *target, KilnError *
         .n_missing_values = KILN_COUNT(missing_values),
         .target = target,
         .target_type = rows->target_type,
+        .kinds = rows->kinds,
+        .n_kinds = rows->n_kinds,
         .scaling = KILN_SCALING_NONE,
     };
 

@@ -27,6 +27,8 @@ typedef struct KilnNewRows {
     KilnTextEncoding encoding;
     const char *query; /* of a database; else NULL */
     KilnTargetType target_type;
+    KilnPairI64 *kinds; /* of columns, as the option `columns`; in the arena */
+    size_t n_kinds;
     KilnNewColumn *columns;
     const char **names; /* of the columns */
     size_t n_columns;

@@ -158,6 +158,8 @@ KilnStatus kiln_new_choose_target(const KilnNewRows *rows, const bool *out, size
         return kiln_error_set(err, KILN_E_FORMAT,
                               "%s: no column can be predicted: none has classes or numbers",
                               rows->files->list[KILN_TRAIN][0]);
+    if (second.why == NULL)
+        first = (Guess) { 2.0, "no other column can be predicted" };
     if (first.points < 2.0 || first.points - second.points < 1.0)
         return unclear(rows, out, best, &first, err);
     kiln_new_say(rows->config, "target", "%s: %s; if it is another one: --target=COLUMN",
@@ -403,6 +405,51 @@ static void set_model(KilnNewRows *rows)
         kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/rmse}");
 }
 
+static bool is_used(const KilnTableColumn *column)
+{
+    return column->kind == KILN_COLUMN_NUMBER || column->kind == KILN_COLUMN_CATEGORY ||
+           column->kind == KILN_COLUMN_DATE;
+}
+
+/* Years or steps of a series look like row numbers; where nothing else is left they are kept. */
+static KilnStatus keep_numbers(KilnNewRows *rows, size_t target, KilnError *err)
+{
+    KilnNewConfig *config = rows->config;
+    const KilnTablePlan *plan = &rows->table->plan;
+    KilnPairI64 *kinds = kiln_arena_alloc(&config->arena, plan->n_columns * sizeof(*kinds));
+    KilnText text = { 0 };
+    size_t n = 0;
+
+    for (size_t c = 0; c < plan->n_columns && kinds != NULL; c++) {
+        const KilnTableColumn *column = &plan->columns[c];
+
+        if (c != target && is_used(column))
+            return KILN_OK;
+        if (c == target || column->kind != KILN_COLUMN_IGNORED || !column->facts.unique)
+            continue;
+        kinds[n].key = kiln_arena_strdup(&config->arena, column->name);
+        kinds[n].value = KILN_COLUMN_NUMBER;
+        if (kinds[n++].key == NULL)
+            kinds = NULL;
+    }
+    if (kinds == NULL)
+        return kiln_error_nomem(err, plan->n_columns * sizeof(*kinds));
+    if (n == 0)
+        return KILN_OK;
+    rows->kinds = kinds;
+    rows->n_kinds = n;
+    for (size_t i = 0; i < n; i++) {
+        kiln_text_append(&text, i > 0 ? ", " : "");
+        kiln_new_put_text(&text, kinds[i].key);
+        kiln_text_append(&text, ": number");
+    }
+    kiln_new_set(config, KILN_NEW_DATA, "columns", "{%s}", text.data != NULL ? text.data : "");
+    kiln_new_say(config, "columns", "%s looks like row numbers, but is all there is to learn from",
+                 kinds[0].key);
+    kiln_text_release(&text);
+    return KILN_OK;
+}
+
 KilnStatus kiln_new_table(KilnNewRows *rows, KilnError *err)
 {
     KilnNewConfig *config = rows->config;
@@ -428,7 +475,9 @@ KilnStatus kiln_new_table(KilnNewRows *rows, KilnError *err)
         rows->target_type = KILN_TARGET_NUMBER;
         kiln_new_set(config, KILN_NEW_DATA, "target_type", "number  # not classes");
     }
-    status = name != NULL ? kiln_new_rows_read(rows, name, err) : kiln_error_nomem(err, 64);
+    status = name != NULL ? keep_numbers(rows, target, err) : kiln_error_nomem(err, 64);
+    if (status >= 0)
+        status = kiln_new_rows_read(rows, name, err);
     if (status >= 0)
         status = check_target(rows, err);
     if (status >= 0)

@@ -112,6 +112,28 @@ static KilnStatus add_header_columns(KilnRecords *records, const KilnRecordsPart
     return status >= 0 ? status : kiln_error_prefix(err, "%s:1: ", part->file.path);
 }
 
+/* The same of a header. A column without a name, such as the row numbers that pandas and R write
+ * first, is called column1. */
+static KilnStatus add_named_columns(KilnRecords *records, const KilnRecordsPart *part,
+                                    KilnError *err)
+{
+    const bool keys = records->format == KILN_RECORDS_JSONL; /* which can be empty */
+    KilnStatus status = add_header_columns(records, part, err);
+
+    for (size_t i = 0; i < records->n_columns && status >= 0 && !keys; i++) {
+        char name[32];
+
+        if (records->columns[i][0] != '\0')
+            continue;
+        snprintf(name, sizeof(name), "column%zu", i + 1);
+        free(records->columns[i]);
+        records->columns[i] = kiln_strdup(name);
+        if (records->columns[i] == NULL)
+            return kiln_error_nomem(err, sizeof(name));
+    }
+    return status;
+}
+
 /* The first line is no JSON: perhaps the file is one object. */
 static KilnStatus check_whole_object(const KilnRecordsPart *part, KilnError *err)
 {
@@ -208,7 +230,7 @@ static KilnStatus find_columns(KilnRecords *records, const KilnRecordsSpec *spec
     if (part->index.count == 0)
         return kiln_error_set(err, KILN_E_FORMAT, "%s: is empty", part->file.path);
     return records->format == KILN_RECORDS_CONLL ? add_number_columns(records, part, err)
-                                                 : add_header_columns(records, part, err);
+                                                 : add_named_columns(records, part, err);
 }
 
 static void free_columns(KilnRecords *records)
@@ -225,7 +247,7 @@ static KilnStatus check_header(const KilnRecords *records, const KilnRecordsPart
     KilnRecords found = { .format = records->format,
                           .encoding = records->encoding,
                           .delimiter = records->delimiter };
-    KilnStatus status = part->index.count > 0 ? add_header_columns(&found, part, err) : KILN_OK;
+    KilnStatus status = part->index.count > 0 ? add_named_columns(&found, part, err) : KILN_OK;
     bool same = found.n_columns == records->n_columns;
 
     for (size_t i = 0; i < found.n_columns && same; i++)

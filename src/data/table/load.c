@@ -266,6 +266,7 @@ static KilnStatus check_columns(const Load *load, KilnError *err)
 static KilnStatus check_plan(const Load *load, KilnError *err)
 {
     const KilnTablePlan *plan = &load->data->plan;
+    const size_t others = plan->n_columns - (plan->target >= 0);
     const char *text = NULL;
 
     if (plan->n_numbers + plan->n_categories > 0 || kiln_table_has_texts(load->data) ||
@@ -275,9 +276,9 @@ static KilnStatus check_plan(const Load *load, KilnError *err)
         if (plan->columns[c].kind == KILN_COLUMN_TEXT && (int64_t)c != plan->target)
             text = plan->columns[c].name;
     return kiln_error_set(err, KILN_E_MISSING,
-                          "files.train: no column is left to learn from: %zu columns are text or "
-                          "ignored; set their kinds with columns%s%s%s",
-                          plan->n_columns - (plan->target >= 0),
+                          "files.train: no column is left to learn from: %zu %s text or ignored; "
+                          "set kinds with columns%s%s%s",
+                          others, others == 1 ? "column is" : "columns are",
                           text != NULL ? ", or learn from texts such as \"" : "",
                           text != NULL ? text : "",
                           text != NULL ? "\": tokenizer=words (kiln list tokenizer), with a model "

@@ -84,7 +84,8 @@ KILN_API int64_t kiln_records_count(const KilnRecords *records);
 KILN_API KilnRecordFormat kiln_records_format(const KilnRecords *records);
 /* Whether the first row of CSV or TSV has the names of the columns. */
 KILN_API bool kiln_records_has_header(const KilnRecords *records);
-/* Borrowed names of the columns; returns their number. */
+/* Borrowed names of the columns; returns their number. Column N without a name in its file's header
+ * is columnN. */
 KILN_API size_t kiln_records_columns(const KilnRecords *records, const char *const **ret);
 /* The number of a column, for kiln_records_read. KILN_E_KEY with the nearest name. */
 KILN_API KILN_NODISCARD KilnStatus kiln_records_column(const KilnRecords *records, const char *name,

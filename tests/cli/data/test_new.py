@@ -152,6 +152,18 @@ class Tables(NewCase):
         out = self.starts("one.csv", "two.csv", says=["class: by its name", "a table of 40 rows"], name="one")
         self.assertNotIn("the first row is taken for data", out)
 
+    def test_row_numbers_without_a_name(self):
+        self.write("d.csv", ",x,class\n" + "".join(f"{i},{i % 7}.5,{'ab'[i % 2]}\n" for i in range(40)))
+        out = self.starts("d.csv", says=["class: by its name", "column column1 is left out: each row has a number of its own"])
+        self.assertNotIn("the first row is taken for data", out)
+        self.write("d.csv", "".join(f"{'' if i == 0 else i},x{i % 7},{'ab'[i % 2]}\n" for i in range(40)))
+        self.starts("d.csv", "--force", says=["the first row is taken for data"])
+
+    def test_a_series(self):
+        self.write("d.csv", "year,volume\n" + "".join(f"{1871 + i},{900 + 37 * i % 61}.5\n" for i in range(40)))
+        self.starts("d.csv", says=["volume: no other column can be predicted", "year looks like row numbers"],
+                    has=["columns: {year: number}"])
+
     def test_no_header_and_other_delimiters(self):
         self.write("d.csv", "".join(f"{i},5;{'ab'[i % 2]}\n" for i in range(40)))
         self.starts("d.csv", says=["the first row is taken for data", "column2: it is the only one of texts"],
