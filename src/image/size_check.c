@@ -150,12 +150,11 @@ static void check_colours(SizeCheck *check)
     else
         kiln_text_printf(&check->findings.text, "all images of %s are %s", check->what,
                          check->n_grey > 0 ? "grey" : "in colour");
-    kiln_findings_add(
-        &check->findings, mixed ? KILN_CHECK_WARNING : KILN_CHECK_PASSED, "grey and colour",
-        mixed ? check->n_grey : 0,
-        mixed
-            ? "a class whose images are grey is told by that; datamodule.channels=1 makes all grey"
-            : NULL);
+    kiln_findings_add(&check->findings, mixed ? KILN_CHECK_WARNING : KILN_CHECK_PASSED,
+                      "grey and colour", mixed ? check->n_grey : 0,
+                      mixed ? "if all images of a class are grey, that gives the class away; "
+                              "datamodule.channels=1 makes all grey"
+                            : NULL);
 }
 
 KilnStatus kiln_image_source_check(const KilnImageSource *source, const char *what,

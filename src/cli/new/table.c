@@ -444,7 +444,7 @@ static KilnStatus keep_numbers(KilnNewRows *rows, size_t target, KilnError *err)
         kiln_text_append(&text, ": number");
     }
     kiln_new_set(config, KILN_NEW_DATA, "columns", "{%s}", text.data != NULL ? text.data : "");
-    kiln_new_say(config, "columns", "%s looks like row numbers, but is all there is to learn from",
+    kiln_new_say(config, "kept", "%s looks like row numbers, but is all there is to learn from",
                  kinds[0].key);
     kiln_text_release(&text);
     return KILN_OK;
