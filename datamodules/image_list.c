@@ -19,9 +19,9 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_LOADING_FIELDS(Opts, "64"),
     KILN_TEXT_FIELDS(Opts),
-    KILN_FIELD_PATH(Opts, root, ".",
-                    "the folder that paths in the list are relative to, or a .tar, .tar.gz or "
-                    ".tar.zst file that has them"),
+    KILN_FIELD_PATH_OPT(Opts, root, "null",
+                        "the folder that paths in the list are relative to, or a .tar, .tar.gz or "
+                        ".tar.zst file that has them; null: the folder of the list"),
     KILN_FIELD_STR(Opts, image, "image", "the column of the image's path"),
     KILN_LABEL_FIELDS(Opts, "an image", ""),
     KILN_IMAGE_FIELDS(Opts, "applied to each image in this order"),
@@ -87,16 +87,15 @@ static void release(KilnInstance *self)
 
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
-/* What a row's path is below. */
-static void append_path(const State *state, KilnString path, KilnText *to)
+/* Append the path of a row's image: a file, or the tar and its member. */
+static void append_path(const State *state, const KilnRecord *record, KilnText *to)
 {
-    const char *root = state->opts->root;
+    const KilnString path = record->fields[IMAGE_COLUMN];
 
-    if ((path.data[0] != '/' && strcmp(root, ".") != 0) || state->tar != NULL) {
-        kiln_text_append(to, root);
-        kiln_text_char(to, '/');
-    }
-    kiln_text_append_n(to, path.data, path.length);
+    if (state->tar != NULL)
+        kiln_text_printf(to, "%s/%.*s", state->opts->root, (int)path.length, path.data);
+    else
+        kiln_record_append_path(record, state->n_columns, IMAGE_COLUMN, state->opts->root, to);
 }
 
 /* The member of the tar that a sample's path names. */
@@ -105,8 +104,9 @@ static int64_t member_of(const State *state, const char *path)
     return kiln_tar_find(state->tar, path + strlen(state->opts->root) + 1);
 }
 
-static KilnStatus check_image(State *state, KilnString path, KilnError *err)
+static KilnStatus check_image(State *state, const KilnRecord *record, KilnError *err)
 {
+    const KilnString path = record->fields[IMAGE_COLUMN];
     KilnText full = { 0 };
     KilnStatus status = KILN_OK;
 
@@ -115,7 +115,7 @@ static KilnStatus check_image(State *state, KilnString path, KilnError *err)
                               state->opts->image);
     if (state->tar == NULL)
         return KILN_OK;
-    append_path(state, path, &full);
+    append_path(state, record, &full);
     if (full.failed)
         status = kiln_error_nomem(err, path.length);
     else if (member_of(state, full.data) < 0)
@@ -129,7 +129,7 @@ static KilnStatus check_image(State *state, KilnString path, KilnError *err)
 static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record, KilnError *err)
 {
     State *state = ctx;
-    KilnStatus status = check_image(state, record->fields[IMAGE_COLUMN], err);
+    KilnStatus status = check_image(state, record, err);
 
     return status >= 0 ? kiln_data_labels_check(&state->image.labels, split,
                                                 record->fields + LABEL_COLUMN, err)
@@ -148,7 +148,7 @@ static KilnStatus read_row(State *state, KilnSplit split, int64_t i, KilnRecord 
     if (status < 0)
         return status;
     samples->starts[i] = (int64_t)samples->paths.length;
-    append_path(state, record->fields[IMAGE_COLUMN], &samples->paths);
+    append_path(state, record, &samples->paths);
     kiln_text_char(&samples->paths, '\0');
     return samples->paths.failed ? kiln_error_nomem(err, samples->paths.length) : KILN_OK;
 }
@@ -226,7 +226,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     const KilnLabelSource labels = KILN_LABEL_SOURCE(opts);
     KilnStatus status = kiln_data_labels_open(&state->image.labels, &labels, context, err);
 
-    if (status >= 0 && kiln_is_tar(opts->root) && context->stage != KILN_STAGE_PREDICT)
+    if (status >= 0 && opts->root != NULL && kiln_is_tar(opts->root) &&
+        context->stage != KILN_STAGE_PREDICT)
         status = kiln_tar_open(opts->root, opts->cache, context->poll, &state->tar, err);
     if (status >= 0)
         status = open_rows(state, context, err);

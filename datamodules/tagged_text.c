@@ -541,66 +541,15 @@ static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnEr
     return status;
 }
 
-/* ---- Checks of data ----------------------------------------------------------------------------
- */
-
-/* Tags of the sentence that is checked; grown as needed. */
-typedef struct TagList {
-    KilnString *words, *tags;
-    size_t words_room, tags_room;
-} TagList;
-
-static KilnStatus check_sentence(State *state, KilnSplit split, int64_t i, KilnRecord *record,
-                                 TagList *list, KilnTagCheck *check, KilnError *err)
-{
-    char place[512];
-    KilnString rest, tag;
-    size_t n = 0;
-    KilnStatus status = kiln_text_data_read(state->data, split, i, record, err);
-
-    if (status >= 0)
-        status = kiln_words_of_value(&state->words, record->fields[TEXT_COLUMN], err);
-    if (status < 0)
-        return status;
-    if (!KILN_RESERVE(list->words, list->words_room, state->words.n + 1) ||
-        !KILN_RESERVE(list->tags, list->tags_room, state->words.n + 1))
-        return kiln_error_nomem(err, state->words.n * sizeof(*list->words));
-    rest = record->fields[TAGS_COLUMN];
-    for (const bool is_list = kiln_value_is_list(rest);
-         n < state->words.n && kiln_value_next_item(&rest, is_list, &tag); n++) {
-        list->words[n] = kiln_words_at(&state->words, n);
-        list->tags[n] = tag;
-    }
-    kiln_tag_check_add(check, list->words, list->tags, (int64_t)n,
-                       kiln_text_data_location(state->data, split, i, place, sizeof(place)));
-    return KILN_OK;
-}
+/* ---- Checks and reports --------------------------------------------------------------------- */
 
 static KilnStatus check_data(KilnInstance *self, const KilnPoll *poll,
                              void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx,
                              KilnError *err)
 {
-    State *state = kiln_state(self);
-    TagList list = { 0 };
-    KilnRecord record = { 0 };
-    KilnStatus status = KILN_OK;
+    const State *state = kiln_state(self);
 
-    for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++) {
-        const int64_t n = kiln_text_data_count(state->data, (KilnSplit)split);
-        KilnTagCheck check = { 0 };
-
-        for (int64_t i = 0; i < n && status >= 0; i++) {
-            status = kiln_poll_check(poll, "checking tags", i, n, err);
-            if (status >= 0)
-                status = check_sentence(state, (KilnSplit)split, i, &record, &list, &check, err);
-        }
-        if (status >= 0 && n > 0)
-            kiln_tag_check_report(&check, kiln_split_name((KilnSplit)split), add, ctx);
-    }
-    kiln_record_release(&record);
-    free(list.words);
-    free(list.tags);
-    return status;
+    return kiln_text_data_check_tags(state->data, TEXT_COLUMN, TAGS_COLUMN, poll, add, ctx, err);
 }
 
 static void loading(const KilnInstance *self, KilnLoading *ret)

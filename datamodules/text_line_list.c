@@ -20,7 +20,9 @@ static const KilnField fields[] = {
     KILN_LENGTH_FIELDS(Opts),
     KILN_LINE_FIELDS(Opts),
     KILN_TEXT_FIELDS(Opts),
-    KILN_FIELD_PATH(Opts, root, ".", "the folder that paths in the list are relative to"),
+    KILN_FIELD_PATH_OPT(Opts, root, "null",
+                        "the folder that paths in the list are relative to; null: that of the "
+                        "list"),
     KILN_FIELD_STR(Opts, image, "image", "the column of the image's path"),
     KILN_FIELD_STR(Opts, text, "text", "the column of its text"),
     KILN_FIELD_I64(Opts, max_pixels, "89478485", 1, 4294967296.0,
@@ -79,13 +81,9 @@ static void release(KilnInstance *self)
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* Append the path of a row's image, with a NUL. */
-static void append_path(const State *state, KilnString path, KilnText *to)
+static void append_path(const State *state, const KilnRecord *record, KilnText *to)
 {
-    const char *root = state->opts->root;
-
-    if (path.data[0] != '/' && strcmp(root, ".") != 0)
-        kiln_text_printf(to, "%s/", root);
-    kiln_text_append_n(to, path.data, path.length);
+    kiln_record_append_path(record, COLUMNS, IMAGE_COLUMN, state->opts->root, to);
     kiln_text_char(to, '\0');
 }
 
@@ -101,17 +99,17 @@ static KilnStatus measure(const State *state, const char *path, int64_t *ret, Ki
     return status < 0 ? kiln_error_prefix(err, "%s: ", path) : status;
 }
 
-static KilnStatus check_image(const State *state, KilnString path, int64_t *ret_width,
+static KilnStatus check_image(const State *state, const KilnRecord *record, int64_t *ret_width,
                               KilnError *err)
 {
     KilnText full = { 0 };
     KilnStatus status;
 
-    if (kiln_text_is_blank(path))
+    if (kiln_text_is_blank(record->fields[IMAGE_COLUMN]))
         return kiln_error_set(err, KILN_E_MISSING, "the path (column \"%s\") is empty",
                               state->opts->image);
-    append_path(state, path, &full);
-    status = full.failed ? kiln_error_nomem(err, path.length)
+    append_path(state, record, &full);
+    status = full.failed ? kiln_error_nomem(err, full.length)
                          : measure(state, full.data, ret_width, err);
     kiln_text_release(&full);
     if (status >= 0 || status == KILN_E_NOMEM)
@@ -126,7 +124,7 @@ static KilnStatus check_row(void *ctx, KilnSplit split, const KilnRecord *record
     State *state = ctx;
     const KilnString text = record->fields[TEXT_COLUMN];
     int64_t width = 0;
-    KilnStatus status = check_image(state, record->fields[IMAGE_COLUMN], &width, err);
+    KilnStatus status = check_image(state, record, &width, err);
 
     if (status >= 0)
         status = kiln_line_images_check(&state->lines, text, width, split == KILN_TRAIN, err);
@@ -145,7 +143,7 @@ static KilnStatus read_row(State *state, KilnSplit split, int64_t i, KilnRecord 
         return status;
     const KilnString text = record->fields[TEXT_COLUMN];
     line->path = samples->strings.length;
-    append_path(state, record->fields[IMAGE_COLUMN], &samples->strings);
+    append_path(state, record, &samples->strings);
     line->text = samples->strings.length;
     kiln_text_append_n(&samples->strings, text.data, text.length);
     kiln_text_char(&samples->strings, '\0');

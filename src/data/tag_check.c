@@ -1,10 +1,10 @@
-/* Looks for mistakes of annotators in tags of words (kiln/tools/tag_spans.h). */
-#include "kiln/tools/tag_spans.h"
+#include "data/tag_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "data/findings.h"
+#include "kiln/tools/tag_spans.h"
 #include "kiln/tools/text.h"
 
 static bool is_letter_of(KilnString tag, const char *letters)

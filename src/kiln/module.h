@@ -41,8 +41,9 @@ KILN_API KilnTensor *kiln_step_position(KilnStep *step);
 /* i32 [batch, rows]: the positions of `rows` rows. */
 KILN_API KilnTensor *kiln_step_places(KilnStep *step, int64_t rows);
 /* The rows of earlier steps along `axis`, with those of x at their positions: more rows than are
- * filled, so attention needs kiln_cache_mask. x itself in a step that continues no other. Each step
- * must ask for the same caches in the same order. */
+ * filled, so attention needs kiln_cache_mask. In bf16 precisions they are bf16, as attention reads
+ * them. x itself in a step that continues no other. Each step must ask for the same caches in the
+ * same order. */
 KILN_API KilnTensor *kiln_step_cache(KilnStep *step, KilnTensor *x, int axis);
 
 /* How to log a value. 0 is Lightning's default: on_step in training, on_epoch in validation and

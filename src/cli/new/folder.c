@@ -211,6 +211,24 @@ static void set_masks(KilnNewConfig *config, KilnNewFolder *folder, const char *
     folder->masks = kiln_arena_printf(&config->arena, format, masks);
 }
 
+/* Tables in the folders of the splits. */
+static KilnStatus list_split_tables(KilnNewConfig *config, KilnNewFolder *folder, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    folder->kind = KILN_FOLDER_SPLIT_TABLES;
+    for (int split = 0; split < KILN_SPLIT_COUNT && status >= 0; split++) {
+        KilnNewFolder inside = { 0 };
+        Content content;
+
+        if (folder->splits[split] == NULL)
+            continue;
+        status = read_content(config, folder->splits[split], &content, &inside, NULL, err);
+        folder->split_tables[split] = inside.tables;
+    }
+    return status;
+}
+
 /* By what is in its folder train. */
 static KilnStatus read_train(KilnNewConfig *config, const KilnNewPaths *folders,
                              KilnNewFolder *folder, KilnError *err)
@@ -232,7 +250,9 @@ static KilnStatus read_train(KilnNewConfig *config, const KilnNewPaths *folders,
     else if (content.images > 0 &&
              (pattern = masks_beside(config, folders, last_name(train))) != NULL) {
         set_masks(config, folder, "SPLIT", pattern, "%s");
-    } else if (inside.with_images > 0)
+    } else if (content.tables > 0 && inside.with_images < 2 && folder->tables.n == 0)
+        status = list_split_tables(config, folder, err);
+    else if (inside.with_images > 0)
         folder->kind = KILN_FOLDER_IMAGE_CLASSES;
     else if (inside.with_texts > 0)
         folder->kind = KILN_FOLDER_TEXT_CLASSES;
@@ -240,7 +260,7 @@ static KilnStatus read_train(KilnNewConfig *config, const KilnNewPaths *folders,
         folder->kind = KILN_FOLDER_FILES;
     else if (content.images > 0)
         folder->kind = KILN_FOLDER_BARE_IMAGES;
-    return KILN_OK;
+    return status;
 }
 
 static void read_classes(KilnNewConfig *config, const Inside *inside, const Content *content,

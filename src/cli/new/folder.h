@@ -11,7 +11,8 @@ typedef enum KilnNewFolderKind {
     KILN_FOLDER_SEQUENCES,    /* train/seq.in, train/seq.out */
     KILN_FOLDER_TEXT_CLASSES, /* a folder of texts for each class */
     KILN_FOLDER_IDX,
-    KILN_FOLDER_FILES, /* tables or texts; images that a table lists */
+    KILN_FOLDER_FILES,        /* tables or texts; images that a table lists */
+    KILN_FOLDER_SPLIT_TABLES, /* tables in a folder for each split; images that they list */
     KILN_FOLDER_ONE_CLASS,
     KILN_FOLDER_BARE_IMAGES,
     KILN_FOLDER_MIXED
@@ -30,6 +31,7 @@ typedef struct KilnNewFolder {
     const char *splits[KILN_SPLIT_COUNT]; /* folders train, val, test; NULL: there is none */
     const char *images, *masks;           /* patterns of datamodule mask_folder */
     KilnNewPaths tables, texts;           /* files directly in it */
+    KilnNewPaths split_tables[KILN_SPLIT_COUNT];
 } KilnNewFolder;
 
 /* Read the folder; lists are in the config's arena. */

@@ -22,36 +22,55 @@ typedef struct ImageRows {
 static const char *image_path(void *ctx, int64_t i)
 {
     ImageRows *images = ctx;
-    KilnString name = { "", 0 };
 
-    if (kiln_records_read(images->records, i, &images->column, 1, &images->record, NULL) >= 0)
-        name = images->record.fields[0];
     kiln_text_clear(&images->path);
-    if (name.length == 0 || name.data[0] != '/')
-        kiln_text_printf(&images->path, "%s/", images->root);
-    kiln_text_append_n(&images->path, name.data, name.length);
+    if (kiln_records_read(images->records, i, &images->column, 1, &images->record, NULL) >= 0)
+        kiln_record_append_path(&images->record, 1, 0, images->root, &images->path);
     return images->path.data != NULL ? images->path.data : "";
 }
 
-/* The folder that paths are relative to: that of the list, or one in it that has the first image.
- */
-static KilnStatus find_root(KilnNewConfig *config, const char *list, const char *example,
+/* The length of a path's folder. */
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? (size_t)(slash - path) : 0;
+}
+
+/* Whether all lists are in the folder of the first one. */
+static bool are_together(const KilnNewFiles *files)
+{
+    const char *first = files->list[KILN_TRAIN][0];
+    const size_t n = folder_length(first);
+
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t i = 0; i < files->n[split]; i++)
+            if (folder_length(files->list[split][i]) != n ||
+                memcmp(files->list[split][i], first, n) != 0)
+                return false;
+    return true;
+}
+
+/* The folder that paths are relative to: NULL for that of each list, or one in it that has the
+ * first image. */
+static KilnStatus find_root(KilnNewConfig *config, const KilnNewFiles *files, const char *example,
                             const char **ret, KilnError *err)
 {
-    const char *slash = strrchr(list, '/');
-    const char *dir = slash != NULL
-                          ? kiln_arena_strndup(&config->arena, list, (size_t)(slash - list))
-                          : ".";
+    const char *list = files->list[KILN_TRAIN][0];
+    const char *dir = folder_length(list) > 0
+                          ? kiln_arena_strndup(&config->arena, list, folder_length(list))
+                      : list[0] == '/' ? "/"
+                                       : ".";
     char **names = NULL;
     size_t n = 0;
-    KilnStatus status = KILN_OK;
 
+    *ret = NULL;
     if (dir == NULL)
         return kiln_error_nomem(err, strlen(list));
     const char *path = kiln_arena_printf(&config->arena, "%s/%s", dir, example);
-    *ret = example[0] == '/' || (path != NULL && kiln_is_file(path)) ? dir : NULL;
-    if (*ret == NULL)
-        status = kiln_dir_list(dir[0] != '\0' ? dir : "/", &names, &n, err);
+    if (example[0] == '/' || (path != NULL && kiln_is_file(path)))
+        return KILN_OK;
+    KilnStatus status = are_together(files) ? kiln_dir_list(dir, &names, &n, err) : KILN_OK;
     for (size_t i = 0; i < n && *ret == NULL; i++) {
         path = kiln_arena_printf(&config->arena, "%s/%s/%s", dir, names[i], example);
         if (path != NULL && kiln_is_file(path))
@@ -85,7 +104,8 @@ static KilnStatus set_image_list(KilnNewRows *rows, size_t image, size_t label, 
                      several ? "multilabel_classification: any number of labels"
                              : "vision: a class of each image");
         kiln_new_set_files(config, rows->files);
-        kiln_new_set_text(config, KILN_NEW_DATA, "root", root);
+        if (root != NULL)
+            kiln_new_set_text(config, KILN_NEW_DATA, "root", root);
         kiln_new_rows_set(rows, "columns");
         kiln_new_set_text(config, KILN_NEW_DATA, "image", rows->names[image]);
         kiln_new_set_text(config, KILN_NEW_DATA, "label", rows->names[label]);
@@ -179,8 +199,7 @@ KilnStatus kiln_new_image_rows(KilnNewRows *rows, size_t image, KilnError *err)
     if (status >= 0 && !texts)
         status = choose_class(rows, image, &column, err);
     if (status >= 0)
-        status = find_root(rows->config, rows->files->list[KILN_TRAIN][0],
-                           rows->columns[image].example, &root, err);
+        status = find_root(rows->config, rows->files, rows->columns[image].example, &root, err);
     if (status < 0 || !texts)
         return status >= 0 ? set_image_list(rows, image, column, root, err) : status;
     kiln_new_say(rows->config, "target",

@@ -33,9 +33,7 @@ static KilnStatus check_row(Looked *looked, KilnSplit split, const KilnRecord *r
     int64_t size[3];
 
     kiln_text_clear(&looked->path);
-    if (path.length > 0 && path.data[0] != '/')
-        kiln_text_printf(&looked->path, "%s/", looked->root);
-    kiln_text_append_n(&looked->path, path.data, path.length);
+    kiln_record_append_path(record, COLUMNS, IMAGE, looked->root, &looked->path);
     if (looked->path.failed)
         return kiln_error_nomem(err, path.length);
     if (path.length == 0)
@@ -162,7 +160,8 @@ static void fill(const Looked *looked, size_t image, size_t text)
     kiln_new_set(config, KILN_NEW_ROOT, "lr", "0.002");
     kiln_new_set_length(config, looked->n, looked->n < 1000 ? 8 : 32, 4000, 100);
     kiln_new_set_files(config, rows->files);
-    kiln_new_set_text(config, KILN_NEW_DATA, "root", looked->root);
+    if (looked->root != NULL)
+        kiln_new_set_text(config, KILN_NEW_DATA, "root", looked->root);
     kiln_new_rows_set(rows, "columns");
     kiln_new_set_text(config, KILN_NEW_DATA, "image", rows->names[image]);
     kiln_new_set_text(config, KILN_NEW_DATA, "text", rows->names[text]);

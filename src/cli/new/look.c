@@ -76,6 +76,14 @@ int kiln_new_split_of(const char *path)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
+static KilnStatus too_many_files(KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_RANGE,
+                          "more than %d files; give a folder per class, or list them in "
+                          "a config of your own (`kiln init`)",
+                          KILN_NEW_FILES);
+}
+
 /* Sort files by split. If some are for training by name, others without a split in theirs are left
  * out; else those train. */
 static KilnStatus sort_files(KilnNewConfig *config, const char *const *paths, size_t n,
@@ -94,10 +102,7 @@ static KilnStatus sort_files(KilnNewConfig *config, const char *const *paths, si
         }
         split = split < 0 || n == 1 ? KILN_TRAIN : split;
         if (ret->n[split] == KILN_NEW_FILES)
-            return kiln_error_set(err, KILN_E_RANGE,
-                                  "more than %d files; give a folder per class, or list them in "
-                                  "a config of your own (`kiln init`)",
-                                  KILN_NEW_FILES);
+            return too_many_files(err);
         ret->list[split][ret->n[split]++] = paths[i];
     }
     return KILN_OK;
@@ -123,6 +128,18 @@ void kiln_new_set_files(KilnNewConfig *config, const KilnNewFiles *files)
     kiln_text_release(&text);
 }
 
+/* The name of a split's first file; its path if that of another split is called so, too. */
+static const char *shown_name(const KilnNewFiles *files, int split)
+{
+    const char *path = files->list[split][0];
+
+    for (int other = 0; other < KILN_SPLIT_COUNT; other++)
+        if (other != split && files->n[other] > 0 &&
+            strcmp(base_name(files->list[other][0]), base_name(path)) == 0)
+            return path;
+    return base_name(path);
+}
+
 void kiln_new_say_splits(KilnNewConfig *config, const KilnNewFiles *files, double val_fraction,
                          double test_fraction)
 {
@@ -134,7 +151,7 @@ void kiln_new_say_splits(KilnNewConfig *config, const KilnNewFiles *files, doubl
 
         kiln_text_append(&text, split > 0 ? "; " : "");
         if (files->n[split] > 0)
-            kiln_text_printf(&text, "%s: %s%s", name, base_name(files->list[split][0]),
+            kiln_text_printf(&text, "%s: %s%s", name, shown_name(files, split),
                              files->n[split] > 1 ? ", ..." : "");
         else if (fractions[split] > 0.0)
             kiln_text_printf(&text, "%s: %g %% of the training samples, drawn by the seed", name,
@@ -259,6 +276,25 @@ static KilnStatus nothing_known(const char *path, const KilnNewFolder *folder, K
         "%s: neither images, nor tables, nor texts (but \"%s\"); `kiln new --help` "
         "lists what it reads",
         path, folder->first);
+}
+
+/* Tables in a folder for each split, as Hugging Face's image folders have them: train/metadata.csv.
+ */
+static KilnStatus look_at_split_tables(KilnNewConfig *config, const KilnNewFolder *folder,
+                                       KilnError *err)
+{
+    KilnNewFiles *files = kiln_arena_alloc(&config->arena, sizeof(*files));
+
+    if (files == NULL)
+        return kiln_error_nomem(err, sizeof(*files));
+    *files = (KilnNewFiles) { 0 };
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        for (size_t i = 0; i < folder->split_tables[split].n; i++) {
+            if (files->n[split] == KILN_NEW_FILES)
+                return too_many_files(err);
+            files->list[split][files->n[split]++] = folder->split_tables[split].list[i];
+        }
+    return kiln_new_files(config, files, err);
 }
 
 /* The text and the tags of sentences in files seq.in and seq.out (JointBERT's ATIS and Snips). */
@@ -388,6 +424,8 @@ static KilnStatus look_at_folder(KilnNewConfig *config, const char *path, KilnEr
         return KILN_OK;
     case KILN_FOLDER_FILES:
         return look_at_files_of(config, &folder, err);
+    case KILN_FOLDER_SPLIT_TABLES:
+        return look_at_split_tables(config, &folder, err);
     case KILN_FOLDER_ONE_CLASS:
     case KILN_FOLDER_BARE_IMAGES:
         return look_at_bare_images(config, path, &folder, err);

@@ -64,7 +64,7 @@ bool kiln_new_is_class(const KilnNewRows *rows, size_t column);
 /* The config of images, whose paths are in the column `image`: of their classes, or of the texts
  * in them. */
 KILN_NODISCARD KilnStatus kiln_new_image_rows(KilnNewRows *rows, size_t image, KilnError *err);
-/* The config of images of text lines; paths are relative to `root`. */
+/* The config of images of text lines. Paths are relative to `root`; NULL: to the list's folder. */
 KILN_NODISCARD KilnStatus kiln_new_lines(KilnNewRows *rows, size_t image, size_t text,
                                          const char *root, KilnError *err);
 /* The config of a table. */

@@ -143,6 +143,15 @@ static const KilnRecordsPart *find_part(const KilnRecords *records, int64_t row)
     return &records->parts[low];
 }
 
+/* The file of a row; of parallel files the first. */
+static const char *path_of(const KilnRecords *records, int64_t row)
+{
+    if (records->format == KILN_RECORDS_FOLDERS)
+        return records->class_files[row].path;
+    return records->format == KILN_RECORDS_PARALLEL ? records->parts[0].file.path
+                                                    : find_part(records, row)->file.path;
+}
+
 /* Line `row` of each wanted file. */
 static KilnStatus read_parallel(const KilnRecords *records, int64_t row, const size_t *columns,
                                 size_t n, KilnRecord *record, KilnError *err)
@@ -204,6 +213,7 @@ static KilnStatus read_class_file(const KilnRecords *records, int64_t row, const
 KilnStatus kiln_records_read(const KilnRecords *records, int64_t row, const size_t *columns,
                              size_t n, KilnRecord *ret, KilnError *err)
 {
+    const char *path = path_of(records, row);
     KilnStatus status = kiln_record_clear(ret, n, err);
 
     if (status < 0)
@@ -218,7 +228,28 @@ KilnStatus kiln_records_read(const KilnRecords *records, int64_t row, const size
 
         status = read_part_row(part, row - part->first_row + part->header, &wanted, err);
     }
-    return status >= 0 ? kiln_record_finish(ret, n, err) : status;
+    if (status >= 0)
+        status = kiln_record_finish(ret, n, err);
+    if (status >= 0)
+        ret->fields[n] = (KilnString) { path, strlen(path) };
+    return status;
+}
+
+void kiln_record_append_path(const KilnRecord *record, size_t n, size_t column, const char *root,
+                             KilnText *to)
+{
+    const KilnString path = record->fields[column], file = record->fields[n];
+    size_t folder = file.length;
+
+    while (folder > 0 && file.data[folder - 1] != '/')
+        folder--;
+    if (path.length == 0 || path.data[0] != '/') {
+        if (root != NULL)
+            kiln_text_printf(to, "%s/", root);
+        else
+            kiln_text_append_n(to, file.data, folder);
+    }
+    kiln_text_append_n(to, path.data, path.length);
 }
 
 void kiln_record_release(KilnRecord *record)

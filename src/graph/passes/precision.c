@@ -47,13 +47,26 @@ static const KilnKernel *kernel_of(const Autocast *p, const KilnNode *node)
     return backend->ops->kernel(backend, node->op);
 }
 
-/* Products take bf16 only if the processor multiplies it. */
+/* One row through a layer whose weight is stored in bf16, or one query and cached keys: the time is
+ * that of reading them, and copies in f32 have twice the bytes. */
+static bool reads_bf16_once(const KilnNode *node)
+{
+    const KilnTensor *x = node->inputs[0], *read = node->inputs[1];
+
+    if (node->op == &kiln_op_linear)
+        return read->variable && read->dtype == KILN_BF16 &&
+               kiln_shape_count(&x->shape) == x->shape.dim[x->shape.rank - 1];
+    return node->op == &kiln_op_attention && read->dtype == KILN_BF16 &&
+           kiln_attention_sizes(&x->shape, &read->shape, node->attrs).queries == 1;
+}
+
+/* Other products take bf16 only if the processor multiplies it. */
 static bool kernel_needs_f32(const Autocast *p, const KilnNode *node)
 {
     const KilnKernel *kernel = kernel_of(p, node);
 
-    return kernel == NULL ||
-           (node->op->autocast == KILN_AUTOCAST_BF16 && !p->step->graph->backend->bf16);
+    return kernel == NULL || (node->op->autocast == KILN_AUTOCAST_BF16 &&
+                              !p->step->graph->backend->bf16 && !reads_bf16_once(node));
 }
 
 static bool kernel_takes(const Autocast *p, const KilnNode *node, int i)

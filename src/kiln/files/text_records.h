@@ -93,7 +93,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_records_column(const KilnRecords *record
 
 /* The columns of a row. A zeroed one is ready; it keeps its memory for the next row. */
 typedef struct KilnRecord {
-    KilnString *fields; /* one per requested column; valid until the next read */
+    KilnString *fields; /* one per requested column, and the row's file; until the next read */
     size_t capacity;
     KilnText text;      /* what they point into */
     KilnText converted; /* the row, if the file is not UTF-8 */
@@ -108,6 +108,11 @@ KILN_API KILN_NODISCARD KilnStatus kiln_records_read(const KilnRecords *records,
                                                      KilnRecord *ret, KilnError *err);
 /* Free the memory; zeroed afterwards. */
 KILN_API void kiln_record_release(KilnRecord *record);
+
+/* Append the path in field `column` of a record of n columns: an absolute one as it is, another one
+ * below `root` or, if that is NULL, below the folder of the row's file. */
+KILN_API void kiln_record_append_path(const KilnRecord *record, size_t n, size_t column,
+                                      const char *root, KilnText *to);
 
 /* The next item of a list: advances *list and returns true; false: there is none left. A value
  * without KILN_RECORDS_ITEM_END is one item. */

@@ -134,6 +134,13 @@ KILN_API void kiln_text_data_left_out(const KilnTextData *data,
 KILN_API void kiln_text_data_files(const KilnTextData *data,
                                    void (*add)(void *ctx, const char *text), void *ctx);
 
+/* For KilnDataModuleOps.check: look for mistakes of annotators in the tags of words, split by
+ * split: tags that continue no span, blanks and punctuation at the ends of spans. `words` and
+ * `tags` are wanted columns. */
+KILN_API KILN_NODISCARD KilnStatus kiln_text_data_check_tags(
+    const KilnTextData *data, size_t words, size_t tags, const KilnPoll *poll,
+    void (*add)(void *ctx, const KilnDataFinding *finding), void *ctx, KilnError *err);
+
 /* True: there are only ASCII blanks, or nothing. */
 KILN_API bool kiln_text_is_blank(KilnString text);
 

@@ -91,6 +91,15 @@ KilnTensor *kiln_step_places(KilnStep *step, int64_t rows)
     return kiln_graph_input(step->graph, KILN_I32, KILN_SHAPE(batch, rows), places);
 }
 
+/* Attention in bf16 rounds what it reads, so the rows may as well be kept so. */
+static KilnDType kept_type(const KilnTensor *x)
+{
+    const KilnPrecision precision = x->graph->precision;
+
+    return precision == KILN_BF16_MIXED || precision == KILN_BF16_TRUE ? KILN_BF16
+                                                                       : kiln_tensor_dtype(x);
+}
+
 /* A cache for rows like those of x; NULL when memory is out. */
 static KilnDecodeCache *add_cache(KilnDecode *decode, const KilnTensor *x, int axis)
 {
@@ -106,7 +115,7 @@ static KilnDecodeCache *add_cache(KilnDecode *decode, const KilnTensor *x, int a
         decode->capacity = capacity;
     }
     KilnDecodeCache *cache = &decode->caches[decode->n];
-    *cache = (KilnDecodeCache) { .shape = *kiln_tensor_shape(x), .dtype = kiln_tensor_dtype(x) };
+    *cache = (KilnDecodeCache) { .shape = *kiln_tensor_shape(x), .dtype = kept_type(x) };
     cache->shape.dim[axis] = decode->rows;
     const size_t bytes = (size_t)kiln_shape_count(&cache->shape) * kiln_dtype_size(cache->dtype);
     if (kiln_buffer_new(decode->backend, bytes, &cache->buffer, &err) < 0)

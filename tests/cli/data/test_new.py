@@ -88,6 +88,24 @@ class Images(NewCase):
         self.starts("d", says=["a list of 16 images (column file) with a label (column kind)"],
                     has=["datamodule: image_list", "root: d/pictures", "image: file", "label: kind"])
 
+    def test_lists_in_the_folders_of_splits(self):
+        for split, n in ("train", 16), ("validation", 8), ("test", 8):
+            rows = ["file_name,label"]
+            for i in range(n):
+                self.write(f"d/{split}/{i}.png", png(8, 8, colour=(i, 0, 200)))
+                rows.append(f"{i}.png,{'ab'[i % 2]}")
+            self.write(f"d/{split}/metadata.csv", "\n".join(rows) + "\n")
+        self.starts("d", says=["a list of 16 images (column file_name) with a label (column label)",
+                               "train: d/train/metadata.csv; val: d/validation/metadata.csv; test: d/test/metadata.csv"],
+                    has=["datamodule: image_list", "train: [d/train/metadata.csv], val: [d/validation/metadata.csv]"])
+        self.assertNotIn("root:", self.config("d"))
+
+    def test_lists_that_name_images_elsewhere(self):
+        for split in "train", "test":
+            self.write(f"d/{split}/images/1.png", png(8, 8))
+            self.write(f"d/{split}/list.csv", "file,label\n" + "1.png,a\n1.png,b\n" * 4)
+        self.wrong("d", says=["d/train/list.csv: names images such as \"1.png\"", "put the list beside the images"])
+
     def test_masks(self):
         for i in range(8):
             self.write(f"d/images/{i}.png", png(32, 16))

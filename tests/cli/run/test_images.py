@@ -147,6 +147,9 @@ class Lists(Case):
         weights = read(self.path("run/checkpoints/last/model.safetensors"))
         self.train("datamodule.files={train: [list.csv], val: [list.csv], test: [list.csv]}", "datamodule.root=images")
         self.assertEqual(weights, read(self.path("run/checkpoints/last/model.safetensors")))
+        self.write("images/list.csv", read(self.path("list.csv")))
+        self.train("datamodule.files={train: [images/list.csv], val: [images/list.csv], test: [images/list.csv]}")
+        self.assertEqual(weights, read(self.path("run/checkpoints/last/model.safetensors")))
 
     def test_several_labels(self):
         flags = "".join(f"{a},{int(b == 'cat')},{i % 2},0\n" for i, (a, b) in enumerate(self.rows))

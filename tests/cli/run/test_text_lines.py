@@ -136,7 +136,7 @@ class Lists(Case):
     def test_formats(self):
         self.write("list.jsonl", "".join(json.dumps({"file": f"images/{i}.png", "words": text}) + "\n"
                                          for i, text in enumerate(self.texts)))
-        for name, args in (("csv", []), ("jsonl", ["datamodule.files.train=[list.jsonl]", "datamodule.root=.", "datamodule.image=file",
+        for name, args in (("csv", []), ("jsonl", ["datamodule.files.train=[list.jsonl]", "datamodule.root=null", "datamodule.image=file",
                                                    "datamodule.text=words"])):
             self.run_kiln(*self.args, *args, f"kiln.run.dir={name}")
         self.assertEqual(*(read(self.path(name, "checkpoints/last/model.safetensors")) for name in ("csv", "jsonl")))

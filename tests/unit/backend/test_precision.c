@@ -14,6 +14,7 @@
 #include "graph/passes/passes.h"
 #include "graph/plan/profile.h"
 #include "kiln/rng.h"
+#include "tensor/bf16.h"
 
 enum { BATCH = 32, IN = 40, HIDDEN = 64, CLASSES = 10, STEPS = 50 };
 enum { W1 = 0, B1 = W1 + HIDDEN * IN, W2 = B1 + HIDDEN, B2 = W2 + CLASSES * HIDDEN };
@@ -162,6 +163,55 @@ static void test_plan_key(void **unused)
     free(mlp);
 }
 
+/* Run y = x · weightᵀ + bias for `rows` rows; returns the number of casts. */
+static int count_casts(Mlp *mlp, const uint16_t *weight, int64_t rows, float *ret)
+{
+    KilnGraph *graph = mlp->graph;
+    KilnProfileRow row;
+    KilnError err;
+    int casts = 0;
+
+    kiln_graph_begin(graph);
+    KilnTensor *x = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(rows, IN), mlp->x);
+    KilnTensor *w = kiln_graph_variable(graph, KILN_BF16, KILN_SHAPE(HIDDEN, IN), (void *)weight,
+                                        false, NULL);
+    KilnTensor *y = kiln_linear(x, w, param(mlp, B1, KILN_SHAPE(HIDDEN)));
+    if (kiln_graph_run(graph, &y, 1, &err) < 0)
+        fail_msg("%s", err.text);
+    memcpy(ret, kiln_tensor_data(y), (size_t)(rows * HIDDEN) * sizeof(*ret));
+    for (size_t i = 0; kiln_graph_profile(graph, i, &row); i++)
+        casts += strcmp(row.op, "cast") == 0;
+    return casts;
+}
+
+/* Where the processor does not multiply bf16, the weight is cast for several rows; for one row the
+ * kernel reads it as it is. */
+static void test_row_of_stored_weight(void **unused)
+{
+    Mlp *mlp = calloc(1, sizeof(*mlp));
+    uint16_t weight[HIDDEN * IN];
+    float one[HIDDEN], several[3 * HIDDEN];
+
+    (void)unused;
+    assert_non_null(mlp);
+    mlp_init(mlp, KILN_BF16_TRUE, false);
+    mlp->graph->profile = true;
+    for (int i = 0; i < HIDDEN * IN; i++)
+        weight[i] = kiln_bf16_of(mlp->values[W1 + i]);
+    assert_int_equal(count_casts(mlp, weight, 3, several), 3); /* x to bf16 and back, the weight */
+    assert_int_equal(count_casts(mlp, weight, 1, one), 1);     /* x */
+    for (int j = 0; j < HIDDEN; j++) {
+        double sum = mlp->values[B1 + j];
+
+        for (int i = 0; i < IN; i++)
+            sum += (double)kiln_bf16_to(kiln_bf16_of(mlp->x[i])) *
+                   (double)kiln_bf16_to(weight[j * IN + i]);
+        assert_true(fabs(one[j] - sum) < 1e-5 && fabs(several[j] - sum) < 1e-5);
+    }
+    mlp_release(mlp);
+    free(mlp);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_curve_in_f32),
         cmocka_unit_test(test_pass_off),
         cmocka_unit_test(test_plan_key),
+        cmocka_unit_test(test_row_of_stored_weight),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
-/* Mistakes in tags of words: kiln/tools/tag_spans.h. */
+/* Mistakes in tags of words: data/tag_check.h. */
 #include "tests/support/cmocka.h"
 
 #include <string.h>
 
-#include "kiln/tools/tag_spans.h"
+#include "data/tag_check.h"
 
 enum { MOST = 8 };
 

@@ -4,6 +4,8 @@
  * the number of threads. */
 #include "backend/cpu/bf16/product.h"
 
+#include <string.h>
+
 #include "backend/cpu/parallel.h"
 #include "base/min.h"
 
@@ -244,9 +246,29 @@ typedef struct SingleRow {
     const float *row;
 } SingleRow;
 
+enum { COLUMNS = 64 };
+
+/* kiln_tiles_store for columns [column, column + n) of one row, at any level. */
+static void store_row(const KilnBf16Product *p, float *sums, int64_t column, int64_t n)
+{
+    const KilnTileResult *result = &p->result;
+    uint16_t *halves = (uint16_t *)result->data + column;
+    float *floats = (float *)result->data + column, before[COLUMNS];
+
+    if (result->bias != NULL)
+        p->loops->add(sums, sums, result->bias + column, n);
+    if (result->add && !result->f32)
+        p->loops->from_bf16(before, halves, n);
+    if (result->add)
+        p->loops->add(sums, sums, result->f32 ? floats : before, n);
+    if (result->f32)
+        memcpy(floats, sums, (size_t)n * sizeof(*sums));
+    else
+        p->loops->to_bf16(halves, sums, n);
+}
+
 static void run_columns(void *context, int64_t begin, int64_t end)
 {
-    enum { COLUMNS = 64 };
     const SingleRow *single = context;
     const KilnBf16Product *p = single->product;
     _Alignas(64) float sums[COLUMNS];
@@ -257,7 +279,10 @@ static void run_columns(void *context, int64_t begin, int64_t end)
         p->loops->dot_rows_bf16(sums, single->row,
                                 (const uint16_t *)p->right.data + j * p->right.stride,
                                 p->right.stride, columns, p->right.depth);
-        finish(p, sums, COLUMNS, &(KilnGemmPart) { 0, 1, j, columns });
+        if (p->done != NULL)
+            p->done(p->context, sums, COLUMNS, &(KilnGemmPart) { 0, 1, j, columns });
+        else
+            store_row(p, sums, j, columns);
     }
 }
 
@@ -281,10 +306,9 @@ static void run_single_row(const KilnBf16Product *p, float *row)
 
 size_t kiln_bf16_product_workspace(const KilnBf16Product *p)
 {
-    const size_t sums = (size_t)(p->left.rows * sums_stride(p)) * sizeof(float);
-
     if (is_single_row(p)) /* the row in f32 and in bf16, in whole lines of the cache */
         return (size_t)blocks(p->left.depth, 32) * 32 * (sizeof(float) + sizeof(uint16_t));
+    const size_t sums = (size_t)(p->left.rows * sums_stride(p)) * sizeof(float);
     return depth_parts(p) > 1 ? (size_t)depth_parts(p) * (part_workspace(p) + sums)
                               : whole_workspace(p);
 }
@@ -325,12 +349,11 @@ static void join_rows(void *context, int64_t begin, int64_t end)
 
 void kiln_bf16_product(const KilnBf16Product *product, void *workspace)
 {
-    Parts parts = { product, depth_parts(product), workspace, NULL };
-
     if (is_single_row(product)) {
         run_single_row(product, workspace);
         return;
     }
+    Parts parts = { product, depth_parts(product), workspace, NULL };
     if (parts.count == 1) {
         run_whole(product, workspace);
         return;

@@ -16,6 +16,7 @@
 #include "backend/cpu/isa/images/pooling.h"
 #include "backend/cpu/isa/sequence/recurrent.h"
 #include "backend/cpu/isa/row_norm.h"
+#include "backend/cpu/isa/transpose.h"
 #include "backend/cpu/isa/images/winograd.h"
 #include "backend/cpu/isa/vector.h"
 #include "tensor/bf16.h"
@@ -94,24 +95,34 @@ static void blocks_to_bf16(uint16_t *y, const float *x, int64_t begin, int64_t e
         block_rows_to_bf16(y, x, begin, end, rows, channels, 16);
 }
 
-/* Eight elements; for AVX2 shorter code than half of KILN_LANES. */
+/* As many elements of bf16 as a register has floats. */
+KILN_INLINE Vector vector_of_bf16(const uint16_t *x)
+{
+    typedef uint32_t Words __attribute__((vector_size(4 * WIDTH)));
+    typedef uint16_t Halves __attribute__((vector_size(2 * WIDTH)));
+    Halves half;
+
+    memcpy(&half, x, sizeof(half));
+    return (Vector)(__builtin_convertvector(half, Words) << 16);
+}
+
+/* In single registers: gcc keeps several vectors of KILN_LANES in memory, not in two registers. */
 static float dot_bf16(const float *x, const uint16_t *row, int64_t n)
 {
     enum { AT_ONCE = 4 };
-    KilnFloats sum[AT_ONCE] = { { 0 } };
+    Vector sum[AT_ONCE] = { { 0 } };
     float total = 0.0f;
     int64_t i = 0;
 
-    for (; i + AT_ONCE * KILN_LANES <= n; i += AT_ONCE * KILN_LANES)
+    for (; i + AT_ONCE * WIDTH <= n; i += AT_ONCE * WIDTH)
 #pragma GCC unroll 4
         for (int v = 0; v < AT_ONCE; v++)
-            sum[v] += kiln_load_lanes(x, i + v * KILN_LANES, KILN_LANES, false) *
-                      kiln_load_lanes(row, i + v * KILN_LANES, KILN_LANES, true);
+            sum[v] = FMA(*(const Floats *)(x + i + v * WIDTH), vector_of_bf16(row + i + v * WIDTH),
+                         sum[v]);
+    for (; i + WIDTH <= n; i += WIDTH)
+        sum[0] = FMA(*(const Floats *)(x + i), vector_of_bf16(row + i), sum[0]);
     sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    for (; i + KILN_LANES <= n; i += KILN_LANES)
-        sum[0] += kiln_load_lanes(x, i, KILN_LANES, false) *
-                  kiln_load_lanes(row, i, KILN_LANES, true);
-    for (int lane = 0; lane < KILN_LANES; lane++)
+    for (int lane = 0; lane < WIDTH; lane++)
         total += sum[0][lane];
     for (; i < n; i++)
         total += x[i] * kiln_bf16_to(row[i]);
@@ -125,6 +136,7 @@ static void dot_rows_bf16(float *y, const float *x, const uint16_t *rows, int64_
         y[r] = dot_bf16(x, rows + r * stride, n);
 }
 
+/* Eight elements; for AVX2 shorter code than half of KILN_LANES. */
 KILN_INLINE void eight_from_bf16(float *y, const uint16_t *x)
 {
     typedef uint32_t Words __attribute__((vector_size(32)));
