@@ -37,6 +37,17 @@ typedef float Vector __attribute__((vector_size(WIDTH * sizeof(float))));
 /* The same at any address, aliasing plain floats. */
 typedef float Floats __attribute__((vector_size(WIDTH * sizeof(float)), aligned(4), may_alias));
 
+/* As many elements of bf16 as a register has floats. */
+static inline Vector vector_of_bf16(const uint16_t *x)
+{
+    typedef uint32_t Words __attribute__((vector_size(4 * WIDTH)));
+    typedef uint16_t Halves __attribute__((vector_size(2 * WIDTH)));
+    Halves half;
+
+    memcpy(&half, x, sizeof(half));
+    return (Vector)(__builtin_convertvector(half, Words) << 16);
+}
+
 /* Transposes a square of vectors in place: each of log2(WIDTH) rounds interleaves the first half of
  * the vectors with the second. */
 static inline void transpose_square(Vector square[WIDTH])

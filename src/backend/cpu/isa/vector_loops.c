@@ -95,17 +95,6 @@ static void blocks_to_bf16(uint16_t *y, const float *x, int64_t begin, int64_t e
         block_rows_to_bf16(y, x, begin, end, rows, channels, 16);
 }
 
-/* As many elements of bf16 as a register has floats. */
-KILN_INLINE Vector vector_of_bf16(const uint16_t *x)
-{
-    typedef uint32_t Words __attribute__((vector_size(4 * WIDTH)));
-    typedef uint16_t Halves __attribute__((vector_size(2 * WIDTH)));
-    Halves half;
-
-    memcpy(&half, x, sizeof(half));
-    return (Vector)(__builtin_convertvector(half, Words) << 16);
-}
-
 /* In single registers: gcc keeps several vectors of KILN_LANES in memory, not in two registers. */
 static float dot_bf16(const float *x, const uint16_t *row, int64_t n)
 {

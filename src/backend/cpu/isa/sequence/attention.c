@@ -2,11 +2,12 @@
  * products is computed, turned into probabilities and consumed while in the first-level cache. A
  * thread works on a head of keys and values or, if there are few, on a part of one, so threads
  * share nothing. Products use vectors or,
- * in bf16, tiles. */
+ * in bf16, tiles; those of one query read keys and values where they are. */
 #include "backend/cpu/isa/sequence/attention.h"
 
 #include <math.h>
 
+#include "backend/cpu/isa/sequence/attention_one.h"
 #include "backend/cpu/isa/sequence/attention_vectors.h"
 #include "backend/cpu/isa/philox.h"
 #include "backend/cpu/isa/exp_tanh.h"
@@ -16,8 +17,10 @@ enum { BLOCK = KILN_ATTENTION_BLOCK /* as many random words are drawn at once */
 
 typedef KilnAttentionHead Head;
 
-static const KilnAttentionProducts *products_of(const KilnAttentionLoop *loop)
+static const KilnAttentionProducts *products_of(const KilnAttentionLoop *loop, bool backward)
 {
+    if (!backward && loop->s.queries == 1)
+        return &kiln_attention_one;
     return loop->tiles != NULL ? &kiln_attention_tiles : &kiln_attention_vectors;
 }
 
@@ -43,11 +46,14 @@ static int64_t lay_out(Head *head, const KilnAttentionLoop *loop, bool backward,
     int64_t used = 0;
 
     head->loop = loop;
+    head->products = products_of(loop, backward);
     head->width = round_up(loop->s.width, 32);
     head->keys = round_up(loop->s.keys, BLOCK);
     /* Factors packed for tiles are bf16. */
     const int64_t sums = head->keys * head->width, block = BLOCK * head->width;
-    const int64_t rows = loop->tiles != NULL ? sums / 2 : sums,
+    const int64_t rows = head->products == &kiln_attention_one ? 0
+                         : loop->tiles != NULL                 ? sums / 2
+                                                               : sums,
                   few = loop->tiles != NULL ? block / 2 : block;
     head->k = take(scratch, &used, rows);
     head->v = take(scratch, &used, rows);
@@ -172,7 +178,7 @@ static void mask_row(const Head *head, float *s, int64_t i, int64_t j0, int64_t 
 /* Scaled and masked products of queries i0 ... and keys j0 ..., in head->p. */
 static void scores(const Head *head, int64_t i0, int64_t rows, int64_t j0)
 {
-    products_of(head->loop)->scores(head, rows, j0);
+    head->products->scores(head, rows, j0);
     for (int64_t r = 0; r < rows; r++)
         mask_row(head, head->p + r * BLOCK, i0 + r, j0, visible(head->loop, i0 + r, j0));
 }
@@ -229,7 +235,7 @@ static void forward_block(const Head *head, int64_t i0, int64_t rows, int64_t j0
         for (int j = 0; j < BLOCK; j++)
             head->p[r * BLOCK + j] *= factors[j];
     }
-    products_of(head->loop)->weigh(head, rows, j0);
+    head->products->weigh(head, rows, j0);
 }
 
 /* Whether the block has a pair that is not masked by position. */
@@ -243,7 +249,7 @@ static void forward_queries(const Head *head, int64_t i0, int64_t rows)
     const KilnAttentionLoop *loop = head->loop;
     const KilnAttentionSizes *s = &loop->s;
 
-    products_of(loop)->pack_queries(head, i0, rows, false);
+    head->products->pack_queries(head, i0, rows, false);
     memset(head->y, 0, (size_t)(BLOCK * head->width) * sizeof(float));
     for (int64_t r = 0; r < rows; r++) {
         head->top[r] = -INFINITY;
@@ -283,7 +289,7 @@ static void forward(const KilnAttentionLoop *loop, float *scratch, const KilnAtt
     Head head = { .part = part, .b = part->b };
 
     lay_out(&head, loop, false, scratch);
-    products_of(loop)->pack_head(&head, part->g, false);
+    head.products->pack_head(&head, part->g, false);
     each_queries(&head, forward_queries);
 }
 
@@ -333,7 +339,7 @@ static float *scores_grad(const Head *head, int64_t i)
 
 static void backward_block(const Head *head, int64_t i0, int64_t rows, int64_t j0)
 {
-    const KilnAttentionProducts *products = products_of(head->loop);
+    const KilnAttentionProducts *products = head->products;
     const int64_t left = head->loop->s.keys - j0, n = left < BLOCK ? left : BLOCK;
 
     scores(head, i0, rows, j0);
@@ -369,7 +375,7 @@ static void backward_queries(const Head *head, int64_t i0, int64_t rows)
 
     if (!head->part->query_grads && (first >= end || !in_reach(loop, i0, rows, first)))
         return;
-    products_of(loop)->pack_queries(head, i0, rows, true);
+    head->products->pack_queries(head, i0, rows, true);
     for (int64_t r = 0; r < rows; r++)
         prepare_row(head, i0 + r, r);
     memset(head->y, 0, (size_t)(BLOCK * head->width) * sizeof(float));
@@ -400,7 +406,7 @@ static void backward(const KilnAttentionLoop *loop, float *scratch, const KilnAt
 
     lay_out(&head, loop, true, scratch);
     const size_t bytes = (size_t)(head.keys * head.width) * sizeof(float);
-    products_of(loop)->pack_head(&head, part->g, true);
+    head.products->pack_head(&head, part->g, true);
     memset(head.dk, 0, bytes);
     memset(head.dv, 0, bytes);
     each_queries(&head, backward_queries);

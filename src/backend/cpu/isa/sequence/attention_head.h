@@ -1,5 +1,6 @@
 /* Shared by the loop over a head's blocks (isa/sequence/attention.c) and the products of blocks:
- * with vectors (isa/sequence/attention_vectors.h) or in bf16 (bf16/attention.c). */
+ * with vectors (isa/sequence/attention_vectors.h), in bf16 (bf16/attention.c), or of one query
+ * (isa/sequence/attention_one.h). */
 #ifndef KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_HEAD_H
 #define KILN_BACKEND_CPU_ISA_SEQUENCE_ATTENTION_HEAD_H
 
@@ -9,6 +10,7 @@
  * the loop allocates: width times keys or queries values each. */
 typedef struct KilnAttentionHead {
     const KilnAttentionLoop *loop;
+    const struct KilnAttentionProducts *products;
     const KilnAttentionPart *part;
     int64_t b, h;        /* batch element, head of q */
     int64_t width, keys; /* multiples of 32 and of a block */
