@@ -47,7 +47,7 @@ if [ $release -eq 0 ]; then
     for level in $(lower_levels); do
         export KILN_ISA="$level"
         units build/release "$level " test_ops test_ops_bf16 test_ops_extreme test_reductions test_backend_ops \
-            test_ops_torch test_long_sums test_bf16_true test_precision test_precision_nets test_embedding test_threads \
+            test_ops_torch test_attention_one test_long_sums test_bf16_true test_precision test_precision_nets test_embedding test_threads \
             test_graph_passes test_map test_nn_sequence test_optim
         unset KILN_ISA
     done

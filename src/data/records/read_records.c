@@ -309,7 +309,8 @@ KilnStatus kiln_records_column(const KilnRecords *records, const char *name, siz
     if (n == 1)
         return KILN_OK;
     if (n > 1)
-        return kiln_error_set(err, KILN_E_KEY, "%s:1: two columns are called \"%s\"",
+        return kiln_error_set(err, KILN_E_KEY,
+                              "%s:1: two columns are called \"%s\"; rename one of them",
                               records->n_parts > 0 ? records->parts[0].file.path : "folders", name);
     kiln_text_printf(&all, "%s: no column \"%s\"",
                      records->n_parts > 0 ? records->parts[0].file.path : "folders", name);

@@ -35,8 +35,9 @@ static KilnStatus check_format(const KilnRecords *records, const char *path, Kil
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(names[i], names[j]) == 0)
-                return kiln_error_set(err, KILN_E_KEY, "%s:1: two columns are called \"%s\"", path,
-                                      names[i]);
+                return kiln_error_set(err, KILN_E_KEY,
+                                      "%s:1: two columns are called \"%s\"; rename one of them",
+                                      path, names[i]);
     return KILN_OK;
 }
 
@@ -240,7 +241,8 @@ static KilnStatus add_query_name(void *ctx, const char *name, KilnError *err)
     if (query->names == NULL)
         return KILN_OK;
     if (has_name(query->names, name))
-        return kiln_error_set(err, KILN_E_KEY, "query: two columns are called \"%s\"", name);
+        return kiln_error_set(err, KILN_E_KEY,
+                              "query: two columns are called \"%s\"; name one of them by AS", name);
     return add_name(query->names, name, err);
 }
 

@@ -391,7 +391,7 @@ class Table(Case):
         self.refused_table("", target, says=["bad.csv: is empty"])
         self.refused_table("a,b\n", "datamodule.target=b", says=["no row can be used"])
         self.refused_table("a,b\n1,x\n", "datamodule.target=b", says=["no column is left to learn from"])
-        self.refused_table("a,a\n1,2\n", says=['bad.csv:1: two columns are called "a"'])
+        self.refused_table("a,a\n1,2\n", says=['bad.csv:1: two columns are called "a"; rename one of them'])
         self.refused_table(good + "1,2\n", target, says=["bad.csv:42: the row has 2 columns; expected 7", "on_error=skip"])
         self.refused_table(good.encode() + b"7,50,K\xf6ln,2024-01-01,n,x,low\n", target, says=["bad.csv:42", "not UTF-8"])
         self.refused_table(good.encode() + b"7,50,K\x00ln,2024-01-01,n,x,low\n", target, says=["bad.csv:42", "NUL"])
