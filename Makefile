@@ -107,9 +107,10 @@ INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; the program selects one at run time.
 ISA_SRC := $(sort $(wildcard src/backend/cpu/isa/*.c src/backend/cpu/isa/*/*.c))
 ISAS := base $(if $(filter x86_64,$(TARGET)),avx2 avx512)
-# With errno, sqrtf in a loop is a call and the loop is not vectorized. The calling convention of
+# With errno, sqrtf in a loop is a call and the loop is not vectorized; with traps, a choice between
+# two values (x > 0 ? 1 - y : y) is a branch, which only AVX-512 vectorizes. The calling convention of
 # vectors differs between instruction sets (-Wpsabi), but only inlined functions take them.
-ISA_FLAGS := -fno-math-errno -Wno-psabi $(if $(NO_VECTORS),-ftree-loop-vectorize)
+ISA_FLAGS := -fno-math-errno -fno-trapping-math -Wno-psabi $(if $(NO_VECTORS),-ftree-loop-vectorize)
 ISA_FLAGS_base := $(ISA_FLAGS)
 ISA_FLAGS_avx2 := $(ISA_FLAGS) -mavx2 -mfma
 ISA_FLAGS_avx512 := $(ISA_FLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512

@@ -24,7 +24,7 @@ const KilnCpuFamilyInfo kiln_cpu_families[KILN_CPU_FAMILIES] = {
                             } },
     [KILN_CPU_PRODUCTS_BF16] = { "bf16 products",
                                  {
-                                     [KILN_CPU_BASE] = "f32 products; a row in loops",
+                                     [KILN_CPU_BASE] = "f32 products",
                                      [KILN_CPU_AVX512_BF16] = "vdpbf16ps",
                                      [KILN_CPU_AMX] = "tiles",
                                  } },
