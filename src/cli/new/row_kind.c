@@ -93,6 +93,10 @@ static KilnStatus new_texts(KilnNewRows *rows, const Texts *texts, KilnError *er
     free(out);
     if (status < 0)
         return status;
+    if (!kiln_new_is_class(rows, label)) {
+        kiln_new_text_numbers(rows, texts->first, label, texts->n + texts->others > 2);
+        return KILN_OK;
+    }
     const size_t first = texts->second < texts->first ? texts->second : texts->first;
     const size_t second = texts->second < texts->first ? texts->first : texts->second;
     return kiln_new_text_rows(rows, texts->n == 2 ? first : texts->first,

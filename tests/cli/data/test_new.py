@@ -286,6 +286,14 @@ class Texts(NewCase):
         self.write("two.csv", "words,intent\n" + rows)
         self.starts("two.csv", says=["24 texts (column words) with a label (column intent)"], name="two", has=["text: words"])
 
+    def test_a_number_to_predict(self):
+        rows = [(sentence(self.rng), round(self.rng.random() * 5, 2)) for _ in range(60)]
+        self.write("d.csv", "review,score\n" + "".join(f"{text},{score}\n" for text, score in rows))
+        self.starts("d.csv", says=["60 texts (column review) with a number (column score)", "regression: the number score"],
+                    has=["override /model: bag_of_tokens", "target: score", "target_type: number", "monitor: val/rmse"])
+        self.write("e.csv", "review,votes,score\n" + "".join(f"{text},{i % 7},{score}\n" for i, (text, score) in enumerate(rows)))
+        self.starts("e.csv", "--target=score", says=["and other columns"], has=["override /model: fusion"], name="e")
+
     def test_tsv_of_splits_without_header(self):
         for split, n in ("train", 60), ("dev", 20), ("test", 20):
             self.write(f"d/{split}.tsv", "".join(f"{t}\t{int(c == 'good')}\n" for t, c in self.rows(n)))
