@@ -183,7 +183,10 @@ static void say_columns(const KilnNewRows *rows)
         if (column->kind == KILN_COLUMN_IGNORED && column->why != NULL)
             kiln_new_say_odd(rows->config, "column %s is left out: %s", column->name, column->why);
         else if (column->kind == KILN_COLUMN_TEXT)
-            kiln_new_say_odd(rows->config, "column %s is left out: free text", column->name);
+            kiln_new_say_odd(
+                rows->config,
+                "column %s is left out: free text; model=fusion can use it: docs/tables.md",
+                column->name);
         else if (missing >= 0.3)
             kiln_new_say_odd(rows->config, "column %s: %.0f %% of the values are missing",
                              column->name, 100.0 * missing);
