@@ -219,6 +219,10 @@ KilnStatus kiln_command_tokenizer_train(KilnArgs *args, const KilnRegistry *regi
         return kiln_error_set(err, KILN_E_USAGE,
                               "train: needs texts: files=FILE,FILE,... (each line is one, or with "
                               "column=NAME that column of each row; files=-: standard input)");
+    if (*files == '[')
+        return kiln_error_set(
+            err, KILN_E_USAGE,
+            "train: files=%s: names stand without brackets here: files=a.txt,b.txt", files);
     KilnComposeRequest request = kiln_command_request(args, registry);
     request.sections = NULL;
     if (request.config_name == NULL)
