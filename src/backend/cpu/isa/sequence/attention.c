@@ -1,8 +1,8 @@
 /* Attention in blocks of queries and keys (FlashAttention, Dao et al. 2022): a block of scaled
  * products is computed, turned into probabilities and consumed while in the first-level cache. A
  * thread works on a head of keys and values or, if there are few, on a part of one, so threads
- * share nothing. Products use vectors or,
- * in bf16, tiles; those of one query read keys and values where they are. */
+ * share nothing. Products use vectors or, in bf16, tiles; those of one query read keys and values
+ * where they are. */
 #include "backend/cpu/isa/sequence/attention.h"
 
 #include <math.h>
