@@ -67,6 +67,8 @@ KILN_NODISCARD KilnStatus kiln_new_image_rows(KilnNewRows *rows, size_t image, K
 /* The config of images of text lines. Paths are relative to `root`; NULL: to the list's folder. */
 KILN_NODISCARD KilnStatus kiln_new_lines(KilnNewRows *rows, size_t image, size_t text,
                                          const char *root, KilnError *err);
+/* The config of a number to predict from a column of texts; `beside`: other columns help. */
+void kiln_new_text_numbers(KilnNewRows *rows, size_t text, size_t target, bool beside);
 /* The config of a table. */
 KILN_NODISCARD KilnStatus kiln_new_table(KilnNewRows *rows, KilnError *err);
 

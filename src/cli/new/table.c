@@ -504,75 +504,60 @@ KilnStatus kiln_new_table(KilnNewRows *rows, KilnError *err)
     return KILN_OK;
 }
 
-/* ---- Databases ------------------------------------------------------------------------------- */
+/* ---- A number from texts --------------------------------------------------------------------- */
 
-/* Names of tables, from a query. */
-typedef struct Tables {
-    KilnArena *arena;
-    const char *first;
-    KilnText list;
-    size_t n;
-} Tables;
-
-static KilnStatus no_column(void *ctx, const char *name, KilnError *err)
+/* Rows without a number are left out, as those are that can't be read. */
+static void say_bad_numbers(const KilnNewRows *rows, size_t target, bool *ret_any)
 {
-    (void)ctx;
-    (void)name;
-    (void)err;
-    return KILN_OK;
+    const KilnColumnFacts *facts = &rows->table->plan.columns[target].facts;
+    const int64_t n = facts->missing + facts->texts;
+
+    if (n == 0)
+        return;
+    *ret_any = true;
+    kiln_new_say_odd(rows->config, "%lld row%s without a number in column %s; they are left out",
+                     (long long)n, n > 1 ? "s" : "", rows->names[target]);
 }
 
-static KilnStatus add_table(void *ctx, const KilnString *values, size_t n, KilnError *err)
+static void set_text_model(KilnNewConfig *config, bool beside)
 {
-    Tables *tables = ctx;
-
-    (void)n;
-    if (tables->n++ == 0)
-        tables->first = kiln_arena_strndup(tables->arena, values[0].data, values[0].length);
-    kiln_text_append(&tables->list, tables->n > 1 ? ", " : "");
-    kiln_text_append_n(&tables->list, values[0].data, values[0].length);
-    return tables->first != NULL ? KILN_OK : kiln_error_nomem(err, values[0].length);
+    config->model = beside ? "fusion" : "bag_of_tokens";
+    kiln_new_say(config, "model",
+                 beside ? "fusion of a bag of words and an encoder of the other columns"
+                        : "bag_of_tokens: a mean of the words' vectors");
+    if (!beside)
+        return;
+    kiln_new_set(config, KILN_NEW_MODEL, "image_encoder", "null");
+    kiln_new_set(config, KILN_NEW_MODEL, "text_encoder", "{_target_: model/bag_of_tokens}");
+    kiln_new_set(config, KILN_NEW_MODEL, "row_encoder", "{_target_: model/row_encoder}");
+    kiln_new_set(config, KILN_NEW_MODEL, "width", "32");
+    kiln_new_set(config, KILN_NEW_MODEL, "hidden", "[64]");
 }
 
-/* `SELECT * FROM "name"`, with quotes in the name doubled. */
-static const char *select_all(KilnNewConfig *config, const char *table)
+void kiln_new_text_numbers(KilnNewRows *rows, size_t text, size_t target, bool beside)
 {
-    KilnText text = { 0 };
+    KilnNewConfig *config = rows->config;
+    const int64_t n = rows->table->splits[KILN_TRAIN].n;
+    bool skips = false;
 
-    kiln_text_append(&text, "SELECT * FROM \"");
-    for (const char *at = table; *at != '\0'; at++)
-        kiln_text_append(&text, *at == '"' ? "\"\"" : (const char[]) { *at, '\0' });
-    kiln_text_char(&text, '"');
-    return kiln_text_to_arena(&text, &config->arena);
-}
-
-KilnStatus kiln_new_database(KilnNewConfig *config, const char *path, KilnError *err)
-{
-    static const char query[] =
-        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND "
-        "name NOT LIKE 'sqlite_%' ORDER BY name";
-    KilnNewFiles files = { .n[KILN_TRAIN] = 1 };
-    Tables tables = { .arena = &config->arena };
-    const KilnQueryRows rows_of = { &tables, no_column, add_table };
-    KilnStatus status = kiln_query_run(path, query, &rows_of, config->poll, err);
-
-    if (status >= 0 && tables.n == 0)
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: the database has no tables", path);
-    else if (status >= 0 && tables.n > 1 && config->table == NULL)
-        status = kiln_error_set(err, KILN_E_USAGE,
-                                "%s: has the tables %s; choose one: --table=%s (or write a SELECT "
-                                "that joins them: datamodule.query)",
-                                path, tables.list.data != NULL ? tables.list.data : "",
-                                tables.first);
-    kiln_text_release(&tables.list);
-    if (status < 0)
-        return status;
-    files.list[KILN_TRAIN][0] = path;
-    KilnNewRows rows = { .config = config, .files = &files };
-    rows.query = select_all(config, config->table != NULL ? config->table : tables.first);
-    status = rows.query != NULL ? kiln_new_rows_read(&rows, NULL, err) : kiln_error_nomem(err, 64);
-    if (status >= 0)
-        status = kiln_new_table(&rows, err);
-    kiln_new_rows_close(&rows);
-    return status;
+    config->task = "regression";
+    config->datamodule = "table";
+    config->optimizer = "adamw";
+    kiln_new_say(config, "data", "%lld texts (column %s) with a number (column %s)%s", (long long)n,
+                 rows->names[text], rows->names[target], beside ? ", and other columns" : "");
+    kiln_new_say(config, "task", "regression: the number %s", rows->names[target]);
+    kiln_new_set(config, KILN_NEW_ROOT, "lr", "0.003");
+    kiln_new_set_length(config, n, n < 2000 ? 32 : 64, 3000, 50);
+    set_splits(rows, rows->names[target]);
+    kiln_new_rows_set(rows, "names");
+    kiln_new_set_text(config, KILN_NEW_DATA, "target", rows->names[target]);
+    kiln_new_set(config, KILN_NEW_DATA, "target_type", "number");
+    kiln_new_set(config, KILN_NEW_DATA, "tokenizer", "{_target_: tokenizer/words, vocab_size: %d}",
+                 n < 2000 ? 2000 : 20000);
+    say_skipped(rows, &skips);
+    say_bad_numbers(rows, target, &skips);
+    if (skips)
+        kiln_new_set(config, KILN_NEW_DATA, "on_error", "skip  # leave bad rows out");
+    set_text_model(config, beside);
+    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/rmse}");
 }

@@ -236,45 +236,6 @@ KilnStatus kiln_new_text_rows(KilnNewRows *rows, size_t text, size_t pair, size_
     return status;
 }
 
-/* ---- Numbers --------------------------------------------------------------------------------- */
-
-void kiln_new_text_numbers(KilnNewRows *rows, size_t text, size_t target, bool beside)
-{
-    KilnNewConfig *config = rows->config;
-    const int64_t n = rows->table->splits[KILN_TRAIN].n;
-    const double fraction = n < 1000 ? 0.2 : 0.1;
-
-    config->task = "regression";
-    config->datamodule = "table";
-    config->model = beside ? "fusion" : "bag_of_tokens";
-    config->optimizer = "adamw";
-    kiln_new_say(config, "data", "%lld texts (column %s) with a number (column %s)%s", (long long)n,
-                 rows->names[text], rows->names[target], beside ? ", and other columns" : "");
-    kiln_new_say(config, "task", "regression: the number %s", rows->names[target]);
-    kiln_new_say(config, "model",
-                 beside ? "fusion of a bag of words and an encoder of the other columns"
-                        : "bag_of_tokens: a mean of the words' vectors");
-    kiln_new_set(config, KILN_NEW_ROOT, "lr", "0.003");
-    kiln_new_set_length(config, n, n < 2000 ? 32 : 64, 3000, 50);
-    kiln_new_set_files(config, rows->files);
-    kiln_new_rows_set(rows, "names");
-    kiln_new_set_text(config, KILN_NEW_DATA, "target", rows->names[target]);
-    kiln_new_set(config, KILN_NEW_DATA, "target_type", "number");
-    kiln_new_set(config, KILN_NEW_DATA, "tokenizer", "{_target_: tokenizer/words, vocab_size: %d}",
-                 n < 2000 ? 2000 : 20000);
-    if (rows->files->n[KILN_VAL] == 0)
-        kiln_new_set(config, KILN_NEW_DATA, "val_fraction", "%g", fraction);
-    if (beside) {
-        kiln_new_set(config, KILN_NEW_MODEL, "image_encoder", "null");
-        kiln_new_set(config, KILN_NEW_MODEL, "text_encoder", "{_target_: model/bag_of_tokens}");
-        kiln_new_set(config, KILN_NEW_MODEL, "row_encoder", "{_target_: model/row_encoder}");
-        kiln_new_set(config, KILN_NEW_MODEL, "width", "32");
-        kiln_new_set(config, KILN_NEW_MODEL, "hidden", "[64]");
-    }
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/rmse}");
-    kiln_new_say_splits(config, rows->files, fraction, 0.0);
-}
-
 /* ---- Words with tags ------------------------------------------------------------------------- */
 
 static void set_tagger(KilnNewConfig *config, int64_t n)

@@ -7,8 +7,6 @@
 /* A column of texts and one of labels; `pair`: a second text, n_columns: none. */
 KILN_NODISCARD KilnStatus kiln_new_text_rows(KilnNewRows *rows, size_t text, size_t pair,
                                              size_t label, KilnError *err);
-/* A column of texts, and a number to predict; `beside`: there are other columns to learn from. */
-void kiln_new_text_numbers(KilnNewRows *rows, size_t text, size_t target, bool beside);
 /* Lists of words and of their tags. */
 void kiln_new_tagged_rows(KilnNewRows *rows, size_t words, size_t tags);
 /* Texts and their translations. */

@@ -293,6 +293,10 @@ class Texts(NewCase):
                     has=["override /model: bag_of_tokens", "target: score", "target_type: number", "monitor: val/rmse"])
         self.write("e.csv", "review,votes,score\n" + "".join(f"{text},{i % 7},{score}\n" for i, (text, score) in enumerate(rows)))
         self.starts("e.csv", "--target=score", says=["and other columns"], has=["override /model: fusion"], name="e")
+        self.write("f/train.csv", read(self.path("d.csv"), "r") + "fine\nwarm joy,\n")
+        self.write("f/test.csv", "review\nfine\n")
+        self.starts("f", says=["the row has 1 columns", "1 row without a number in column score", "test.csv lacks the target"],
+                    has=["on_error: skip"], name="f")
 
     def test_tsv_of_splits_without_header(self):
         for split, n in ("train", 60), ("dev", 20), ("test", 20):
