@@ -94,7 +94,7 @@ static KilnStatus new_texts(KilnNewRows *rows, const Texts *texts, KilnError *er
     if (status < 0)
         return status;
     if (!kiln_new_is_class(rows, label)) {
-        kiln_new_text_numbers(rows, texts->first, label, texts->n + texts->others > 2);
+        kiln_new_text_numbers(rows, texts->first, label, texts->others > 1);
         return KILN_OK;
     }
     const size_t first = texts->second < texts->first ? texts->second : texts->first;

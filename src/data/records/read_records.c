@@ -143,15 +143,6 @@ static const KilnRecordsPart *find_part(const KilnRecords *records, int64_t row)
     return &records->parts[low];
 }
 
-/* The file of a row; of parallel files the first. */
-static const char *path_of(const KilnRecords *records, int64_t row)
-{
-    if (records->format == KILN_RECORDS_FOLDERS)
-        return records->class_files[row].path;
-    return records->format == KILN_RECORDS_PARALLEL ? records->parts[0].file.path
-                                                    : find_part(records, row)->file.path;
-}
-
 /* Line `row` of each wanted file. */
 static KilnStatus read_parallel(const KilnRecords *records, int64_t row, const size_t *columns,
                                 size_t n, KilnRecord *record, KilnError *err)
@@ -213,19 +204,22 @@ static KilnStatus read_class_file(const KilnRecords *records, int64_t row, const
 KilnStatus kiln_records_read(const KilnRecords *records, int64_t row, const size_t *columns,
                              size_t n, KilnRecord *ret, KilnError *err)
 {
-    const char *path = path_of(records, row);
+    const char *path; /* of parallel files the first */
     KilnStatus status = kiln_record_clear(ret, n, err);
 
     if (status < 0)
         return status;
     if (records->format == KILN_RECORDS_FOLDERS) {
+        path = records->class_files[row].path;
         status = read_class_file(records, row, columns, n, ret, err);
     } else if (records->format == KILN_RECORDS_PARALLEL) {
+        path = records->parts[0].file.path;
         status = read_parallel(records, row, columns, n, ret, err);
     } else {
         const KilnRecordsPart *part = find_part(records, row);
         KilnRow wanted = { .records = records, .columns = columns, .n = n, .record = ret };
 
+        path = part->file.path;
         status = read_part_row(part, row - part->first_row + part->header, &wanted, err);
     }
     if (status >= 0)

@@ -293,6 +293,8 @@ class Texts(NewCase):
                     has=["override /model: bag_of_tokens", "target: score", "target_type: number", "monitor: val/rmse"])
         self.write("e.csv", "review,votes,score\n" + "".join(f"{text},{i % 7},{score}\n" for i, (text, score) in enumerate(rows)))
         self.starts("e.csv", "--target=score", says=["and other columns"], has=["override /model: fusion"], name="e")
+        self.write("g.csv", "title,review,score\n" + "".join(f"{sentence(self.rng)},{text},{score}\n" for text, score in rows))
+        self.starts("g.csv", "--target=score", has=["override /model: bag_of_tokens"], name="g")
         self.write("f/train.csv", read(self.path("d.csv"), "r") + "fine\nwarm joy,\n")
         self.write("f/test.csv", "review\nfine\n")
         self.starts("f", says=["the row has 1 columns", "1 row without a number in column score", "test.csv lacks the target"],
