@@ -153,8 +153,10 @@ $(call without,$(XGBOOST),xgboost: no task trees,libxgboost-dev)
 $(call without,$(CURL),libcurl: no downloads,libcurl4-openssl-dev)
 $(call without,$(PARQUET),Arrow: no Parquet files,libparquet-dev of Apache's archive: https://arrow.apache.org/install)
 
+missing = $(if $(PKG_LIBS),,$(foreach name,$(PACKAGES),$(shell $(PKG_CONFIG) --exists $(name) 2>/dev/null || echo $(name))))
 # The stamp changes only when the flags change; then all objects are rebuilt.
 $(B)/.flags: FORCE
+	@$(if $(missing),echo 'missing libraries: $(strip $(missing)); `make deps` installs them' >&2; exit 1)
 	@mkdir -p $(@D); echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS)' >$@
 
