@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ static struct {
     char version[48];
 } blas;
 
+static _Atomic(const char *) chosen_core; /* kiln_blas_choose */
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t buffers = PTHREAD_MUTEX_INITIALIZER;
@@ -68,21 +70,49 @@ static void *open_variant(void)
     return library;
 }
 
-/* It starts its threads while it is loaded, as many as this variable says. */
+/* An environment variable with another value until `restore`. */
+typedef struct Override {
+    const char *name;
+    char *before; /* NULL: it was not set */
+} Override;
+
+static bool override(Override *o, const char *name, const char *value)
+{
+    const char *set = getenv(name);
+
+    *o = (Override) { name, set != NULL ? kiln_strdup(set) : NULL };
+    return setenv(name, value, true) == 0;
+}
+
+static void restore(const Override *o)
+{
+    if (o->before != NULL)
+        (void)setenv(o->name, o->before, true);
+    else
+        unsetenv(o->name);
+    free(o->before);
+}
+
+/* While it is loaded it starts its threads and selects its kernels. */
 static void *open_library(void)
 {
-    static const char name[] = "OPENBLAS_NUM_THREADS";
-    const char *set = getenv(name);
-    char *before = set != NULL ? kiln_strdup(set) : NULL;
+    static const char core_name[] = "OPENBLAS_CORETYPE";
+    const char *core = getenv(core_name);
+    Override threads, kernels;
     void *library = NULL;
 
-    if (setenv(name, "1", true) == 0)
-        library = open_variant();
-    if (before != NULL)
-        (void)setenv(name, before, true);
-    else
-        unsetenv(name);
-    free(before);
+    if (core == NULL)
+        core = atomic_load(&chosen_core);
+    if (override(&threads, "OPENBLAS_NUM_THREADS", "1")) {
+        if (core == NULL) {
+            library = open_variant();
+        } else {
+            if (override(&kernels, core_name, core))
+                library = open_variant();
+            restore(&kernels);
+        }
+    }
+    restore(&threads);
     return library;
 }
 
@@ -184,19 +214,17 @@ KilnStatus kiln_blas_reserve(int threads, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_blas_cap(KilnCpuLevel level, KilnError *err)
+void kiln_blas_choose(KilnCpuLevel level, bool capped)
 {
-    /* Kernels of the oldest processor of each level; the highest level is unlimited. */
-    static const char *const cores[KILN_CPU_AMX] = {
-        [KILN_CPU_BASE] = "Prescott",
-        [KILN_CPU_AVX2] = "Haswell",
-        [KILN_CPU_AVX512] = "SkylakeX",
-        [KILN_CPU_AVX512_BF16] = "Cooperlake",
+    /* The oldest processor of each level. None of OpenBLAS's kernels for f32 and f64 use AMX. */
+    static const char *const cores[KILN_CPU_LEVELS] = {
+        [KILN_CPU_BASE] = "Prescott",   [KILN_CPU_AVX2] = "Haswell",
+        [KILN_CPU_AVX512] = "SkylakeX", [KILN_CPU_AVX512_BF16] = "Cooperlake",
+        [KILN_CPU_AMX] = "Cooperlake",
     };
+    const bool own_choice = level == KILN_CPU_BASE && (!capped || KILN_CPU_TOP == KILN_CPU_BASE);
 
-    if (level < KILN_CPU_TOP && setenv("OPENBLAS_CORETYPE", cores[level], false) != 0)
-        return kiln_error_nomem(err, strlen(cores[level]));
-    return KILN_OK;
+    atomic_store(&chosen_core, own_choice ? NULL : cores[level]);
 }
 
 /* ---- Products ----------------------------------------------------------------------- */

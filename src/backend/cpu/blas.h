@@ -8,9 +8,11 @@
 #include "backend/cpu/kernels/gemm.h"
 #include "backend/cpu/level.h"
 
-/* Limits OpenBLAS to the level's processor features, by its variable OPENBLAS_CORETYPE unless the
- * user has set that. Call it before other threads exist; no effect once OpenBLAS is loaded. */
-KILN_NODISCARD KilnStatus kiln_blas_cap(KilnCpuLevel level, KilnError *err);
+/* Selects the kernels that OpenBLAS will use: those for the level's processor features, for an
+ * OpenBLAS that is older than the processor would take those of SSE3. The user's OPENBLAS_CORETYPE
+ * comes first. At the lowest level OpenBLAS chooses unless `capped`, since it may know AVX; on
+ * ARM64 always. No effect once it is loaded. */
+void kiln_blas_choose(KilnCpuLevel level, bool capped);
 /* Loads OpenBLAS if it is not loaded yet; false: it is not installed. Any thread, but the first
  * call changes environment variables for a moment. */
 bool kiln_blas_load(void);

@@ -234,10 +234,9 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
 
     if (status == KILN_OK && capped)
         status = kiln_dnnl_cap(level, err);
-    if (status == KILN_OK && capped)
-        status = kiln_blas_cap(level, err);
     if (status != KILN_OK)
         return status;
+    kiln_blas_choose(level, capped);
 
     KilnCpuBackend *cpu = calloc(1, sizeof(*cpu));
 

@@ -217,10 +217,9 @@ static KilnStatus examine(const KilnArgs *args, KilnError *err)
                               args->words[0]);
     KilnStatus status = kiln_cpu_level_choose(&level, &capped, err);
 
-    if (status == KILN_OK && capped)
-        status = kiln_blas_cap(level, err);
     if (status < 0)
         return status;
+    kiln_blas_choose(level, capped);
     report.sections = json_object();
     add_processor(&report, level, capped);
     add_section(&report, "kernels");

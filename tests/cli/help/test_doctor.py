@@ -56,6 +56,23 @@ class Doctor(Case):
         _, err = self.run_kiln("doctor", program="kiln", status=1, env={**os.environ, "KILN_ISA": "avx3"})
         self.assertIn("there is no such level; expected one of base", err)
 
+    def test_openblas_uses_the_features(self):
+        """Without a cap too: OpenBLAS alone takes its oldest kernels on a processor newer than itself."""
+        default = self.doctor()
+        in_use = default["processor"]["in use"].split(",")[0]
+        if in_use == "base" or default["libraries"]["OpenBLAS"] == "not installed":
+            self.skipTest("no AVX2, or no OpenBLAS")
+        core = {"base": "Prescott", "avx2": "Haswell", "avx512": "SkylakeX"}
+        for report, level in ((default, in_use), (self.doctor("base"), "base"), (self.doctor("avx2"), "avx2")):
+            self.assertTrue(report["libraries"]["OpenBLAS"].endswith(" " + core.get(level, "Cooperlake")))
+
+    def test_openblas_keeps_the_users_choice(self):
+        env = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+        report = json.loads(self.run_kiln("doctor", "--json", program="kiln", env=env)[0])
+        if not X86 or report["libraries"]["OpenBLAS"] == "not installed":
+            self.skipTest("no x86-64, or no OpenBLAS")
+        self.assertTrue(report["libraries"]["OpenBLAS"].endswith(" Prescott"))
+
 
 if __name__ == "__main__":
     main()

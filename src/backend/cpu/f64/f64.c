@@ -58,8 +58,8 @@ KilnStatus kiln_backend_cpu_f64_new(int threads, KilnBackend **ret, KilnError *e
     if (threads < 1)
         return kiln_error_set(err, KILN_E_RANGE, "threads: expected at least 1, got %d", threads);
     KilnStatus status = kiln_cpu_level_choose(&level, &capped, err);
-    if (status == KILN_OK && capped)
-        status = kiln_blas_cap(level, err);
+    if (status == KILN_OK)
+        kiln_blas_choose(level, capped);
     if (status == KILN_OK)
         status = kiln_blas_require("trainer.precision=64-true", err);
     if (status == KILN_OK)
