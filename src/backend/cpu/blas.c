@@ -76,12 +76,13 @@ typedef struct Override {
     char *before; /* NULL: it was not set */
 } Override;
 
+/* `value` NULL: it stays as it is. */
 static bool override(Override *o, const char *name, const char *value)
 {
     const char *set = getenv(name);
 
     *o = (Override) { name, set != NULL ? kiln_strdup(set) : NULL };
-    return setenv(name, value, true) == 0;
+    return value == NULL || setenv(name, value, true) == 0;
 }
 
 static void restore(const Override *o)
@@ -96,22 +97,13 @@ static void restore(const Override *o)
 /* While it is loaded it starts its threads and selects its kernels. */
 static void *open_library(void)
 {
-    static const char core_name[] = "OPENBLAS_CORETYPE";
-    const char *core = getenv(core_name);
+    static const char core[] = "OPENBLAS_CORETYPE";
+    const char *chosen = getenv(core) == NULL ? atomic_load(&chosen_core) : NULL;
     Override threads, kernels;
-    void *library = NULL;
+    const bool one_thread = override(&threads, "OPENBLAS_NUM_THREADS", "1");
+    void *library = override(&kernels, core, chosen) && one_thread ? open_variant() : NULL;
 
-    if (core == NULL)
-        core = atomic_load(&chosen_core);
-    if (override(&threads, "OPENBLAS_NUM_THREADS", "1")) {
-        if (core == NULL) {
-            library = open_variant();
-        } else {
-            if (override(&kernels, core_name, core))
-                library = open_variant();
-            restore(&kernels);
-        }
-    }
+    restore(&kernels);
     restore(&threads);
     return library;
 }
