@@ -87,7 +87,10 @@ def measure_peer(name, way, threads, seconds):
 # ---- Pairs ------------------------------------------------------------------------------------------
 
 def kiln(name):
-    text = subprocess.run([f"{ROOT}/build/release/bench/infer", name, "--threads", THREADS, "--seconds", SECONDS],
+    program = f"{ROOT}/build/release/bench/infer"
+    if not os.path.exists(program):
+        sys.exit(f"infer.py: {program} is missing; `make bench-infer` builds it")
+    text = subprocess.run([program, name, "--threads", THREADS, "--seconds", SECONDS],
                           check=True, capture_output=True, text=True).stdout
     return json.loads(text)["ms"]
 

@@ -51,6 +51,8 @@ ROWS = {
 
 def run(command, cwd):
     """Standard output, and the most memory that was resident."""
+    if not os.path.exists(command[0]):
+        raise SystemExit(f"run.py: {command[0]} is missing; `make bench` builds it")
     with tempfile.TemporaryFile("w+") as out:
         child = subprocess.Popen(command, cwd=cwd, stdout=out)
         _, status, usage = os.wait4(child.pid, 0)
