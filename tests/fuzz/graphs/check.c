@@ -238,14 +238,6 @@ static bool hides(const Spec *spec, const Way *way)
     return false;
 }
 
-static bool has_infinite_leaf(const Spec *spec)
-{
-    for (int i = 0; i < spec->n; i++)
-        if (spec->items[i].row == NULL && spec->items[i].leaf.values == VALUES_INFINITE)
-            return true;
-    return false;
-}
-
 /* Computes the graph in f32 and looks at every number on the way. */
 static Outcome survey(const Spec *spec)
 {
@@ -278,7 +270,7 @@ static bool way_differs(const Spec *spec, const Way *way, const Outcome *want, S
     static const uint64_t runs[] = { 0, 3, 100 };
     Tolerance tolerance = tolerance_of(spec, way);
     const Strictness not_finite = hides(spec, way) ? COMPARE_NOTHING : COMPARE_HIDDEN;
-    Strictness strictness = has_infinite_leaf(spec) ? not_finite : COMPARE_ALL;
+    Strictness strictness = spec_has_infinite_leaf(spec) ? not_finite : COMPARE_ALL;
     Outcome got, again;
     bool differs = true;
 

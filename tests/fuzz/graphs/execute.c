@@ -152,20 +152,40 @@ static void noise_init(KilnRng *rng, const Memory *memory, int item, int output)
     kiln_rng_init(rng, memory->noise, KILN_RNG_USER, (uint32_t)output, (uint64_t)item);
 }
 
-/* The factors by which one result is multiplied. */
-static KilnTensor *add_noise(KilnGraph *graph, Memory *memory, int i, int output, KilnTensor *x)
+/* Numbers around `middle` that differ from it by the noise. */
+static KilnTensor *noise_around(KilnGraph *graph, Memory *memory, double middle, KilnShape shape,
+                                KilnRng *rng)
 {
-    const KilnShape shape = *kiln_tensor_shape(x);
     const int64_t n = kiln_shape_count(&shape);
     const KilnDType dtype = graph->float_type;
-    void *factors = block_new(memory, (size_t)n * kiln_dtype_size(dtype));
+    void *values = block_new(memory, (size_t)n * kiln_dtype_size(dtype));
+
+    for (int64_t k = 0; k < n; k++)
+        set_element(values, dtype, k,
+                    middle + noise_size(graph, memory) * (double)kiln_rng_range(rng, -1.0f, 1.0f));
+    return kiln_graph_input(graph, dtype, shape, values);
+}
+
+/* Multiplies one result by factors near 1. */
+static KilnTensor *add_noise(KilnGraph *graph, Memory *memory, int i, int output, KilnTensor *x)
+{
     KilnRng rng;
 
     noise_init(&rng, memory, i, 1 + output);
-    for (int64_t k = 0; k < n; k++)
-        set_element(factors, dtype, k,
-                    1.0 + noise_size(graph, memory) * (double)kiln_rng_range(&rng, -1.0f, 1.0f));
-    return kiln_mul(x, kiln_graph_input(graph, dtype, shape, factors));
+    return kiln_mul(x, noise_around(graph, memory, 1.0, *kiln_tensor_shape(x), &rng));
+}
+
+/* Where kernels cancel, small elements have errors as large as those of the largest. */
+static KilnTensor *add_cancelled(KilnGraph *graph, Memory *memory, int i, int output, KilnTensor *x)
+{
+    const KilnShape shape = *kiln_tensor_shape(x);
+    const KilnShape flat = KILN_SHAPE(kiln_shape_count(&shape));
+    KilnTensor *all = kiln_abs(kiln_reshape(kiln_detach(x), flat));
+    KilnTensor *largest = kiln_max_axes(all, (const int[]) { 0 }, 1, true);
+    KilnRng rng;
+
+    noise_init(&rng, memory, i, 1000 + output);
+    return kiln_add(x, kiln_mul(largest, noise_around(graph, memory, 0.0, shape, &rng)));
 }
 
 /* Noise in what an update wrote: a later item may order or compare it. */
@@ -182,15 +202,21 @@ static void add_noise_to_updated(KilnGraph *graph, Memory *memory, int i, const 
 }
 
 /* Noise in what item i wrote and returns; its nodes begin at `first`. */
-static void add_noise_after(KilnGraph *graph, Memory *memory, int i, size_t first, KilnTensor **out)
+static void add_noise_after(KilnGraph *graph, Memory *memory, const Spec *spec, int i, size_t first,
+                            KilnTensor **out)
 {
     const size_t end = graph->n_nodes;
+    const bool cancels = spec->items[i].row->cancels && !spec_has_infinite_leaf(spec);
 
     for (size_t n = first; n < end; n++)
         add_noise_to_updated(graph, memory, i, graph->nodes[n]);
-    for (int k = 0; k < SPEC_OUTPUTS; k++)
-        if (out[k] != NULL && kiln_tensor_dtype(out[k]) == graph->float_type)
-            out[k] = add_noise(graph, memory, i, k, out[k]);
+    for (int k = 0; k < SPEC_OUTPUTS; k++) {
+        if (out[k] == NULL || kiln_tensor_dtype(out[k]) != graph->float_type)
+            continue;
+        out[k] = add_noise(graph, memory, i, k, out[k]);
+        if (cancels)
+            out[k] = add_cancelled(graph, memory, i, k, out[k]);
+    }
 }
 
 /* ---- Leaves --------------------------------------------------------------------------------- */
@@ -303,7 +329,7 @@ void execute_item(KilnGraph *graph, const Spec *spec, int i, Memory *memory, Kil
 
     item->row->build(in, item, out);
     if (memory != NULL && memory->noise != 0)
-        add_noise_after(graph, memory, i, before, out);
+        add_noise_after(graph, memory, spec, i, before, out);
 }
 
 /* The sum of all outputs that are floats, weighted; NULL: none depends on a parameter. */

@@ -46,6 +46,14 @@ static void compact(Spec *spec, const bool *kept)
     spec->n = n;
 }
 
+bool spec_has_infinite_leaf(const Spec *spec)
+{
+    for (int i = 0; i < spec->n; i++)
+        if (spec->items[i].row == NULL && spec->items[i].leaf.values == VALUES_INFINITE)
+            return true;
+    return false;
+}
+
 void spec_remove_unused(Spec *spec)
 {
     bool kept[SPEC_ITEMS] = { false };

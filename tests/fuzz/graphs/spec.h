@@ -82,8 +82,9 @@ struct Row {
     unsigned optional; /* bit i: input i may be left out */
     bool cancels; /* kernels subtract numbers that nearly agree, before anything can see them */
     /* An infinity or a NaN of the reference may be hidden: it does not multiply what it knows to be
-     * 0 (masked keys, ignored labels, steps after the end), or puts elements in an order, or gives
-     * gradients to the largest, which one NaN more changes. */
+     * 0 (masked keys, ignored labels, steps after the end), or what rounding makes 0 (weights of
+     * neighbouring pixels), or puts elements in an order, or gives gradients to the largest, which
+     * one NaN more changes. */
     bool hides;
 };
 
@@ -104,6 +105,7 @@ static inline bool spec_is_float(KilnDType dtype)
 void spec_draw(Spec *spec, uint64_t seed, const char *only);
 /* Removes items that neither an output nor a variable depends on. */
 void spec_remove_unused(Spec *spec);
+bool spec_has_infinite_leaf(const Spec *spec);
 void spec_print(const Spec *spec, FILE *file);
 
 /* Whether the leaf is a float one. */

@@ -9,7 +9,7 @@ KilnTensor *build_conv(KilnTensor *const *leaf, const int64_t *arg)
 }
 
 /* Stride, padding and dilation of height and of width, and groups. */
-BUILD(build_conv_apart)
+KilnTensor *build_conv_apart(KilnTensor *const *leaf, const int64_t *arg)
 {
     const KilnConv conv = {
         .stride_hw = { arg[0], arg[1] },
@@ -102,6 +102,12 @@ static const Case cases_conv2d[] = {
     { "conv2d, all of height and width apart", build_conv_apart, "ggg",
       .shape = { SHAPE(2, 11, 13, 3), SHAPE(4, 3, 2, 3), SHAPE(4) },
       .arg = { 2, 3, 0, 2, 3, 1, 1 } },
+    { "conv2d, rows between kernels", build_conv_apart, "gg",
+      .shape = { SHAPE(1, 67, 4, 32), SHAPE(48, 32, 1, 1) }, .arg = { 3, 1, 0, 1, 1, 1, 1 },
+      .no_differences = true },
+    { "conv2d, rows between kernels, part of a block", build_conv_apart, "gg",
+      .shape = { SHAPE(2, 7, 5, 35), SHAPE(3, 35, 1, 3) }, .arg = { 3, 2, 0, 2, 1, 1, 1 },
+      .no_differences = true },
     { "conv2d, taps in the padding alone", build_conv_apart, "gg",
       .shape = { SHAPE(2, 1, 1, 3), SHAPE(4, 3, 2, 2) }, .arg = { 1, 2, 1, 1, 1, 1, 1 } },
     { "conv1d", build_conv1d, "ggg", .shape = { SHAPE(2, 11, 3), SHAPE(5, 3, 4), SHAPE(5) },

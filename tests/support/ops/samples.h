@@ -22,6 +22,7 @@ size_t samples_to_run(size_t op);
 
 /* Builders of samples that other tests use too. */
 KilnTensor *build_conv(KilnTensor *const *leaf, const int64_t *arg);
+KilnTensor *build_conv_apart(KilnTensor *const *leaf, const int64_t *arg);
 KilnTensor *build_dropout(KilnTensor *const *leaf, const int64_t *arg);
 
 #endif

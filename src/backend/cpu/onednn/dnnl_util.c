@@ -177,26 +177,71 @@ static dnnl_status_t add_post_ops(const KilnConvMd *conv, dnnl_primitive_attr_t 
     return status;
 }
 
+/* oneDNN's brgemm convolutions before 3.13 reserve too little for the input they copy if a stride
+ * is larger than the kernel, and overwrite it (uxlfoundation/oneDNN, pull request 5494). */
+static bool is_wrong(const KilnConvMd *conv, const_dnnl_primitive_desc_t pd)
+{
+    const KilnMdFacts weights = kiln_md_facts(conv->weights);
+    const char *name = NULL;
+
+    if (conv->stride[0] <= weights.dims[weights.rank - 2] &&
+        conv->stride[1] <= weights.dims[weights.rank - 1])
+        return false;
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) ==
+               dnnl_success &&
+           strncmp(name, "brg", 3) == 0 && strstr(name, "1x1") == NULL;
+}
+
+#if V3
+/* The first implementation that is right. */
 static dnnl_status_t pd_forward(KilnDnnl *dnnl, const KilnConvMd *conv,
                                 const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *ret)
 {
     const Gaps gaps = conv_gaps(conv);
-
-#if V3
-    return dnnl_convolution_forward_primitive_desc_create(
-        ret, dnnl->engine, dnnl_forward_training, dnnl_convolution_direct, conv->src, conv->weights,
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
+        &pd, dnnl->engine, dnnl_forward_training, dnnl_convolution_direct, conv->src, conv->weights,
         conv->bias, conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding, attr);
-#else
-    dnnl_convolution_desc_t desc;
 
-    return pd_create(dnnl,
-                     dnnl_dilated_convolution_forward_desc_init(
-                         &desc, dnnl_forward_training, dnnl_convolution_direct, conv->src,
-                         conv->weights, conv->bias, conv->dst, conv->stride, gaps.dim,
-                         conv->padding, conv->padding),
-                     &desc, attr, NULL, ret);
-#endif
+    while (status == dnnl_success && is_wrong(conv, pd))
+        status = dnnl_primitive_desc_next_impl(pd);
+    if (status == dnnl_success)
+        *ret = pd;
+    else
+        dnnl_primitive_desc_destroy(pd);
+    return status == dnnl_last_impl_reached ? dnnl_unimplemented : status;
 }
+#else
+/* The first implementation that is right. */
+static dnnl_status_t pd_forward(KilnDnnl *dnnl, const KilnConvMd *conv,
+                                const_dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *ret)
+{
+    const Gaps gaps = conv_gaps(conv);
+    dnnl_convolution_desc_t desc;
+    dnnl_primitive_desc_iterator_t each = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+        &desc, dnnl_forward_training, dnnl_convolution_direct, conv->src, conv->weights, conv->bias,
+        conv->dst, conv->stride, gaps.dim, conv->padding, conv->padding);
+
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_iterator_create(&each, &desc, attr, dnnl->engine, NULL);
+    if (status != dnnl_success)
+        return status;
+    for (;;) {
+        pd = dnnl_primitive_desc_iterator_fetch(each);
+        if (pd == NULL || !is_wrong(conv, pd))
+            break;
+        dnnl_primitive_desc_destroy(pd);
+        pd = NULL;
+        if (dnnl_primitive_desc_iterator_next(each) != dnnl_success)
+            break;
+    }
+    dnnl_primitive_desc_iterator_destroy(each);
+    *ret = pd;
+    return pd != NULL ? dnnl_success : dnnl_unimplemented;
+}
+#endif
 
 dnnl_status_t kiln_pd_conv(KilnDnnl *dnnl, const KilnConvMd *conv, dnnl_primitive_desc_t *ret)
 {

@@ -203,7 +203,7 @@ static const Row table[] = {
     { "pixel_unshuffle", row_pixel_unshuffle, build_pixel_unshuffle, 0, 0, false, false },
     { "unfold", row_unfold, build_unfold, 0, 0, false, false },
     { "fold", row_unfold, build_fold, 0, 0, false, false },
-    { "grid_sample", row_grid_sample, build_grid_sample, 0, 0, false, false },
+    { "grid_sample", row_grid_sample, build_grid_sample, 0, 0, false, true },
     { "roi_align", row_roi_align, build_roi_align, 0, 0, false, false },
     { "box_iou", row_boxes, build_box_iou, 0, 0, false, false },
     { "nms", row_boxes, build_nms, 4, 0, false, false },
