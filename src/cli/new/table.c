@@ -519,6 +519,19 @@ static void say_bad_numbers(const KilnNewRows *rows, size_t target, bool *ret_an
                      (long long)n, n > 1 ? "s" : "", rows->names[target]);
 }
 
+/* Few words, each text another one, look like names of rows, which a table leaves out. */
+static void keep_text(const KilnNewRows *rows, size_t text)
+{
+    KilnText name = { 0 };
+
+    if (rows->table->plan.columns[text].kind == KILN_COLUMN_TEXT)
+        return;
+    kiln_new_put_text(&name, rows->names[text]);
+    kiln_new_set(rows->config, KILN_NEW_DATA, "columns", "{%s: text}",
+                 name.data != NULL ? name.data : "");
+    kiln_text_release(&name);
+}
+
 static void set_text_model(KilnNewConfig *config, bool beside)
 {
     config->model = beside ? "fusion" : "bag_of_tokens";
@@ -552,6 +565,7 @@ void kiln_new_text_numbers(KilnNewRows *rows, size_t text, size_t target, bool b
     kiln_new_rows_set(rows, "names");
     kiln_new_set_text(config, KILN_NEW_DATA, "target", rows->names[target]);
     kiln_new_set(config, KILN_NEW_DATA, "target_type", "number");
+    keep_text(rows, text);
     kiln_new_set(config, KILN_NEW_DATA, "tokenizer", "{_target_: tokenizer/words, vocab_size: %d}",
                  n < 2000 ? 2000 : 20000);
     say_skipped(rows, &skips);

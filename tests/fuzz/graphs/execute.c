@@ -181,7 +181,7 @@ static KilnTensor *add_cancelled(KilnGraph *graph, Memory *memory, int i, int ou
     const KilnShape shape = *kiln_tensor_shape(x);
     const KilnShape flat = KILN_SHAPE(kiln_shape_count(&shape));
     KilnTensor *all = kiln_abs(kiln_reshape(kiln_detach(x), flat));
-    KilnTensor *largest = kiln_max_axes(all, (const int[]) { 0 }, 1, true);
+    KilnTensor *largest = kiln_max_axes(all, (const int[]) { 0 }, 1, false);
     KilnRng rng;
 
     noise_init(&rng, memory, i, 1000 + output);
