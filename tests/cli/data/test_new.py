@@ -295,7 +295,7 @@ class Texts(NewCase):
         self.starts("e.csv", "--target=score", says=["and other columns"], has=["override /model: fusion"], name="e")
         self.write("g.csv", "title,review,score\n" + "".join(f"{sentence(self.rng)},{text},{score}\n" for text, score in rows))
         self.starts("g.csv", "--target=score", has=["override /model: bag_of_tokens"], name="g")
-        self.write("h.csv", "place,size\n" + "".join(f"{a} {b},{i * 7 % 31}\n" for i, (a, b) in enumerate(
+        self.write("h.csv", "place,size\n" + "".join(f"{a} {b},{i * i % 37 + 0.25}\n" for i, (a, b) in enumerate(
             (a, b) for a in ("New", "Old", "North", "South") for b in ("Guinea", "York", "Harbour", "Ireland", "Wales"))))
         self.starts("h.csv", says=["20 texts (column place) with a number (column size)"], has=["columns: {place: text}"], name="h")
         self.write("f/train.csv", read(self.path("d.csv"), "r") + "fine\nwarm joy,\n")
