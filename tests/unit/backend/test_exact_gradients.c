@@ -1,4 +1,5 @@
-/* Gradients that are exactly 0: of logits of a single class, and of points outside of an image. */
+/* Gradients that are exactly 0: of logits of a single class, of points outside of an image, and of
+ * queries whose scores are so large that only one key counts. */
 #include <math.h>
 
 #include "tests/support/cmocka.h"
@@ -68,6 +69,29 @@ static void check_outside(KilnBackend *backend, const char *name)
     kiln_graph_free(graph);
 }
 
+/* Scores of 1e9 are rounded by 64 and more, which no probability may show. */
+static void check_huge_scores(KilnBackend *backend, const char *name)
+{
+    enum { WIDTH = 24, KEYS = 3 };
+    float query[WIDTH], keys[KEYS * WIDTH], grad[WIDTH] = { 0 };
+
+    for (int i = 0; i < WIDTH; i++) {
+        query[i] = 1e4f * sinf(1.0f + (float)(i * i));
+        for (int k = 0; k < KEYS; k++)
+            keys[k * WIDTH + i] = query[i] * (1.0f + 0.3f * (float)k);
+    }
+    KilnGraph *graph = graph_new(backend);
+    KilnTensor *q = kiln_graph_variable(graph, KILN_F32, KILN_SHAPE(1, 1, 1, WIDTH), query, true,
+                                        grad);
+    KilnTensor *k = kiln_graph_input(graph, KILN_F32, KILN_SHAPE(1, KEYS, 1, WIDTH), keys);
+
+    run_backward(graph, kiln_sum(kiln_attention(q, k, k, (KilnAttention) { .scale = 1.0 })));
+    for (int i = 0; i < WIDTH; i++)
+        if (grad[i] != 0.0f)
+            fail_msg("%s: the gradient of number %d is %g", name, i, (double)grad[i]);
+    kiln_graph_free(graph);
+}
+
 typedef void Check(KilnBackend *backend, const char *name);
 
 static void check_all(Check *check)
@@ -96,11 +120,18 @@ static void test_outside(void **unused)
     check_all(check_outside);
 }
 
+static void test_huge_scores(void **unused)
+{
+    (void)unused;
+    check_all(check_huge_scores);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_class),
         cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_huge_scores),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -317,7 +317,10 @@ static void backward_row(const Head *head, int64_t i, int64_t r, int64_t j0)
             factors[j] = 1.0f;
 #pragma omp simd reduction(+ : sum)
     for (int j = 0; j < BLOCK; j++) {
-        p[j] = vec_exp(p[j] - lse);
+        /* No score is above lse, but for its rounding, which of huge scores is huge. */
+        const float below = p[j] - lse;
+
+        p[j] = vec_exp(below > 0.0f ? 0.0f : below);
         dp[j] *= factors[j];
         sum += p[j] * dp[j];
     }
