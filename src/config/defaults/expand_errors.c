@@ -140,6 +140,24 @@ static void append_member(const KilnExpander *expander, const KilnDefaultsEntry 
                          entry->name, entry->option, entry->name, entry->option, entry->option);
 }
 
+/* A missing option would be merged where the other options of its group are merged. */
+static void take_package(KilnExpander *expander, KilnDefaultsEntry *entry)
+{
+    size_t n = 0;
+    const char *const *options = list_all_options(expander, entry->group, &n);
+    const KilnConfigFile *file = NULL;
+
+    for (size_t i = 0; i < n && file == NULL; i++) {
+        const char *path = kiln_arena_printf(expander->arena, "%s/%s", entry->group, options[i]);
+        KilnError ignored = { 0 }; /* nobody selected that option */
+
+        if (path != NULL)
+            file = kiln_search_file(&expander->config->search, path, &ignored);
+    }
+    if (file != NULL)
+        kiln_defaults_entry_set_header(expander->arena, entry, file->package);
+}
+
 void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry)
 {
     const KilnSearch *search = &expander->config->search;
@@ -173,6 +191,8 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry)
     if (entry->origin.source != NULL)
         kiln_error_at(&err, &at);
     kiln_errors_add(expander->errors, &err);
+    if (entry->kind == KILN_DEFAULTS_GROUP)
+        take_package(expander, entry);
     kiln_expand_leave_out(expander, entry);
 }
 

@@ -8,7 +8,7 @@
 #include "base/min.h"
 
 /* Multiplications below which a second thread costs more than it gains. */
-static const int64_t alone_below = INT64_C(1) << 18;
+static const int64_t alone_below = INT64_C(1) << 19;
 
 /* A deep product with a small result, as of a narrow layer's weight gradient, is a sum of products
  * of parts of the depth, since its rows and columns do not suffice for many threads. The shape
