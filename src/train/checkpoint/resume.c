@@ -14,15 +14,19 @@
 
 /* ---- Finding the checkpoint ---------------------------------------------------------- */
 
-/* Resolve ckpt_path; for "last" and "best" the folder kiln.run.dir comes before all other runs. */
+/* Resolve ckpt_path; for "last" and "best" the folder kiln.run.dir comes before all other runs,
+ * unless it is named by the time: then it may be a run that began in the same second. */
 static KilnStatus find_configured(const KilnConfig *config, const KilnOptions *options, char **ret,
                                   KilnError *err)
 {
     const char *ckpt_path = options->root->ckpt_path;
     char own[4096], *runs = NULL;
-    KilnStatus status;
+    bool dated = false;
+    KilnStatus status = kiln_run_folder_is_dated(config, &dated, err);
 
-    if (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0) {
+    if (status < 0)
+        return status;
+    if (!dated && (strcmp(ckpt_path, "last") == 0 || strcmp(ckpt_path, "best") == 0)) {
         snprintf(own, sizeof(own), "%s/checkpoints/%s", options->run->dir, ckpt_path);
         if (kiln_is_dir(own) && kiln_checkpoint_resolve(own, "", ret, NULL) >= 0)
             return KILN_OK;

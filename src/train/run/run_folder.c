@@ -25,6 +25,17 @@ static KilnStatus dir_as_written(const KilnConfig *config, char **ret, KilnError
     return kiln_config_yaml(config, "kiln.run.dir", false, ret, err);
 }
 
+KilnStatus kiln_run_folder_is_dated(const KilnConfig *config, bool *ret, KilnError *err)
+{
+    char *written = NULL;
+    KilnStatus status = dir_as_written(config, &written, err);
+
+    if (status >= 0)
+        *ret = strstr(written, "${now") != NULL;
+    free(written);
+    return status;
+}
+
 KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret, KilnError *err)
 {
     char *written = NULL, *root = NULL, *cut;
@@ -283,14 +294,12 @@ static KilnStatus reopen(KilnTrainer *trainer, const char *top, KilnError *err)
 /* Create kiln.run.dir; with ${now} in it, a number may be appended. */
 static KilnStatus make(KilnTrainer *trainer, KilnText *made, KilnError *err)
 {
-    char *written = NULL;
-    KilnStatus status = dir_as_written(trainer->config, &written, err);
+    bool dated = false;
+    KilnStatus status = kiln_run_folder_is_dated(trainer->config, &dated, err);
 
     if (status >= 0)
-        status = strstr(written, "${now") != NULL
-                     ? make_numbered(trainer->options.run->dir, made, err)
-                     : make_named(trainer->options.run->dir, made, err);
-    free(written);
+        status = dated ? make_numbered(trainer->options.run->dir, made, err)
+                       : make_named(trainer->options.run->dir, made, err);
     return status;
 }
 

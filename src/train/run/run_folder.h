@@ -8,6 +8,9 @@
  * slash; else trainer.default_root_dir. Owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_run_folder_parent(const KilnConfig *config, char **ret,
                                                  KilnError *err);
+/* Whether kiln.run.dir has ${now} in it: each run has a folder of its own. */
+KILN_NODISCARD KilnStatus kiln_run_folder_is_dated(const KilnConfig *config, bool *ret,
+                                                   KilnError *err);
 /* Whether `checkpoint` (absolute, NULL: none) is in the run folder `dir`. */
 bool kiln_run_folder_holds(const char *dir, const char *checkpoint);
 /* Create the run folder, or continue in an existing one: that of a resumed run, or the one that

@@ -109,6 +109,13 @@ class Repeating(Case):
                       for t in os.listdir(os.path.join(runs, d))), key=os.path.getmtime)
         self.assertEqual(read_json(os.path.join(newest, "summary.json"))["epochs"], 4)
 
+    def test_last_is_the_newest_not_the_one_of_the_same_time(self):
+        same = [*TINY, "kiln.run.dir='runs/${now:%Y}'"]  # -1, -2, ...: the name is taken
+        self.run_kiln(*same, "optimizer=adam")
+        self.run_kiln(*same, "optimizer=sgd")
+        self.run_kiln(*same, "optimizer=sgd", "trainer.max_epochs=4", "ckpt_path=last")
+        self.assertEqual(len(os.listdir(self.path("runs"))), 3)
+
 
 class Stopping(Braked):
     LONG = TINY + ["trainer.max_epochs=100000", "callbacks.model_checkpoint.every_n_train_steps=5"]
