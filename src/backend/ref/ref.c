@@ -6,69 +6,6 @@
 #include <string.h>
 
 #include "backend/host_memory.h"
-#include "tensor/bf16.h"
-
-int64_t kiln_ref_count(const KilnArg *arg)
-{
-    return kiln_shape_count(&arg->shape);
-}
-
-int64_t kiln_ref_columns(const KilnArg *arg)
-{
-    return arg->shape.rank > 0 ? arg->shape.dim[arg->shape.rank - 1] : 1;
-}
-
-int64_t kiln_ref_rows(const KilnArg *arg)
-{
-    int64_t rows = 1;
-
-    for (int axis = 0; axis + 1 < arg->shape.rank; axis++)
-        rows *= arg->shape.dim[axis];
-    return rows;
-}
-
-double kiln_ref_get(const KilnArg *arg, int64_t i)
-{
-    switch (arg->dtype) {
-    case KILN_F32:
-        return ((const float *)arg->data)[i];
-    case KILN_F64:
-        return ((const double *)arg->data)[i];
-    case KILN_I32:
-        return ((const int32_t *)arg->data)[i];
-    case KILN_I64:
-        return (double)((const int64_t *)arg->data)[i];
-    case KILN_U8:
-        return ((const uint8_t *)arg->data)[i];
-    case KILN_BF16:
-        return (double)kiln_bf16_to(((const uint16_t *)arg->data)[i]);
-    }
-    return 0.0;
-}
-
-void kiln_ref_set(KilnArg *arg, int64_t i, double value)
-{
-    switch (arg->dtype) {
-    case KILN_F32:
-        ((float *)arg->data)[i] = (float)value;
-        break;
-    case KILN_F64:
-        ((double *)arg->data)[i] = value;
-        break;
-    case KILN_I32:
-        ((int32_t *)arg->data)[i] = (int32_t)value;
-        break;
-    case KILN_I64:
-        ((int64_t *)arg->data)[i] = (int64_t)value;
-        break;
-    case KILN_U8:
-        ((uint8_t *)arg->data)[i] = (uint8_t)value;
-        break;
-    case KILN_BF16:
-        ((uint16_t *)arg->data)[i] = kiln_bf16_of((float)value);
-        break;
-    }
-}
 
 const KilnKernel *kiln_ref_kernel(const KilnBackend *backend, const KilnOp *op)
 {
