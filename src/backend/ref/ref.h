@@ -74,7 +74,7 @@ static inline double kiln_ref_get(const KilnArg *arg, int64_t i)
 }
 
 /* Rounds to the type. */
-static inline void kiln_ref_set(KilnArg *arg, int64_t i, double value)
+static inline void kiln_ref_set(const KilnArg *arg, int64_t i, double value)
 {
     switch (arg->dtype) {
     case KILN_F32:

@@ -6,53 +6,9 @@
 #include <string.h>
 
 #include "backend/cpu/onednn/primitives.h"
-#include "tensor/bf16.h"
+#include "backend/ref/ref.h"
 
 /* ---- Loops ---------------------------------------------------------------------- */
-
-/* One element of a type without vector loops. */
-static double element(const KilnArg *arg, int64_t i)
-{
-    switch (arg->dtype) {
-    case KILN_F32:
-        return (double)((const float *)arg->data)[i];
-    case KILN_F64:
-        return ((const double *)arg->data)[i];
-    case KILN_I32:
-        return ((const int32_t *)arg->data)[i];
-    case KILN_I64:
-        return (double)((const int64_t *)arg->data)[i];
-    case KILN_U8:
-        return ((const uint8_t *)arg->data)[i];
-    case KILN_BF16:
-        return (double)kiln_bf16_to(((const uint16_t *)arg->data)[i]);
-    }
-    return 0.0;
-}
-
-static void set_element(const KilnArg *arg, int64_t i, double value)
-{
-    switch (arg->dtype) {
-    case KILN_F32:
-        ((float *)arg->data)[i] = (float)value;
-        break;
-    case KILN_F64:
-        ((double *)arg->data)[i] = value;
-        break;
-    case KILN_I32:
-        ((int32_t *)arg->data)[i] = (int32_t)value;
-        break;
-    case KILN_I64:
-        ((int64_t *)arg->data)[i] = (int64_t)value;
-        break;
-    case KILN_U8:
-        ((uint8_t *)arg->data)[i] = (uint8_t)value;
-        break;
-    case KILN_BF16:
-        ((uint16_t *)arg->data)[i] = kiln_bf16_of((float)value);
-        break;
-    }
-}
 
 typedef struct Pair {
     const KilnLoops *loops;
@@ -76,7 +32,7 @@ static void convert_part(void *context, int64_t begin, int64_t end)
                                end - begin);
     else
         for (int64_t i = begin; i < end; i++)
-            set_element(to, i, element(from, i));
+            kiln_ref_set(to, i, kiln_ref_get(from, i));
 }
 
 static void convert(KilnCall *call, const KilnArg *from, const KilnArg *to)
