@@ -222,7 +222,7 @@ KilnStatus kiln_command_tokenizer_train(KilnArgs *args, const KilnRegistry *regi
     if (*files == '[')
         return kiln_error_set(
             err, KILN_E_USAGE,
-            "train: files=%s: names stand without brackets here: files=a.txt,b.txt", files);
+            "train: files=%s: write the names without brackets: files=a.txt,b.txt", files);
     KilnComposeRequest request = kiln_command_request(args, registry);
     request.sections = NULL;
     if (request.config_name == NULL)

@@ -27,9 +27,8 @@ typedef struct KilnRowIndex {
 } KilnRowIndex;
 
 /* Find the rows from `file->begin` on; `delimiter` is that of quoted fields. The index of a large
- * file is kept in the folder `cache` (NULL: nowhere). KILN_E_FORMAT: a quote or
- * a list is never closed.
- * Release it also after a failure. */
+ * file is kept in the folder `cache` (NULL: nowhere). KILN_E_FORMAT: as kiln_row_scan. Release it
+ * also after a failure. */
 KILN_NODISCARD KilnStatus kiln_row_index_open(KilnRowIndex *index, const KilnMappedFile *file,
                                               KilnRowKind kind, char delimiter, const char *cache,
                                               const KilnPoll *poll, KilnError *err);

@@ -33,28 +33,57 @@ static size_t line_end(const KilnRowScan *scan, size_t at)
     return newline != NULL ? (size_t)(newline - data) : scan->size;
 }
 
-/* The end of the row of quoted fields at `at`; scan->size + 1: a quote is never closed. */
-static size_t quoted_end(const KilnRowScan *scan, size_t at)
+int64_t kiln_count_lines(const char *data, size_t from, size_t to)
+{
+    int64_t n = 0;
+
+    for (size_t i = from; i < to; i++)
+        n += data[i] == '\n';
+    return n;
+}
+
+/* What tells of a missing quote: a field that has line ends, and more text after its quote. */
+static KilnStatus check_quoted(const KilnRowScan *scan, size_t row, size_t from, size_t to,
+                               KilnError *err)
 {
     const char *data = scan->file->data;
-    const size_t size = scan->size;
+
+    if (to >= scan->size || data[to] == scan->delimiter || data[to] == '\n' || data[to] == '\r' ||
+        memchr(data + from, '\n', to - from) == NULL)
+        return KILN_OK;
+    const int64_t begins = scan->line + kiln_count_lines(data, row, from);
+    return kiln_error_set(
+        err, KILN_E_FORMAT,
+        "%s:%lld: text after a quoted field that begins in line %lld; its quote may be missing "
+        "there, and quotes inside a field must be doubled",
+        scan->file->path, (long long)(begins + kiln_count_lines(data, from, to)),
+        (long long)begins);
+}
+
+/* The end of the row of quoted fields at *at; scan->size + 1: a quote is never closed. */
+static KilnStatus quoted_end(const KilnRowScan *scan, size_t *at, KilnError *err)
+{
+    const char *data = scan->file->data;
+    const size_t size = scan->size, row = *at;
     bool field_begins = true;
+    KilnStatus status = KILN_OK;
 
-    while (at < size && data[at] != '\n') {
-        if (field_begins && data[at] == '"') {
+    while (status >= 0 && *at < size && data[*at] != '\n') {
+        if (field_begins && data[*at] == '"') {
+            const size_t from = *at;
+
             do {
-                const char *quote = memchr(data + at + 1, '"', size - at - 1);
+                const char *quote = memchr(data + *at + 1, '"', size - *at - 1);
 
-                if (quote == NULL)
-                    return size + 1;
-                at = (size_t)(quote - data) + 1;
-            } while (at < size && data[at] == '"');
+                *at = quote != NULL ? (size_t)(quote - data) + 1 : size + 1;
+            } while (*at < size && data[*at] == '"');
             field_begins = false;
+            status = check_quoted(scan, row, from, *at, err);
             continue;
         }
-        field_begins = data[at++] == scan->delimiter;
+        field_begins = data[(*at)++] == scan->delimiter;
     }
-    return at;
+    return status;
 }
 
 bool kiln_row_scan_add(KilnRowScan *scan, size_t at, int64_t line)
@@ -71,15 +100,6 @@ bool kiln_row_scan_add(KilnRowScan *scan, size_t at, int64_t line)
     return true;
 }
 
-int64_t kiln_count_lines(const char *data, size_t from, size_t to)
-{
-    int64_t n = 0;
-
-    for (size_t i = from; i < to; i++)
-        n += data[i] == '\n';
-    return n;
-}
-
 /* Take the row or line at *at, and advance *at to the next one. */
 static KilnStatus take_line(KilnRowScan *scan, size_t *at, KilnError *err)
 {
@@ -93,11 +113,14 @@ static KilnStatus take_line(KilnRowScan *scan, size_t *at, KilnError *err)
     int64_t lines = 1;
 
     if (scan->kind == KILN_ROW_QUOTED && memchr(file->data + begin, '"', end - begin) != NULL) {
-        end = quoted_end(scan, begin);
-        if (end > file->size)
-            return kiln_error_set(err, KILN_E_FORMAT,
-                                  "%s:%lld: a quote in this row is never closed", file->path,
-                                  (long long)scan->line);
+        end = begin;
+        KilnStatus status = quoted_end(scan, &end, err);
+        if (status >= 0 && end > file->size)
+            status = kiln_error_set(err, KILN_E_FORMAT,
+                                    "%s:%lld: a quote in this row is never closed", file->path,
+                                    (long long)scan->line);
+        if (status < 0)
+            return status;
         lines += kiln_count_lines(file->data, begin, end < scan->size ? end : scan->size);
     }
     scan->cut = end >= scan->size && scan->size < file->size;

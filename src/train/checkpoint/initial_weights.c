@@ -121,6 +121,16 @@ static bool is_foreign(const KilnSafetensors *file, KilnParam *param)
            rows == rows_of(param);
 }
 
+/* The first tensor of another program's names that the file has; NULL: none. */
+static const KilnStEntry *foreign_entry(const KilnSafetensors *file, const KilnParam *param)
+{
+    const KilnStEntry *entry = NULL;
+
+    for (const KilnForeignName *at = param->foreign; at != NULL && entry == NULL; at = at->next)
+        entry = kiln_safetensors_find(file, at->name);
+    return entry;
+}
+
 static bool is_named(const KilnTrainer *trainer, const char *name)
 {
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
@@ -151,8 +161,18 @@ static KilnStatus find_spare(const KilnTrainer *trainer, const KilnSafetensors *
     return KILN_OK;
 }
 
-static void add_missing(const KilnParam *param, Match *match)
+static void add_missing(const KilnSafetensors *file, const KilnParam *param, Match *match)
 {
+    const KilnStEntry *entry = foreign_entry(file, param);
+    char here[KILN_SHAPE_TEXT], there[KILN_SHAPE_TEXT];
+
+    if (entry != NULL) {
+        add(&match->other_shapes, "%s (%s is %s in the file, %s in this network)",
+            kiln_param_name(param), entry->name,
+            kiln_shape_text(&entry->shape, there, sizeof(there)),
+            kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
+        return;
+    }
     const char *near = match->missing.n < MAX_NAMES
                            ? kiln_nearest(kiln_param_name(param), match->spare, match->n_spare)
                            : NULL;
@@ -200,7 +220,7 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
         else if (entry == NULL && param->is_adapter)
             continue; /* they start from initial values, or come from lora.weights */
         else if (entry == NULL)
-            add_missing(param, match);
+            add_missing(file, param, match);
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
             add_other_shape(param, entry, match);
         else

@@ -396,6 +396,7 @@ class Table(Case):
         self.refused_table(good.encode() + b"7,50,K\xf6ln,2024-01-01,n,x,low\n", target, says=["bad.csv:42", "not UTF-8"])
         self.refused_table(good.encode() + b"7,50,K\x00ln,2024-01-01,n,x,low\n", target, says=["bad.csv:42", "NUL"])
         self.refused_table(good + '7,"50,x\n', target, says=["a quote in this row is never closed"])
+        self.refused_table(good + '7,"50,x\n7,"50",x\n', target, says=["bad.csv:43: text after a quoted field that begins in line 42"])
         self.refused_table(good + "7,5O,Ulm,2024-01-01,n,x,low\n", target,
                            says=['bad.csv:42: column "age" has "5O"; expected a number'])
         self.refused_table(good + "7,1e999,Ulm,2024-01-01,n,x,low\n", target,

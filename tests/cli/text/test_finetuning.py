@@ -65,6 +65,12 @@ class Lora(Finetuning):
         self.assertAlmostEqual(self.loss("tuned"), PEFT["after"], places=5)
         self.assertAlmostEqual(self.loss("base", "lora.weights=tuned"), PEFT["after"], places=5)
 
+    def test_other_shape_of_other_names(self):
+        """A tensor that the file has under Hugging Face's name, in another shape, is not called missing."""
+        _, err = self.run_kiln(*self.gpt, "model.context=64", "trainer.max_steps=0", "kiln.run.dir=wide", status=1)
+        self.assertIn("does not fit this network; different shape: position_embedding.weight (transformer.wpe.weight is [32, 16] in "
+                      "the file, [64, 16] in this network)", " ".join(err.split()))
+
     def test_saves_what_peft_reads(self):
         self.gpt_run("tuned", "lora.targets=[*.qkv.weight, *.mlp_in.weight]", "lora.r=2", "lora.alpha=5", "lora.dropout=0.1")
         config = read_json(self.path("tuned/checkpoints/last/adapter_config.json"))

@@ -267,6 +267,7 @@ class LabeledText(Case):
         cases = [
             (good.encode("utf-16"), "the text is UTF-16; convert it: iconv"),
             (good.encode() + b'"a,pos\n', "a.csv:42: a quote in this row is never closed"),
+            (good.encode() + b'"a,pos\n"b",pos\n', "a.csv:43: text after a quoted field that begins in line 42"),
             (b"", "a.csv: is empty"),
             (good.replace("text,label", "text,text").encode(), 'a.csv:1: two columns are called "text"'),
         ]

@@ -148,7 +148,7 @@ class Tokenizer(Case):
                 (["train", "files=empty.txt"], "", 1, "no words to learn from"),
                 (["train", "files=none.txt"], "", 1, "none.txt: "),
                 (["train"], "", 2, "tokenizer: error: train: needs texts: files="),
-                (["train", "files=[a.txt]"], "", 2, "files=[a.txt]: names stand without brackets here"),
+                (["train", "files=[a.txt]"], "", 2, "files=[a.txt]: write the names without brackets"),
                 (["train", "files=/dev/null"], "", 1, "is a device, not a regular file"),
                 (["train", "files=-", "column=text"], "a\n", 2, "column=text: - is a pipe"),
                 (["train", "files=-"], b"good\nb\xe9d\n", 1, "standard input:2: byte 1 (0xe9) is not UTF-8"),

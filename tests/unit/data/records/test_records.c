@@ -97,6 +97,15 @@ static void test_bad_csv(void **unused)
     assert_int_equal(open_as(KILN_RECORDS_AUTO, "open.csv", NULL, 0, &records, &err),
                      KILN_E_FORMAT);
     assert_message(err.text, "open.csv:3: a quote in this row is never closed");
+    put_text("missing.csv", "a,b\n\"1,2\n\"3\",4\n5,6\n");
+    assert_int_equal(open_as(KILN_RECORDS_AUTO, "missing.csv", NULL, 0, &records, &err),
+                     KILN_E_FORMAT);
+    assert_message(err.text, "missing.csv:3: text after a quoted field that begins in line 2;");
+    put_text("lenient.csv", "a,b\n\"1\"x,\"2\n3\"\n");
+    records = opened(KILN_RECORDS_AUTO, "lenient.csv");
+    assert_string_equal(value(records, 0, "a"), "1x");
+    assert_string_equal(value(records, 0, "b"), "2\n3");
+    kiln_records_close(records);
 
     fixture_put("nul.csv", "a\nx\0y\nz\n", 9);
     records = opened(KILN_RECORDS_AUTO, "nul.csv");
@@ -432,7 +441,7 @@ static void test_rows_over_pieces(void **unused)
     const char *path = fixture_path("pieces.csv");
     KilnRecords *records = NULL;
     KilnError err = { 0 };
-    char want[64];
+    char want[128];
 
     (void)unused;
     assert_non_null(text);
@@ -465,6 +474,13 @@ static void test_rows_over_pieces(void **unused)
     fixture_put("pieces.csv", text, n);
     assert_true(open_as(KILN_RECORDS_CSV, "pieces.csv", NULL, 0, &records, &err) < 0);
     snprintf(want, sizeof(want), "pieces.csv:%lld: a quote", (long long)line);
+    assert_message(err.text, want);
+    n += (size_t)sprintf(text + n, "\"8\",9\n");
+    fixture_put("pieces.csv", text, n);
+    assert_true(open_as(KILN_RECORDS_CSV, "pieces.csv", NULL, 0, &records, &err) < 0);
+    snprintf(want, sizeof(want), "pieces.csv:%lld: text after a quoted field that begins in line "
+                                 "%lld",
+             (long long)line + 1, (long long)line);
     assert_message(err.text, want);
     free(text);
 }
