@@ -215,12 +215,19 @@ KilnStatus kiln_args_add(KilnArgs *args, const char *word, KilnError *err)
     return KILN_OK;
 }
 
+void kiln_args_note_key(KilnArgs *args, const char *key)
+{
+    if (args->n_keys < KILN_MAX_KEYS)
+        args->keys[args->n_keys++] = key;
+}
+
 const char *kiln_args_take(KilnArgs *args, const char *key)
 {
     size_t length = strlen(key);
     const char *value = NULL;
     size_t kept = 0;
 
+    kiln_args_note_key(args, key);
     for (size_t i = 0; i < args->n_words; i++) {
         const char *word = args->words[i];
 

@@ -7,7 +7,7 @@
 #include "cli/flags.h"
 #include "kiln/data.h"
 
-enum { KILN_MAX_REPEATED = 64 };
+enum { KILN_MAX_REPEATED = 64, KILN_MAX_KEYS = 16 };
 
 typedef struct KilnArgs {
     const char *command; /* "train", "eval", ... */
@@ -37,6 +37,8 @@ typedef struct KilnArgs {
     bool quiet, verbose;
     const char **words; /* everything else, in order: overrides; owned */
     size_t n_words;
+    const char *keys[KILN_MAX_KEYS]; /* that the command takes from the words; static */
+    size_t n_keys;
 
     /* Taken from the words by commands: */
     const char *run;   /* resume=RUN of train, RUN of eval and predict */
@@ -51,7 +53,9 @@ typedef struct KilnArgs {
 KILN_NODISCARD KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs *ret,
                                           const KilnFlag **ret_waiting, KilnError *err);
 void kiln_args_release(KilnArgs *args);
-/* Remove the word `key=VALUE` and return VALUE; NULL when there is none. */
+/* Note that the command takes words `key=VALUE` (static), for advice about misspelt ones. */
+void kiln_args_note_key(KilnArgs *args, const char *key);
+/* Remove the word `key=VALUE` and return VALUE; NULL when there is none. Notes the key. */
 const char *kiln_args_take(KilnArgs *args, const char *key);
 /* Whether a word is a path and no override: it has no =, or a / before the = and exists, such as
  * outputs/lr=0.1/seed=2. */

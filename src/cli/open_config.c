@@ -1,9 +1,11 @@
 /* Loads plugins, composes and checks the config of a command. */
 #include "cli/open_config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/crash.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
@@ -66,6 +68,21 @@ static bool sweep_is_multirun(const KilnComposeRequest *request)
     return multirun;
 }
 
+void kiln_command_advise(const KilnArgs *args, KilnStatus status)
+{
+    for (size_t i = 0; i < args->n_words && status == KILN_E_KEY; i++) {
+        const char *word = args->words[i], *value = strchr(word, '=');
+        char key[64];
+
+        if (value == NULL || (size_t)(value - word) >= sizeof(key))
+            continue;
+        snprintf(key, sizeof(key), "%.*s", (int)(value - word), word);
+        const char *near = kiln_nearest(key, args->keys, args->n_keys);
+        if (near != NULL)
+            fprintf(stderr, "  kiln %s takes %s=...: try %s%s\n", args->command, near, near, value);
+    }
+}
+
 /* Compose, check, print the errors. With `single`, *ret is NULL for the config of a sweep. */
 static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *request, bool check,
                           bool single, const char *run, KilnConfig **ret, KilnError *ret_first)
@@ -90,6 +107,7 @@ static KilnStatus compose(const KilnArgs *args, const KilnComposeRequest *reques
     }
     if (errors != NULL && !multirun)
         kiln_screen_errors(args->command, errors);
+    kiln_command_advise(args, status);
     if (status < 0 && ret_first != NULL && kiln_errors_count(errors) > 0)
         kiln_error_set(ret_first, status, "%s", kiln_errors_text(errors, 0));
     kiln_errors_free(errors);

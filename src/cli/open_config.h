@@ -26,6 +26,10 @@ KILN_NODISCARD KilnStatus kiln_command_compose_request(const KilnArgs *args,
                                                        bool check, const char *run,
                                                        KilnConfig **ret, KilnError *ret_first);
 
+/* After the message of an unknown key: name a word that is nearly one which the command takes from
+ * the words itself (kiln_args_take). */
+void kiln_command_advise(const KilnArgs *args, KilnStatus status);
+
 /* What a command does; `config` is NULL when it composes none, `ctx` is its own. */
 typedef KilnStatus KilnCommandAction(KilnArgs *args, const KilnRegistry *registry,
                                      KilnConfig *config, void *ctx, KilnError *err);

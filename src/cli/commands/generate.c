@@ -67,6 +67,7 @@ static KilnStatus take_stops(KilnArgs *args, Request *request, KilnError *err)
 {
     size_t kept = 0, n = 0;
 
+    kiln_args_note_key(args, "stop");
     for (size_t i = 0; i < args->n_words; i++) {
         const char *word = args->words[i];
 
@@ -297,6 +298,7 @@ int kiln_command_generate(KilnArgs *args)
         status = open_and_run(args, &request, registry, checkpoint, &err);
         if (status < 0)
             kiln_screen_error(args->command, &err);
+        kiln_command_advise(args, status);
     }
     for (size_t i = 0; i < request.n; i++)
         free(request.prompts[i]);

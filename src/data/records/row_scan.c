@@ -42,7 +42,7 @@ int64_t kiln_count_lines(const char *data, size_t from, size_t to)
     return n;
 }
 
-/* What tells of a missing quote: a field that has line ends, and more text after its quote. */
+/* A field with line ends and text after its quote: most likely a quote is missing. */
 static KilnStatus check_quoted(const KilnRowScan *scan, size_t row, size_t from, size_t to,
                                KilnError *err)
 {

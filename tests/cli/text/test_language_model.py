@@ -201,11 +201,14 @@ class LanguageModel(Case):
                 (["prompt=a", "top_p=2"], 2, "top_p=2: expected a number from 0 to 1"),
                 (["prompt=a", "top_k=1.5"], 2, "top_k"),
                 (["prompt=a", "temperature=hot"], 2, "temperature=hot"),
-                (["prompt=a", "max_token=3"], 1, "max_token"),
+                (["prompt=a", "max_token=3"], 1, "kiln generate takes max_tokens=...: try max_tokens=3"),
+                (["prompt=a", "tempreature=0"], 1, "try temperature=0"),
                 (["prompt=a", "stop="], 2, "stop="),
                 (["input=none.txt"], 1, "none.txt")]:
             _, err = self.kiln("generate", "run", *args, status=status)
             self.assertIn(says, err)
+        _, err = self.kiln("eval", "run", "splti=val", status=1)
+        self.assertIn("kiln eval takes split=...: try split=val", err)
         for args, says in [
                 (["datamodule.files=[none.txt]"], "none.txt"),
                 (["datamodule.context=100000"], "context: a block has 100001 tokens"),
