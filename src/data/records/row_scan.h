@@ -21,7 +21,8 @@ typedef struct KilnRowScan {
 } KilnRowScan;
 
 /* Find all rows of the file, in all threads where it is large. KILN_E_FORMAT: a quote or a list is
- * never closed, or text follows a quoted field that has line ends. Release it also after a failure. */
+ * never closed, or text follows a quoted field that has line ends. Release it also after a failure.
+ */
 KILN_NODISCARD KilnStatus kiln_row_scan(KilnRowScan *scan, const KilnMappedFile *file,
                                         KilnRowKind kind, char delimiter, const KilnPoll *poll,
                                         KilnError *err);

@@ -478,8 +478,9 @@ static void test_rows_over_pieces(void **unused)
     n += (size_t)sprintf(text + n, "\"8\",9\n");
     fixture_put("pieces.csv", text, n);
     assert_true(open_as(KILN_RECORDS_CSV, "pieces.csv", NULL, 0, &records, &err) < 0);
-    snprintf(want, sizeof(want), "pieces.csv:%lld: text after a quoted field that begins in line "
-                                 "%lld",
+    snprintf(want, sizeof(want),
+             "pieces.csv:%lld: text after a quoted field that begins in line "
+             "%lld",
              (long long)line + 1, (long long)line);
     assert_message(err.text, want);
     free(text);
