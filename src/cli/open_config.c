@@ -70,7 +70,9 @@ static bool sweep_is_multirun(const KilnComposeRequest *request)
 
 void kiln_command_advise(const KilnArgs *args, KilnStatus status)
 {
-    for (size_t i = 0; i < args->n_words && status == KILN_E_KEY; i++) {
+    if (status != KILN_E_KEY && status != KILN_E_USAGE)
+        return;
+    for (size_t i = 0; i < args->n_words; i++) {
         const char *word = args->words[i], *value = strchr(word, '=');
         char key[64];
 
@@ -81,6 +83,14 @@ void kiln_command_advise(const KilnArgs *args, KilnStatus status)
         if (near != NULL)
             fprintf(stderr, "  kiln %s takes %s=...: try %s%s\n", args->command, near, near, value);
     }
+}
+
+int kiln_command_refuse(const KilnArgs *args, KilnStatus status, const KilnError *err)
+{
+    const int exit_status = kiln_screen_result(args->command, status, err);
+
+    kiln_command_advise(args, status);
+    return exit_status;
 }
 
 /* Compose, check, print the errors. With `single`, *ret is NULL for the config of a sweep. */

@@ -26,9 +26,12 @@ KILN_NODISCARD KilnStatus kiln_command_compose_request(const KilnArgs *args,
                                                        bool check, const char *run,
                                                        KilnConfig **ret, KilnError *ret_first);
 
-/* After the message of an unknown key: name a word that is nearly one which the command takes from
- * the words itself (kiln_args_take). */
+/* After the message of an unknown key or a wrong command line: name the words that are nearly ones
+ * which the command takes itself (kiln_args_take). */
 void kiln_command_advise(const KilnArgs *args, KilnStatus status);
+/* Print the error of a wrong command line, with that advice. Returns the exit status of the
+ * process. */
+int kiln_command_refuse(const KilnArgs *args, KilnStatus status, const KilnError *err);
 
 /* What a command does; `config` is NULL when it composes none, `ctx` is its own. */
 typedef KilnStatus KilnCommandAction(KilnArgs *args, const KilnRegistry *registry,

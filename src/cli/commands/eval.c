@@ -168,7 +168,7 @@ int kiln_command_predict(KilnArgs *args)
     if (status >= 0)
         status = check_words(args, &err);
     if (status < 0)
-        return kiln_screen_result(args->command, status, &err);
+        return kiln_command_refuse(args, status, &err);
     const char *output = kiln_args_take(args, "output");
     if (args->input == NULL || strcmp(args->input, "-") != 0)
         return with_callback(args, "prediction_writer", "path", output, predict);

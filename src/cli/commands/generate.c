@@ -290,7 +290,7 @@ int kiln_command_generate(KilnArgs *args)
     KilnStatus status = take_words(args, &request, &err);
 
     if (status < 0)
-        return kiln_screen_result(args->command, status, &err);
+        return kiln_command_refuse(args, status, &err);
     status = kiln_command_checkpoint(args, &checkpoint);
     if (status >= 0)
         status = kiln_command_registry(args, &registry);

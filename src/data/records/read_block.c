@@ -70,8 +70,8 @@ static KilnStatus check_line(const KilnRow *row, const Line *line, size_t expect
     size_t at = 0;
 
     if (n != expected)
-        return kiln_error_set(err, KILN_E_FORMAT, "the line has %zu columns; expected %zu", n,
-                              expected);
+        return kiln_error_set(err, KILN_E_FORMAT, "the line has %zu column%s; expected %zu", n,
+                              n == 1 ? "" : "s", expected);
     for (size_t column = 0; next_field(line, &at, &field); column++) {
         if (field.length == 0)
             return kiln_error_set(err, KILN_E_FORMAT, "column \"%s\" is empty",

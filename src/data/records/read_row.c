@@ -97,8 +97,8 @@ KilnStatus kiln_row_read_delimited(KilnRow *row, KilnError *err)
     const size_t n = kiln_row_split(row);
 
     if (n != row->records->n_columns)
-        return kiln_error_set(err, KILN_E_FORMAT, "the row has %zu columns; expected %zu", n,
-                              row->records->n_columns);
+        return kiln_error_set(err, KILN_E_FORMAT, "the row has %zu column%s; expected %zu", n,
+                              n == 1 ? "" : "s", row->records->n_columns);
     return KILN_OK;
 }
 

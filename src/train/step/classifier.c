@@ -14,7 +14,7 @@ KilnStatus kiln_classifier_setup(KilnInstance *self, const KilnScope *scope,
     if (data->n_classes < 2)
         return kiln_error_set(err, KILN_E_SHAPE,
                               "task %s needs at least 2 classes, but the data has %lld; check the "
-                              "datamodule's folder",
+                              "labels of the training split",
                               kiln_instance_name(self), (long long)data->n_classes);
     if (kiln_loss_setup(opts->loss, data, err) < 0)
         return err->status;

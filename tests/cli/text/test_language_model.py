@@ -203,6 +203,7 @@ class LanguageModel(Case):
                 (["prompt=a", "temperature=hot"], 2, "temperature=hot"),
                 (["prompt=a", "max_token=3"], 1, "kiln generate takes max_tokens=...: try max_tokens=3"),
                 (["prompt=a", "tempreature=0"], 1, "try temperature=0"),
+                (["prmpt=a"], 2, "try prompt=a"),
                 (["prompt=a", "stop="], 2, "stop="),
                 (["input=none.txt"], 1, "none.txt")]:
             _, err = self.kiln("generate", "run", *args, status=status)

@@ -200,7 +200,7 @@ class TaggedText(Case):
         """Each bad file gives a message with file and row."""
         good = conll(sentences(16))
         cases = {
-            "rome\tB-city\nis\n\n": ("a short line", "the line has 1 columns; expected 2"),
+            "rome\tB-city\nis\n\n": ("a short line", "the line has 1 column; expected 2"),
             "rome\tB-city\tx\n\n": ("a long line", "the line has 3 columns; expected 2"),
             "rome\tB-city\n\tO\n\n": ("an empty word", 'column "text" is empty'),
             "rome\t\n\n": ("an empty tag", 'column "tags" is empty'),

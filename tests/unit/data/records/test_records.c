@@ -90,7 +90,7 @@ static void test_bad_csv(void **unused)
     records = opened(KILN_RECORDS_AUTO, "ragged.csv");
     assert_string_equal(value(records, 0, "b"), "2");
     assert_message(value(records, 1, "b"), "ragged.csv:3: the row has 3 columns; expected 2");
-    assert_message(value(records, 2, "a"), "ragged.csv:4: the row has 1 columns; expected 2");
+    assert_message(value(records, 2, "a"), "ragged.csv:4: the row has 1 column; expected 2");
     kiln_records_close(records);
 
     put_text("open.csv", "a,b\n1,2\n3,\"4\n5,6\n");
@@ -261,7 +261,7 @@ static void test_conll(void **unused)
     assert_int_equal(kiln_records_count(records), 2);
     assert_string_equal(value(records, 0, "0"), "New\x1fYork\x1f");
     assert_string_equal(value(records, 0, "1"), "B-loc\x1fI-loc\x1f");
-    assert_message(value(records, 1, "0"), "a.conll:9: the line has 1 columns; expected 2");
+    assert_message(value(records, 1, "0"), "a.conll:9: the line has 1 column; expected 2");
     kiln_records_close(records);
     assert_true(kiln_record_next_item(&list, &item));
     assert_true(item.length == 1 && item.data[0] == 'x');
