@@ -300,7 +300,7 @@ class Texts(NewCase):
         self.starts("h.csv", says=["20 texts (column place) with a number (column size)"], has=["columns: {place: text}"], name="h")
         self.write("f/train.csv", read(self.path("d.csv"), "r") + "fine\nwarm joy,\n")
         self.write("f/test.csv", "review\nfine\n")
-        self.starts("f", says=["the row has 1 columns", "1 row without a number in column score", "test.csv lacks the target"],
+        self.starts("f", says=["the row has 1 column", "1 row without a number in column score", "test.csv lacks the target"],
                     has=["on_error: skip"], name="f")
 
     def test_tsv_of_splits_without_header(self):
