@@ -71,21 +71,28 @@ static int64_t rows_of(const KilnParam *param)
     return param->shape.rank > 0 ? param->shape.dim[0] : 1;
 }
 
+/* The shape that the part of the parameter has in a file of another program. */
+static KilnShape shape_in_file(const KilnParam *param, const KilnForeignTensor *part)
+{
+    KilnShape shape = *kiln_param_shape(param);
+
+    if (shape.rank > 0)
+        shape.dim[0] = part->rows;
+    if (part->transposed) {
+        shape.dim[0] = shape.dim[1];
+        shape.dim[1] = part->rows;
+    }
+    return shape;
+}
+
 /* Whether the file's tensor has the shape of that part of the parameter. */
 static bool part_fits(const KilnParam *param, const KilnForeignTensor *part,
                       const KilnStEntry *entry)
 {
-    KilnShape want = *kiln_param_shape(param);
+    KilnShape want = shape_in_file(param, part);
 
-    if (want.rank == 0)
-        return entry->shape.rank == 0;
-    want.dim[0] = part->rows;
-    if (want.rank == entry->shape.rank + 1 && want.dim[0] == 1) { /* a row [1, ...] */
+    if (want.rank == entry->shape.rank + 1 && part->rows == 1) /* a row [1, ...] */
         memmove(want.dim, want.dim + 1, (size_t)--want.rank * sizeof(want.dim[0]));
-    } else if (part->transposed) {
-        want.dim[0] = want.dim[1];
-        want.dim[1] = part->rows;
-    }
     return kiln_shape_equal(&want, &entry->shape);
 }
 
@@ -121,14 +128,17 @@ static bool is_foreign(const KilnSafetensors *file, KilnParam *param)
            rows == rows_of(param);
 }
 
-/* The first tensor of another program's names that the file has; NULL: none. */
-static const KilnStEntry *foreign_entry(const KilnSafetensors *file, const KilnParam *param)
+/* The first of another program's names for the parameter, or a part of it, that the file has and
+ * that does not fit; NULL: none. */
+static const KilnForeignName *other_part(const KilnSafetensors *file, const KilnParam *param)
 {
-    const KilnStEntry *entry = NULL;
+    for (const KilnForeignName *at = param->foreign; at != NULL; at = at->next) {
+        const KilnStEntry *entry = at->part.rows > 0 ? kiln_safetensors_find(file, at->name) : NULL;
 
-    for (const KilnForeignName *at = param->foreign; at != NULL && entry == NULL; at = at->next)
-        entry = kiln_safetensors_find(file, at->name);
-    return entry;
+        if (entry != NULL && !part_fits(param, &at->part, entry))
+            return at;
+    }
+    return NULL;
 }
 
 static bool is_named(const KilnTrainer *trainer, const char *name)
@@ -161,18 +171,38 @@ static KilnStatus find_spare(const KilnTrainer *trainer, const KilnSafetensors *
     return KILN_OK;
 }
 
-static void add_missing(const KilnSafetensors *file, const KilnParam *param, Match *match)
+/* Whether the tensor is that of a head for another number of classes than `here`. */
+static bool is_other_head(const KilnParam *param, KilnShape here, const KilnShape *there)
 {
-    const KilnStEntry *entry = foreign_entry(file, param);
-    char here[KILN_SHAPE_TEXT], there[KILN_SHAPE_TEXT];
+    if (!param->head || here.rank == 0 || here.rank != there->rank)
+        return false;
+    here.dim[0] = there->dim[0];
+    return kiln_shape_equal(&here, there);
+}
 
-    if (entry != NULL) {
-        add(&match->other_shapes, "%s (%s is %s in the file, %s in this network)",
-            kiln_param_name(param), entry->name,
-            kiln_shape_text(&entry->shape, there, sizeof(there)),
-            kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
-        return;
+/* The file has the parameter, or that part of it, in another shape; `part` NULL: under its own
+ * name. */
+static void add_other_shape(const KilnParam *param, const KilnForeignName *part,
+                            const KilnShape *there, Match *match)
+{
+    const KilnShape here = part != NULL ? shape_in_file(param, &part->part)
+                                        : *kiln_param_shape(param);
+    char text_here[KILN_SHAPE_TEXT], text_there[KILN_SHAPE_TEXT];
+
+    if (is_other_head(param, here, there)) {
+        add(&match->heads, "%s", kiln_param_name(param));
+        match->classes_there = there->dim[0];
+        match->classes_here = here.dim[0];
+    } else {
+        add(&match->other_shapes, "%s (%s%s%s in the file, %s in this network)",
+            kiln_param_name(param), part != NULL ? part->name : "", part != NULL ? " is " : "",
+            kiln_shape_text(there, text_there, sizeof(text_there)),
+            kiln_shape_text(&here, text_here, sizeof(text_here)));
     }
+}
+
+static void add_missing(const KilnParam *param, Match *match)
+{
     const char *near = match->missing.n < MAX_NAMES
                            ? kiln_nearest(kiln_param_name(param), match->spare, match->n_spare)
                            : NULL;
@@ -183,30 +213,17 @@ static void add_missing(const KilnSafetensors *file, const KilnParam *param, Mat
         add(&match->missing, "%s", kiln_param_name(param));
 }
 
-/* Whether the tensor is that of a head for another number of classes. */
-static bool is_other_head(const KilnParam *param, const KilnStEntry *entry)
+/* The parameter under another program's names. */
+static void match_foreign(const KilnSafetensors *file, KilnParam *param, Match *match)
 {
-    KilnShape want = *kiln_param_shape(param);
+    const KilnForeignName *part = other_part(file, param);
 
-    if (!param->head || want.rank == 0 || want.rank != entry->shape.rank)
-        return false;
-    want.dim[0] = entry->shape.dim[0];
-    return kiln_shape_equal(&want, &entry->shape);
-}
-
-static void add_other_shape(const KilnParam *param, const KilnStEntry *entry, Match *match)
-{
-    char here[KILN_SHAPE_TEXT], there[KILN_SHAPE_TEXT];
-
-    if (is_other_head(param, entry)) {
-        add(&match->heads, "%s", kiln_param_name(param));
-        match->classes_there = entry->shape.dim[0];
-        match->classes_here = param->shape.dim[0];
-    } else {
-        add(&match->other_shapes, "%s (%s in the file, %s in this network)", kiln_param_name(param),
-            kiln_shape_text(&entry->shape, there, sizeof(there)),
-            kiln_shape_text(kiln_param_shape(param), here, sizeof(here)));
-    }
+    if (is_foreign(file, param))
+        match->loaded++;
+    else if (part != NULL)
+        add_other_shape(param, part, &kiln_safetensors_find(file, part->name)->shape, match);
+    else if (!param->is_adapter) /* they start from initial values, or come from lora.weights */
+        add_missing(param, match);
 }
 
 static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file, Match *match)
@@ -215,14 +232,10 @@ static void match_params(const KilnTrainer *trainer, const KilnSafetensors *file
         KilnParam *param = kiln_params_at(trainer->params, i);
         const KilnStEntry *entry = kiln_safetensors_find(file, kiln_param_name(param));
 
-        if (entry == NULL && is_foreign(file, param))
-            match->loaded++;
-        else if (entry == NULL && param->is_adapter)
-            continue; /* they start from initial values, or come from lora.weights */
-        else if (entry == NULL)
-            add_missing(file, param, match);
+        if (entry == NULL)
+            match_foreign(file, param, match);
         else if (!kiln_shape_equal(&entry->shape, kiln_param_shape(param)))
-            add_other_shape(param, entry, match);
+            add_other_shape(param, NULL, &entry->shape, match);
         else
             match->loaded++;
     }

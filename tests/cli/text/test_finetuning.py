@@ -71,6 +71,38 @@ class Lora(Finetuning):
         self.assertIn("does not fit this network; different shape: position_embedding.weight (transformer.wpe.weight is [32, 16] in "
                       "the file, [64, 16] in this network)", " ".join(err.split()))
 
+    def test_head_of_another_program(self):
+        """A classifier under Hugging Face's name, of another number of classes, is initialized randomly, as one under kiln's is."""
+        for name, labels in [("two", "ab"), ("three", "abc")]:
+            self.write(f"{name}.csv", "text,label\n" + "".join(f"word {i},{labels[i % len(labels)]}\n" for i in range(30)))
+        bert = ["task=classification", "datamodule=labeled_text", "datamodule.max_length=8", "model=bert", "model.width=16", "model.layers=1",
+                "model.heads=2", "model.mlp_dim=32", "model.max_length=8", "lr=0.001", "trainer.threads=1", "test=false", "trainer.max_steps=1",
+                "datamodule.tokenizer={_target_: tokenizer/bytes}"]
+        self.run_kiln(*bert, "datamodule.files.train=[two.csv]", "kiln.run.dir=two")
+        model = read(self.path("two/checkpoints/last/model.safetensors"))
+        self.assertEqual(model.count(b'"heads.head.'), 2)
+        with open(self.path("hf.safetensors"), "wb") as file:
+            file.write(model.replace(b'"heads.head.', b'"classifier.'))
+        out, _ = self.run_kiln(*bert, "datamodule.files.train=[two.csv]", "kiln.run.dir=same", "weights=hf.safetensors")
+        self.assertRegex(out, r"weights: (\d+) of \1 tensors from")
+        out, _ = self.run_kiln(*bert, "datamodule.files.train=[three.csv]", "kiln.run.dir=three", "weights=hf.safetensors")
+        self.assertIn("weights: 2 classes in the file, 3 here; initialized randomly: heads.head.weight, heads.head.bias", out)
+
+    def test_part_of_a_matrix_in_another_shape(self):
+        """The message compares what the file should have: the matrices of GPT-2 have their axes the other way round."""
+        data = read(GPT2)
+        size, = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8:8 + size])
+        weight = header["transformer.h.0.attn.c_attn.weight"]
+        self.assertEqual(weight["shape"], [16, 48])
+        weight["shape"] = [48, 16]
+        text = json.dumps(header).encode()
+        with open(self.path("turned.safetensors"), "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + data[8 + size:])
+        _, err = self.run_kiln(*self.gpt, "weights=turned.safetensors", "trainer.max_steps=0", "kiln.run.dir=turned", status=1)
+        self.assertIn("different shape: blocks.0.qkv.weight (transformer.h.0.attn.c_attn.weight is [48, 16] in the file, [16, 48] in this "
+                      "network)", " ".join(err.split()))
+
     def test_saves_what_peft_reads(self):
         self.gpt_run("tuned", "lora.targets=[*.qkv.weight, *.mlp_in.weight]", "lora.r=2", "lora.alpha=5", "lora.dropout=0.1")
         config = read_json(self.path("tuned/checkpoints/last/adapter_config.json"))
