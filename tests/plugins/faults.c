@@ -1,5 +1,5 @@
-/* Components that fail in the middle of a run: a datamodule whose samples fail, wait, end their
- * thread or fill memory, and a logger that fails. */
+/* Components that fail in the middle of a run: a datamodule whose samples fail, take long, wait,
+ * end their thread or fill memory, and a logger that fails. */
 #include "kiln.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NONE, READ, END, MEMORY, WAIT };
+enum { NONE, READ, END, MEMORY, WAIT, SLOW };
 enum { SIZE = 4 };
 
 /* ---- The datamodule --------------------------------------------------------------------- */
@@ -25,8 +25,8 @@ typedef struct Opts {
 } Opts;
 
 static const KilnChoice whats[] = {
-    { "none", NONE },     { "read", READ }, { "end", END },
-    { "memory", MEMORY }, { "wait", WAIT }, { NULL, 0 },
+    { "none", NONE }, { "read", READ }, { "end", END }, { "memory", MEMORY },
+    { "wait", WAIT }, { "slow", SLOW }, { NULL, 0 },
 };
 
 static const KilnField fields[] = {
@@ -106,6 +106,9 @@ static KilnStatus go_wrong(const Opts *opts, KilnError *err)
     case WAIT:
         for (;;)
             sleep(1);
+    case SLOW:
+        sleep(1);
+        return KILN_OK;
     default:
         return KILN_OK;
     }

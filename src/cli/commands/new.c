@@ -125,7 +125,10 @@ static KilnStatus report(const KilnNewConfig *config, const Output *output, Kiln
     kiln_text_append(&command, " --plan");
     kiln_page_pair(&page, COMMANDS, command.data != NULL ? command.data : "",
                    "its layers, memory and time, before it runs");
-    kiln_page_pair(&page, COMMANDS, "kiln predict best FILE", "then: predict your own samples");
+    if (config->task != NULL && strcmp(config->task, "language_model") == 0)
+        kiln_page_pair(&page, COMMANDS, "kiln generate best prompt=TEXT", "then: continue a text");
+    else
+        kiln_page_pair(&page, COMMANDS, "kiln predict best FILE", "then: predict your own samples");
     kiln_text_release(&command);
     return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 0);
 }

@@ -9,6 +9,8 @@
 
 /* The fraction of the time that is spent on training steps; the rest is for validation. */
 static const double training_fraction = 0.8;
+/* A first step that takes so many times the time for all steps is the only one. */
+static const double longest_first_step = 10.0;
 
 typedef KilnStatus Step(KilnTrainer *trainer, const KilnBatch *batch, KilnError *err);
 
@@ -31,18 +33,18 @@ static KilnStatus eval_step(KilnTrainer *trainer, const KilnBatch *batch, KilnEr
 }
 
 /* Measure the seconds of a step with its data. The first step, which faults in memory, does not
- * count unless it has used up the time. */
+ * count unless it takes very long. */
 static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, double seconds,
                              int64_t *ret_steps, double *ret, KilnError *err)
 {
     KilnLoader *loader = NULL;
     int64_t steps = -1;
     KilnStatus status = kiln_trainer_loader(trainer, split, 0, &loader, err);
-    double start = kiln_clock(), begun = start, now = start;
+    double start = kiln_clock(), now = start;
 
     if (status >= 0 && loader != NULL)
         status = kiln_loader_start(loader, 0, 0, err);
-    while (status >= 0 && loader != NULL && now - begun < seconds) {
+    while (status >= 0 && loader != NULL && (steps < 1 || now - start < seconds)) {
         KilnBatch batch;
 
         status = kiln_loader_next(loader, &batch, err);
@@ -55,10 +57,12 @@ static KilnStatus time_steps(KilnTrainer *trainer, KilnSplit split, Step *step, 
         if (status >= 0)
             status = step(trainer, &batch, err);
         now = kiln_clock();
-        if (steps++ < 0 && now - begun < seconds)
+        if (steps < 0 && now - start < longest_first_step * seconds) {
+            steps = 0;
             start = now;
-        else if (steps == 0)
-            steps = 1;
+        } else {
+            steps = steps < 0 ? 1 : steps + 1;
+        }
     }
     *ret_steps = steps > 0 ? steps : 0;
     *ret = steps > 0 ? (now - start) / (double)steps : 0.0;

@@ -5,7 +5,7 @@
 #include "kiln/trainer.h"
 
 typedef struct KilnTimingRun {
-    int64_t steps;     /* timed; only the first of a run whose first step takes long */
+    int64_t steps;     /* timed; the first is not, unless it takes very long */
     double step_s;     /* a training step with its data */
     double eval_s;     /* a validation batch with its data; 0: there is no validation */
     double epoch_s;    /* training and validation */
@@ -13,7 +13,8 @@ typedef struct KilnTimingRun {
     int64_t run_steps; /* steps of the whole run; -1: the run has no set end */
 } KilnTimingRun;
 
-/* Train for about so many seconds. The trainer is of no use for a run afterwards. */
+/* Train for about so many seconds, two steps at least (one where it takes ten times as long). The
+ * trainer is of no use for a run afterwards. */
 KILN_NODISCARD KilnStatus kiln_trainer_timing_run(KilnTrainer *trainer, double seconds,
                                                   KilnTimingRun *ret, KilnError *err);
 

@@ -78,6 +78,13 @@ void kiln_run_predict_command(const KilnTrainer *trainer, const char *checkpoint
     kiln_text_printf(text, " split=%s", kiln_split_name(split));
 }
 
+void kiln_run_generate_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text)
+{
+    kiln_text_append(text, "kiln generate ");
+    append_checkpoint(trainer, checkpoint, text);
+    kiln_text_append(text, " prompt=TEXT");
+}
+
 /* ---- The config ---------------------------------------------------------------------------- */
 
 enum {

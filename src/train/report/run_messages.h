@@ -13,10 +13,11 @@ const char *kiln_path_near(const char *path);
 /* The target of checkpoints/<link> on disk, regardless of pending requests; false when there is no
  * such link. */
 bool kiln_run_link(const KilnTrainer *trainer, const char *link, char *ret, size_t size);
-/* Append the command that resumes this run, evaluates a checkpoint of it, or predicts with it: the
- * samples of test, or of the next split that has some. */
+/* Append the command that resumes this run, evaluates a checkpoint of it, predicts with it (the
+ * samples of test, or of the next split that has some), or generates text with it. */
 void kiln_run_resume_command(const KilnTrainer *trainer, KilnText *text);
 void kiln_run_eval_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);
 void kiln_run_predict_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);
+void kiln_run_generate_command(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);
 
 #endif

@@ -233,26 +233,37 @@ static void print_end(KilnTrainer *trainer, const char *status)
     kiln_text_release(&line);
 }
 
+typedef void PutCommand(const KilnTrainer *trainer, const char *checkpoint, KilnText *text);
+
+static void print_command(KilnTrainer *trainer, const char *name, PutCommand *put)
+{
+    char target[256];
+    const bool best = kiln_trainer_link_target(trainer, "best", target, sizeof(target));
+    KilnText line = { 0 };
+
+    put(trainer, best ? "best" : "last", &line);
+    kiln_output_pair(&trainer->output, name, line.data != NULL ? line.data : "");
+    kiln_text_release(&line);
+}
+
 static void print_commands(KilnTrainer *trainer)
 {
+    const KilnModuleOps *module = kiln_instance_component(trainer->module)->ops.module;
     KilnText line = { 0 };
-    char name[256];
+    char target[256];
 
     if (trainer->env->prepared || /* a job of a sweep is resumed with the sweep */
-        !kiln_trainer_link_target(trainer, "last", name, sizeof(name)))
+        !kiln_trainer_link_target(trainer, "last", target, sizeof(target)))
         return;
-    const bool best = kiln_trainer_link_target(trainer, "best", name, sizeof(name));
     kiln_run_resume_command(trainer, &line);
     if (!trainer->newest.weights_only)
         kiln_output_pair(&trainer->output, "resume", line.data != NULL ? line.data : "");
-    kiln_text_clear(&line);
-    kiln_run_eval_command(trainer, best ? "best" : "last", &line);
-    kiln_output_pair(&trainer->output, "evaluate", line.data != NULL ? line.data : "");
-    kiln_text_clear(&line);
-    kiln_run_predict_command(trainer, best ? "best" : "last", &line);
-    if (kiln_instance_component(trainer->module)->ops.module->predict_step != NULL)
-        kiln_output_pair(&trainer->output, "predict", line.data != NULL ? line.data : "");
     kiln_text_release(&line);
+    print_command(trainer, "evaluate", kiln_run_eval_command);
+    if (module->predict_step != NULL)
+        print_command(trainer, "predict", kiln_run_predict_command);
+    if (module->generate_step != NULL)
+        print_command(trainer, "generate", kiln_run_generate_command);
 }
 
 static void print_pair(void *ctx, const char *name, const char *text)

@@ -355,7 +355,7 @@ class Texts(NewCase):
 
     def test_plain_text(self):
         self.write("d.txt", "".join(sentence(self.rng, 12) + ".\n" for _ in range(400)))
-        self.starts("d.txt", says=["plain text", "the last 10 % of the text"], has=["tokenizer/characters"])
+        self.starts("d.txt", says=["plain text", "the last 10 % of the text", "kiln generate best prompt=TEXT"], has=["tokenizer/characters"])
 
     def test_refusals(self):
         self.write("d.txt", "a few words\n")

@@ -126,6 +126,14 @@ class Plan(Case):
         self.assertRegex(self.plan(*TINY, "trainer.max_epochs=-1"), r"the run +without end")
         self.assertRegex(self.plan(*TINY, "trainer.max_epochs=-1", "trainer.max_steps=12"), r"the run .*: 12 steps")
 
+    def test_a_slow_first_step_does_not_count(self):
+        self.write("conf/datamodule/faulty.yaml", "_target_: faulty\n")
+        flags = ["--plugin", build_plugin("faults", self.dir), "--config-dir", "conf"]
+        # what comes before reads 248 samples
+        out = self.plan(*flags, "model=mlp", "datamodule=faulty", "datamodule.count=600", "datamodule.what=slow", "datamodule.after=251",
+                        "trainer.threads=1", "trainer.num_workers=0")
+        self.assertRegex(out, r"time, from \d+ steps\n")
+
     def test_what_does_not_go_together_is_told_as_by_a_run(self):
         self.refused(*TINY, "model=cnn", "model.channels=[8,8,8,8,8,8,8]", "--plan", says=["train: error: "])
         self.refused(*TINY, "callbacks.model_checkpoint.monitor=val/los", "--plan", says=["val/loss"])

@@ -36,7 +36,8 @@ class LanguageModel(Case):
 
     def test_train_and_generate(self):
         """A text that repeats is learned; generating continues it."""
-        self.kiln("train", *TINY, *CHARACTERS, "datamodule.context=48", "trainer.max_epochs=80")
+        out, _ = self.kiln("train", *TINY, *CHARACTERS, "datamodule.context=48", "trainer.max_epochs=80")
+        self.assertRegex(out, r"\ngenerate +kiln generate ckpt_path=run/checkpoints/\w+ prompt=TEXT\n")
         metrics = {name: m["last"]["value"] for name, m in read_json(self.path("run/summary.json"))["metrics"].items()}
         self.assertLess(metrics["val/loss"], 0.1)
         self.assertAlmostEqual(metrics["val/perplexity"], 2.718281828 ** metrics["val/loss"], delta=1e-3)
