@@ -110,35 +110,34 @@ static KilnStatus prepare_tokenizers(State *state, const KilnDataContext *contex
                                        columns + TARGET, 1, context, err);
 }
 
-/* A token with a role; KILN_E_MISSING if the tokenizer has none. */
-static KilnStatus special_token(const KilnInstance *tokenizer, KilnSpecialToken role,
-                                const char *what, int32_t *ret, KilnError *err)
+/* A token with a role; KILN_E_MISSING if the tokenizer of that side has none. */
+static KilnStatus special_token(const Opts *opts, int side, KilnSpecialToken role, const char *what,
+                                int32_t *ret, KilnError *err)
 {
+    const KilnInstance *tokenizer = tokenizer_of(opts, side);
     const int64_t id = kiln_tokenizer_special(tokenizer, role);
 
     *ret = (int32_t)id;
     if (id >= 0)
         return KILN_OK;
-    return kiln_error_set(
-        err, KILN_E_MISSING,
-        "tokenizer: has no token that %s a text; one that is trained here gets it "
-        "by special_tokens=['<pad>','<s>','</s>']",
-        what);
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "%s: has no token that %s a text; one that is trained here gets it "
+                          "by special_tokens=['<pad>','<s>','</s>']",
+                          tokenizer == opts->target_tokenizer ? "target_tokenizer" : "tokenizer",
+                          what);
 }
 
 static KilnStatus find_special_tokens(State *state, KilnError *err)
 {
-    KilnStatus status = special_token(tokenizer_of(state->opts, TARGET), KILN_TOKEN_BOS, "begins",
-                                      &state->begin, err);
+    KilnStatus status = special_token(state->opts, TARGET, KILN_TOKEN_BOS, "begins", &state->begin,
+                                      err);
 
     for (int side = 0; side < SIDES && status >= 0; side++) {
         int32_t pad = 0;
 
-        status = special_token(tokenizer_of(state->opts, side), KILN_TOKEN_EOS, "ends",
-                               &state->end[side], err);
+        status = special_token(state->opts, side, KILN_TOKEN_EOS, "ends", &state->end[side], err);
         if (status >= 0)
-            status = special_token(tokenizer_of(state->opts, side), KILN_TOKEN_PAD, "pads", &pad,
-                                   err);
+            status = special_token(state->opts, side, KILN_TOKEN_PAD, "pads", &pad, err);
         state->features[side].pad = (double)pad;
     }
     return status;

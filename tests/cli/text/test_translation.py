@@ -116,6 +116,9 @@ class Translation(Case):
         self.train(train, "datamodule.max_length=4", "trainer.max_epochs=1", run="cut")
         _, err = self.train(train, "datamodule.tokenizer.special_tokens=['<pad>']", run="tokens", status=1)
         self.assertIn("has no token that begins a text", err)
+        _, err = self.train(train, "datamodule.target_tokenizer=bpe", "datamodule.target_tokenizer.vocab_size=300",
+                            "model.share_embeddings=false", run="tokens", status=1)
+        self.assertIn("datamodule.target_tokenizer: has no token that", err)
         _, err = self.train(train, "datamodule.target=de", run="column", status=1)
         self.assertIn("tgt", err)
         # without names the first file is the source
