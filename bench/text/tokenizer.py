@@ -30,7 +30,7 @@ def theirs(tokenizer, lines):
 
 def main():
     kiln = ROOT / "build/release"
-    file, text = (sys.argv[1:] + ["tokenizer-bench.json", str(TEXT)][len(sys.argv) - 1:])[:2]
+    file, text = (sys.argv[1:] + [str(kiln / "bench/text/tokenizer.json"), str(TEXT)][len(sys.argv) - 1:])[:2]
     if len(sys.argv) == 1:
         subprocess.run([kiln / "kiln", "tokenizer", "train", "tokenizer.vocab_size=30000", f"files={text}", f"output={file}"],
                        check=True, stdout=subprocess.DEVNULL)

@@ -51,6 +51,9 @@ bool kiln_memory_read(const char *root, KilnMemory *ret);
 /* Whether so many bytes of addresses can be had now, which a limit (RLIMIT_AS) may not leave; for
  * libraries that crash or try for ever where they get none. */
 bool kiln_addresses_left(size_t bytes);
+/* Prepare a mapped file for reads at random places: where it is larger than the memory available,
+ * the system should read single pages, since what it reads around them pushes others out. */
+void kiln_memory_expect_random(void *map, size_t size);
 /* Bytes of memory that this process holds now; 0 when unknown. */
 int64_t kiln_memory_resident(const char *root);
 

@@ -105,6 +105,14 @@ int64_t kiln_memory_resident(const char *root)
     return kib > 0 ? kib * 1024 : 0;
 }
 
+void kiln_memory_expect_random(void *map, size_t size)
+{
+    KilnMemory memory;
+
+    if (kiln_memory_read("", &memory) && (int64_t)size > memory.available)
+        (void)posix_madvise(map, size, POSIX_MADV_RANDOM);
+}
+
 bool kiln_addresses_left(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -134,6 +134,8 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
     else if (override->kind == KILN_OVERRIDE_SET)
         kiln_text_printf(&text, "%s to add a new key write +%s", near ? " Or" : ";",
                          override->assignment);
+    if (override->kind == KILN_OVERRIDE_SET && strcmp(path, override->key) == 0)
+        kiln_text_printf(&text, ", or to replace what is there %s:=%s", path, override->value_text);
     kiln_error_set(target->err, KILN_E_KEY, "%s", text.data != NULL ? text.data : part);
     kiln_text_release(&text);
     target->err->origin = part_origin(target, part);

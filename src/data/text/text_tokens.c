@@ -331,6 +331,7 @@ static bool map_tokens(const char *path, int64_t n, KilnTextTokens *ret)
         munmap(map, (size_t)st.st_size);
         return false;
     }
+    kiln_memory_expect_random(map, (size_t)st.st_size);
     *ret = (KilnTextTokens) { .n = n,
                               .starts = starts,
                               .ids = (const int32_t *)(const void *)(starts + n + 1),

@@ -37,9 +37,9 @@ KILN_API KILN_NODISCARD KilnStatus kiln_text_parts_train(const KilnTextPart *par
                                                          KilnInstance *tokenizer,
                                                          const KilnPoll *poll, KilnError *err);
 /* Encode the parts, each document followed by the tokenizer's end of a text if it has one; or open
- * what an earlier call left in the cache. Documents of many megabytes are encoded in pieces that
- * end with a line. KILN_E_FORMAT with file and byte for text that is not UTF-8. Owned by the
- * caller. */
+ * what an earlier call left in the cache. The work needs some 50 MB of memory however long a
+ * document is, and without a cache the ids take 2 or 4 bytes each. KILN_E_FORMAT with file and byte
+ * for text that is not UTF-8. Owned by the caller. */
 KILN_API KILN_NODISCARD KilnStatus kiln_token_stream_open(const KilnTokenStreamSpec *spec,
                                                           KilnTokenStream **ret, KilnError *err);
 /* Accepts NULL. */

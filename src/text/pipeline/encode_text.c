@@ -136,7 +136,7 @@ static bool put_tokens(const Encoder *encoder, size_t at, const KilnPieceToken *
 
 static KilnStatus no_memory(const Encoder *encoder, KilnError *err)
 {
-    return kiln_error_nomem(err, encoder->part->n * sizeof(KilnPieceToken));
+    return kiln_error_nomem(err, (encoder->part->n + 1) * sizeof(KilnPieceToken));
 }
 
 static KilnStatus encode_word(const Encoder *encoder, size_t at, size_t n, KilnError *err)

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "kiln/tools/token_stream.h"
 #include "text/stream/text_place.h"
+#include "text/stream/windowed_text.h"
 
 /* The next place from `at` on where a character, or a line, begins. */
 static uint64_t begin_after(const KilnMappedFile *map, uint64_t at, bool lines)
@@ -100,6 +101,15 @@ typedef struct Lines {
     const KilnPoll *poll;
 } Lines;
 
+/* The end of the line at `at`, with its line end; of a long line that of its next part. */
+static uint64_t line_end(const KilnMappedFile *map, uint64_t at, uint64_t end)
+{
+    const uint64_t most = end - at > KILN_TEXT_WINDOW ? at + KILN_TEXT_WINDOW : end;
+    const char *stop = memchr(map->data + at, '\n', (size_t)(most - at));
+
+    return stop != NULL ? (uint64_t)(stop - map->data) + 1 : kiln_text_cut(map->data, at, end);
+}
+
 static bool next_line(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnError *err)
 {
     Lines *lines = ctx;
@@ -115,13 +125,10 @@ static bool next_line(void *ctx, KilnString *ret, KilnStatus *ret_status, KilnEr
         }
         const uint64_t end = part->end < lines->map.size ? part->end : lines->map.size;
         if (lines->at < end) {
-            const char *line = lines->map.data + lines->at;
-            const char *stop = memchr(line, '\n', (size_t)(end - lines->at));
-            const uint64_t length = stop != NULL ? (uint64_t)(stop - line) + 1 : end - lines->at;
-
             lines->begin = lines->at;
-            lines->at += length;
-            *ret = (KilnString) { line, (size_t)length };
+            lines->at = line_end(&lines->map, lines->at, end);
+            *ret = (KilnString) { lines->map.data + lines->begin,
+                                  (size_t)(lines->at - lines->begin) };
             return true;
         }
         kiln_mapped_file_close(&lines->map);

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/system/machine.h"
 #include "kiln/array.h"
 #include "kiln/files/cache.h"
-#include "text/stream/text_place.h"
-
-enum { PIECE = 16 << 20 }; /* bytes of text that are encoded at once, about */
+#include "kiln/tools/clock.h"
+#include "text/stream/windowed_text.h"
 
 /* What such a file begins with; the ids follow, then from the next multiple of 8 bytes on the
  * number of each document's first token, int64. */
@@ -25,7 +25,7 @@ typedef struct Header {
     uint64_t documents;
 } Header;
 
-static const char magic[8] = "kilntok2";
+static const char magic[8] = "kilntok3";
 
 struct KilnTokenStream {
     Header header;
@@ -37,25 +37,42 @@ struct KilnTokenStream {
 
 /* ---- Encoding ------------------------------------------------------------------------------ */
 
-/* Where ids go: to a file, or into memory that grows. */
+/* Where ids and the starts of documents go: to files, or into memory that grows. */
 typedef struct Sink {
     Header header;
-    FILE *file; /* NULL: into memory */
+    FILE *file, *starts_file; /* NULL: into memory */
     char *data;
     size_t capacity; /* bytes */
-    int64_t *starts; /* of documents: in memory, also while a file is written */
+    int64_t *starts;
     size_t starts_capacity;
     KilnEncoding encoding;
     const KilnTokenStreamSpec *spec;
     int64_t end_token; /* after each document; -1: none */
 } Sink;
 
+/* Whether the machine, or the process's group, has that much memory. */
+static bool is_available(size_t bytes)
+{
+    KilnMemory memory;
+
+    return !kiln_memory_read("", &memory) || (int64_t)bytes <= memory.available;
+}
+
 static KilnStatus make_room(Sink *sink, size_t bytes, KilnError *err)
 {
+    const size_t capacity = bytes + bytes / 4;
+    char count[KILN_UNIT_TEXT];
+    char *data = NULL;
+
     if (bytes <= sink->capacity)
         return KILN_OK;
-    const size_t capacity = bytes + bytes / 2;
-    char *data = realloc(sink->data, capacity);
+    if (sink->file != NULL || is_available(capacity - sink->capacity))
+        data = realloc(sink->data, capacity);
+    if (data == NULL && sink->file == NULL)
+        return kiln_error_set(err, KILN_E_NOMEM,
+                              "the tokens of the text do not fit into memory (%s so far); keep "
+                              "them in a file: datamodule.cache=DIR",
+                              kiln_commas_text((int64_t)sink->header.count, count));
     if (data == NULL)
         return kiln_error_nomem(err, capacity);
     sink->data = data;
@@ -83,67 +100,49 @@ static KilnStatus put(Sink *sink, const int32_t *ids, size_t n, KilnError *err)
                : kiln_error_errno(err, sink->spec->cache);
 }
 
-static KilnStatus encode(Sink *sink, KilnString text, KilnError *err)
+/* A KilnWindowedText's `put`. */
+static KilnStatus put_ids(void *ctx, const int32_t *ids, size_t n, KilnError *err)
 {
-    const KilnTokenizerInput input = { .text = text };
-    KilnStatus status = kiln_tokenizer_encode(sink->spec->tokenizer, &input, &sink->encoding, err);
-
-    return status >= 0 ? put(sink, sink->encoding.ids, sink->encoding.n, err) : status;
+    return put(ctx, ids, n, err);
 }
 
 static KilnStatus begin_document(Sink *sink, KilnError *err)
 {
-    if (!KILN_RESERVE(sink->starts, sink->starts_capacity, sink->header.documents + 1))
-        return kiln_error_nomem(err, sink->header.documents * sizeof(*sink->starts));
-    sink->starts[sink->header.documents++] = (int64_t)sink->header.count;
+    const int64_t start = (int64_t)sink->header.count;
+    const uint64_t number = sink->header.documents++;
+
+    if (sink->starts_file != NULL)
+        return fwrite(&start, sizeof(start), 1, sink->starts_file) == 1
+                   ? KILN_OK
+                   : kiln_error_errno(err, sink->spec->cache);
+    if (!KILN_RESERVE(sink->starts, sink->starts_capacity, number + 1))
+        return kiln_error_nomem(err, number * sizeof(*sink->starts));
+    sink->starts[number] = start;
     return KILN_OK;
 }
 
-static KilnStatus end_document(Sink *sink, KilnError *err)
+static KilnStatus encode_document(Sink *sink, const KilnMappedFile *map, uint64_t begin,
+                                  uint64_t end, KilnError *err)
 {
-    const int32_t id = (int32_t)sink->end_token;
-
-    return sink->end_token >= 0 ? put(sink, &id, 1, err) : KILN_OK;
-}
-
-/* The end of a piece of [at, end): all if it is short, else after a line that ends with no white
- * space and is followed by none, so that no token is cut; without such a line, before a
- * character. */
-static uint64_t piece_end(const char *data, uint64_t at, uint64_t end)
-{
-    if (end - at <= PIECE)
-        return end;
-    for (uint64_t i = at + PIECE; i > at + PIECE / 2; i--)
-        if (data[i - 1] == '\n' && (unsigned char)data[i - 2] > ' ' && (unsigned char)data[i] > ' ')
-            return i;
-    uint64_t i = at + PIECE;
-    while (i > at && ((unsigned char)data[i] & 0xc0) == 0x80)
-        i--;
-    return i;
-}
-
-static KilnStatus encode_document(Sink *sink, const KilnTextPart *part, const KilnMappedFile *map,
-                                  uint64_t at, uint64_t end, KilnError *err)
-{
-    const char *data = map->data;
+    const KilnWindowedText text = {
+        .tokenizer = sink->spec->tokenizer,
+        .map = map,
+        .begin = begin,
+        .end = end,
+        .put = put_ids,
+        .ctx = sink,
+        .poll = sink->spec->poll,
+    };
+    const int32_t end_token = (int32_t)sink->end_token;
     KilnStatus status = begin_document(sink, err);
 
-    while (at < end && status >= 0) {
-        const uint64_t stop = piece_end(data, at, end);
-
-        status = encode(sink, (KilnString) { data + at, (size_t)(stop - at) }, err);
-        if (status < 0)
-            status = kiln_text_place_error(map, at, stop, err);
-        else
-            status = kiln_poll_check(sink->spec->poll, "tokens", (int64_t)stop, (int64_t)part->end,
-                                     err);
-        at = stop;
-    }
-    return status >= 0 ? end_document(sink, err) : status;
+    if (status >= 0)
+        status = kiln_windowed_text_encode(&text, &sink->encoding, err);
+    return status >= 0 && end_token >= 0 ? put(sink, &end_token, 1, err) : status;
 }
 
-static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const KilnMappedFile *map,
-                               uint64_t at, uint64_t end, KilnError *err)
+static KilnStatus encode_lines(Sink *sink, const KilnMappedFile *map, uint64_t at, uint64_t end,
+                               KilnError *err)
 {
     const char *data = map->data;
     KilnStatus status = KILN_OK;
@@ -156,7 +155,7 @@ static KilnStatus encode_lines(Sink *sink, const KilnTextPart *part, const KilnM
         if (last > at && data[last - 1] == '\r')
             last--;
         if (last > at)
-            status = encode_document(sink, part, map, at, last, err);
+            status = encode_document(sink, map, at, last, err);
         at = next;
     }
     return status;
@@ -175,8 +174,8 @@ static KilnStatus encode_parts(Sink *sink, KilnError *err)
         const uint64_t begin = part->begin > map.begin ? part->begin : map.begin;
         const uint64_t end = part->end < map.size ? part->end : map.size;
         if (status >= 0 && begin < end)
-            status = spec->lines ? encode_lines(sink, part, &map, begin, end, err)
-                                 : encode_document(sink, part, &map, begin, end, err);
+            status = spec->lines ? encode_lines(sink, &map, begin, end, err)
+                                 : encode_document(sink, &map, begin, end, err);
         kiln_mapped_file_close(&map);
     }
     return status;
@@ -250,46 +249,69 @@ static KilnTokenStream *map_file(const char *path, uint64_t key)
         free(stream);
         return NULL;
     }
+    kiln_memory_expect_random(stream->mapping, stream->mapped);
     stream->ids = (const char *)stream->mapping + sizeof(stream->header);
     stream->starts = (const int64_t *)(const void *)((const char *)stream->mapping +
                                                      starts_offset(&stream->header));
     return stream;
 }
 
-/* Write the starts after the ids. */
-static bool write_starts(const Sink *sink)
+/* Open a file without a name, which goes away when it is closed. */
+static KilnStatus open_nameless(const char *path, FILE **ret, KilnError *err)
 {
-    const size_t n = sink->header.documents;
+    *ret = kiln_file_open(path, "wb+");
+    if (*ret == NULL)
+        return kiln_error_errno(err, path);
+    unlink(path);
+    return KILN_OK;
+}
 
-    return fseeko(sink->file, (off_t)starts_offset(&sink->header), SEEK_SET) == 0 &&
-           fwrite(sink->starts, sizeof(*sink->starts), n, sink->file) == n;
+/* Copy the starts to the end of the ids, and write the header again, with the counts. */
+static bool complete_file(Sink *sink)
+{
+    char block[1 << 14];
+    size_t n;
+    bool good = fseeko(sink->file, (off_t)starts_offset(&sink->header), SEEK_SET) == 0 &&
+                fseeko(sink->starts_file, 0, SEEK_SET) == 0;
+
+    while (good && (n = fread(block, 1, sizeof(block), sink->starts_file)) > 0)
+        good = fwrite(block, 1, n, sink->file) == n;
+    return good && !ferror(sink->starts_file) && fseeko(sink->file, 0, SEEK_SET) == 0 &&
+           fwrite(&sink->header, sizeof(sink->header), 1, sink->file) == 1;
 }
 
 /* Encode into a file of another name, which then gets that name, so that nobody reads half of
  * it. */
 static KilnStatus write_file(Sink *sink, const char *path, KilnError *err)
 {
-    KilnText temporary = { 0 };
+    KilnText temporary = { 0 }, starts = { 0 };
     KilnStatus status = KILN_OK;
 
     kiln_text_printf(&temporary, "%s.%ld", path, (long)getpid());
-    if (temporary.failed)
-        return kiln_error_nomem(err, strlen(path));
-    sink->file = kiln_file_open(temporary.data, "wb");
-    if (sink->file == NULL || fwrite(&sink->header, sizeof(sink->header), 1, sink->file) != 1)
+    kiln_text_printf(&starts, "%s.starts", temporary.data);
+    if (temporary.failed || starts.failed)
+        status = kiln_error_nomem(err, strlen(path));
+    if (status >= 0)
+        status = open_nameless(starts.data, &sink->starts_file, err);
+    if (status >= 0)
+        sink->file = kiln_file_open(temporary.data, "wb");
+    if (status >= 0 &&
+        (sink->file == NULL || fwrite(&sink->header, sizeof(sink->header), 1, sink->file) != 1))
         status = kiln_error_errno(err, temporary.data);
     if (status >= 0)
         status = encode_parts(sink, err);
-    if (status >= 0 && (!write_starts(sink) || fseek(sink->file, 0, SEEK_SET) != 0 ||
-                        fwrite(&sink->header, sizeof(sink->header), 1, sink->file) != 1))
+    if (status >= 0 && !complete_file(sink))
         status = kiln_error_errno(err, temporary.data);
+    if (sink->starts_file != NULL)
+        fclose(sink->starts_file);
     if (sink->file != NULL && fclose(sink->file) != 0 && status >= 0)
         status = kiln_error_errno(err, temporary.data);
     if (status >= 0 && rename(temporary.data, path) != 0)
         status = kiln_error_errno(err, path);
-    if (status < 0)
+    if (status < 0 && sink->file != NULL)
         unlink(temporary.data);
     kiln_text_release(&temporary);
+    kiln_text_release(&starts);
     return status;
 }
 

@@ -7,11 +7,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import gzip
 import json
 import os
+import resource
 import signal
 import subprocess
+import unittest
 
 from kilntest import BUILD, Case, main, read_json
 
+ASAN = "asan" in BUILD
 VERSE = "Shall I compare thee to a summer's day?\nThou art more lovely and more temperate.\n"
 TINY = ["task=language_model", "datamodule=text_blocks", "datamodule.files=[text.txt]", "datamodule.context=16",
         "model=gpt", "model.width=32", "model.layers=2", "model.heads=4", "optimizer=adamw", "lr=0.01", "batch_size=8",
@@ -25,9 +28,9 @@ class LanguageModel(Case):
         super().setUp()
         self.write("text.txt", (VERSE * 30).encode())
 
-    def kiln(self, *args, stdin="", status=0):
+    def kiln(self, *args, stdin="", status=0, **more):
         done = subprocess.run([os.path.join(BUILD, "kiln"), *args], cwd=self.dir, input=stdin.encode(),
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         self.assertEqual(done.returncode, status, done.stderr.decode())
         return done.stdout.decode(), done.stderr.decode()
 
@@ -103,6 +106,22 @@ class LanguageModel(Case):
         # another text is encoded again
         self.write("text.txt", (VERSE * 31).encode())
         self.kiln("train", *TINY, "datamodule.cache=tokens", "kiln.run.dir=sixth", "trainer.max_epochs=1")
+        self.assertEqual(len(os.listdir(self.path("tokens"))), 4)
+
+    @unittest.skipIf(ASAN, "the sanitizer's own memory does not fit a limit")
+    def test_larger_than_memory(self):
+        """With a cache, a text and its tokens are in files alone, also where it is one document; without, the message names it."""
+        self.write("text.txt", (VERSE * (48_000_000 // len(VERSE))).encode())
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_DATA, (120_000_000, 120_000_000))
+
+        once = [*TINY, "trainer.max_steps=1", "trainer.limit_val_batches=1"]
+        _, err = self.kiln("train", *once, status=1, preexec_fn=limit)
+        self.assertRegex(err, r"the tokens of the text do not fit into memory \([0-9,]+ so far\); keep them in a file: datamodule.cache=DIR")
+        for documents in "file", "line":
+            self.kiln("train", *once, f"datamodule.documents={documents}", "datamodule.cache=tokens",
+                      f"kiln.run.dir={documents}", preexec_fn=limit)
         self.assertEqual(len(os.listdir(self.path("tokens"))), 4)
 
     def test_documents_by_themselves(self):

@@ -110,6 +110,9 @@ static void test_replace(void **unused)
     check(ARGUMENTS("tags:={a:1}"), "tags.a", "tags.a: 1");
     check(ARGUMENTS("lr:=0.5"), "lr", "lr: 0.5");
     check(ARGUMENTS("lrr:=0.5"), "", "did you mean 'lr'? Or to add a new key write +lrr=0.5");
+    check(ARGUMENTS("model.widths={third: 3}"), "",
+          "model.widths has no key 'third'; to add a new key write +model.widths={third: 3}, or to "
+          "replace what is there model.widths:={third: 3}");
     check(ARGUMENTS("model={units:5}"), "", "model has no key 'units'"); /* what = does */
 }
 
