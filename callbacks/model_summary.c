@@ -42,18 +42,19 @@ static void print_table(KilnTrainer *trainer, char *table)
 
 static void print_totals(KilnTrainer *trainer)
 {
-    const KilnLayerInfo *layer;
     const KilnParams *params = kiln_trainer_params(trainer);
     int64_t total = kiln_params_size(params), frozen = 0;
 
-    for (size_t i = 0; i < kiln_params_count(params); i++)
-        if (kiln_param_fixed(kiln_params_at(params, i)))
-            total += kiln_shape_count(kiln_param_shape(kiln_params_at(params, i)));
+    for (size_t i = 0; i < kiln_params_count(params); i++) {
+        const KilnParam *param = kiln_params_at(params, i);
+        const int64_t n = kiln_shape_count(kiln_param_shape(param));
+
+        total += kiln_param_fixed(param) ? n : 0;
+        frozen += kiln_param_fixed(param) || kiln_param_frozen(param) ? n : 0;
+    }
     const double bytes = (double)total * (double)kiln_dtype_size(kiln_params_dtype(params));
     char count[48], rest[48];
 
-    for (size_t i = 0; (layer = kiln_trainer_layer(trainer, i)) != NULL; i++)
-        frozen += layer->parameters - layer->trained;
     if (frozen == 0)
         kiln_trainer_print(trainer, "%s parameters, %.2f MB",
                            with_commas(total, count, sizeof(count)), bytes / 1e6);

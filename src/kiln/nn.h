@@ -117,6 +117,9 @@ KILN_API int64_t kiln_params_size(const KilnParams *params);
 /* Whether it is a parameter that the run leaves as it is, because adapters train in its place
  * (option lora); kiln_param_trained is then false. */
 KILN_API bool kiln_param_fixed(const KilnParam *param);
+/* Whether updates leave it as it is in this epoch: its factor on the learning rate is 0, such as
+ * callback finetuning sets. */
+KILN_API bool kiln_param_frozen(const KilnParam *param);
 /* Elements of the largest parameter or buffer: enough room to read any. */
 KILN_API int64_t kiln_params_largest(const KilnParams *params);
 /* All trained values as one variable leaf [kiln_params_size] of the current step, without a

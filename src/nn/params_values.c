@@ -97,6 +97,11 @@ bool kiln_param_fixed(const KilnParam *param)
     return param->fixed;
 }
 
+bool kiln_param_frozen(const KilnParam *param)
+{
+    return param->frozen;
+}
+
 int64_t kiln_param_offset(const KilnParam *param)
 {
     return param->trained ? param->offset : -1;

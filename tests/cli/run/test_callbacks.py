@@ -249,6 +249,11 @@ class Keeping(Case):
         self.assertRegex(log, r"(?m)^layer +operation +output +parameters +trained +FLOPs a step$")
         self.assertRegex(log, r"(?m)^layers\.0 +linear +\[32, 16\] +12,560 +0 ")
         self.assertIn("of them 12,560 frozen", log)
+        # parameters that are of no layer of the table count, too: 17 positions and a class token
+        self.run_kiln(*TINY[2:], "trainer.max_epochs=0", "model=vit", "model.width=16", "model.layers=1", "model.heads=2",
+                      "model.mlp_dim=16", "model.embed.patch_size=7", "kiln.run.dir=vit", "test=false",
+                      "+optimizer.groups.first={params: ['*pos_embedding', '*class_token'], lr_scale: 0}")
+        self.assertIn("2,986 parameters, 0.01 MB, of them 288 frozen", self.log("vit"))
 
 
 class Predicting(Case):
