@@ -48,7 +48,7 @@ typedef struct KilnMemory {
 
 /* False if nothing is known. `root` as above. */
 bool kiln_memory_read(const char *root, KilnMemory *ret);
-/* Whether so many bytes of addresses can be had now, which a limit (RLIMIT_AS) may not leave; for
+/* Whether the process may map that many bytes more, which a limit (RLIMIT_AS) may forbid; for
  * libraries that crash or try for ever where they get none. */
 bool kiln_addresses_left(size_t bytes);
 /* Prepare a mapped file for reads at random places: where it is larger than the memory available,
