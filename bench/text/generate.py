@@ -74,7 +74,7 @@ def make_run(folder):
                     "datamodule.context=288", "model=gpt2", "model.context=1024", f"weights={folder}/model.safetensors",
                     "datamodule.tokenizer={_target_: tokenizer/pretrained, path: " + folder + "/tokenizer.json}",
                     "batch_size=1", "optimizer=sgd", "lr=1e-30", "trainer.max_steps=1", "trainer.limit_val_batches=1",
-                    "callbacks.model_checkpoint.monitor=val/loss", "test=false", f"kiln.run.dir={folder}/run"],
+                    "test=false", f"kiln.run.dir={folder}/run"],
                    check=True, stdout=subprocess.DEVNULL)
 
 

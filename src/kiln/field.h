@@ -378,5 +378,12 @@ KILN_API extern const KilnChoice kiln_modes[4];
     KILN_FIELD_ENUM(T, mode, "auto", kiln_modes,                                                   \
                     "whether a smaller (min) or a larger (max) value is better; auto: as the "     \
                     "metric declares")
+/* A module's option `monitor`, a member `char *monitor`: the metric that ranks checkpoints of this
+ * task, unless the config says otherwise. The module need not read it: the callbacks that come
+ * with kiln refer to it as ${oc.select:task.monitor,val/loss}. */
+#define KILN_FIELD_MONITOR(T, dflt)                                                                \
+    KILN_FIELD_STR_OPT(T, monitor, dflt,                                                           \
+                       "metric that ranks checkpoints and ends training early; null: the newest "  \
+                       "checkpoint is the best")
 
 #endif

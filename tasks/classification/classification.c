@@ -2,8 +2,14 @@
 #include "kiln.h"
 #include "kiln/tools/classifier.h"
 
+typedef struct Opts {
+    KILN_CLASSIFIER_OPTIONS;
+    char *monitor;
+} Opts;
+
 static const KilnField fields[] = {
-    KILN_CLASSIFIER_FIELDS(KilnClassifier),
+    KILN_CLASSIFIER_FIELDS(Opts),
+    KILN_FIELD_MONITOR(Opts, "val/accuracy"),
     KILN_FIELD_END,
 };
 
@@ -47,7 +53,7 @@ const KilnComponent kiln_module_classification = {
     .name = "classification",
     .summary = "Classification of vectors, rows, sequences, tokens or images",
     KILN_FIELDS(fields),
-    .opts_size = sizeof(KilnClassifier),
+    .opts_size = sizeof(Opts),
     .ops.module = &ops,
 };
 

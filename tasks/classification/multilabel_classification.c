@@ -7,6 +7,7 @@
 
 typedef struct Opts {
     KILN_CLASSIFIER_OPTIONS; /* whose functions read them */
+    char *monitor;
     double threshold;
 } Opts;
 
@@ -22,6 +23,7 @@ static const KilnField fields[] = {
         "{accuracy: metric/accuracy, micro_f1: {_target_: metric/f1, average: micro}, "
         "macro_f1: {_target_: metric/f1, average: macro}}",
         "metrics by name, logged as train/NAME, val/NAME, test/NAME"),
+    KILN_FIELD_MONITOR(Opts, "val/micro_f1"),
     KILN_FIELD_F64(Opts, threshold, "0.5", 1e-6, 0.999999,
                    "a sample gets the labels with at least this probability"),
     KILN_FIELD_END,

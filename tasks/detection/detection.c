@@ -14,6 +14,7 @@ typedef struct Opts {
     KilnInstance *model, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
+    char *monitor;
     double radius, alpha, gamma;
     double score_threshold, nms_threshold;
     int64_t candidates, max_detections;
@@ -26,6 +27,7 @@ static const KilnField fields[] = {
                              "the learning rate schedule; null: constant"),
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{map: metric/coco_map}",
                              "metrics of detections by name, logged as val/NAME, test/NAME"),
+    KILN_FIELD_MONITOR(Opts, "val/map"),
     KILN_FIELD_F64(Opts, radius, "1.5", 0.1, 1e6,
                    "places nearer than so many strides to the center of a box learn it"),
     KILN_FIELD_F64(Opts, alpha, "0.25", -1, 1,

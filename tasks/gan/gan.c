@@ -14,6 +14,7 @@ typedef struct Opts {
     KilnInstance *generator_scheduler, *discriminator_scheduler;
     int64_t latent, samples;
     double label_smoothing, gradient_clip_val;
+    char *monitor;
 } Opts;
 
 static const KilnField fields[] = {
@@ -37,6 +38,7 @@ static const KilnField fields[] = {
                    "et al., 2016)"),
     KILN_FIELD_F64(Opts, gradient_clip_val, "0.0", 0.0, 1e9,
                    "clip the norm of each network's gradients to this; 0: no clipping"),
+    KILN_FIELD_MONITOR(Opts, "val/distance"),
     KILN_FIELD_END,
 };
 

@@ -13,6 +13,7 @@ typedef struct Opts {
     KilnInstance *model, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
+    char *monitor;
     int64_t beam_size;
 } Opts;
 
@@ -25,6 +26,7 @@ static const KilnField fields[] = {
                              "{cer: {_target_: metric/error_rate, unit: characters}, wer: "
                              "{_target_: metric/error_rate, unit: words}}",
                              "metrics of texts by name, logged as val/NAME and test/NAME"),
+    KILN_FIELD_MONITOR(Opts, "val/cer"),
     KILN_FIELD_I64(Opts, beam_size, "1", 1, 100,
                    "prefixes that the beam search keeps; 1: greedy, the best class of each column"),
     KILN_FIELD_END,

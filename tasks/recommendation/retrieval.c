@@ -17,7 +17,7 @@
 
 typedef struct Opts {
     KilnInstance *query_model, *item_model, *optimizer, *scheduler;
-    char *item, *user;
+    char *item, *user, *monitor;
     double temperature;
     bool correct_sampling;
     int64_t *k;
@@ -57,6 +57,7 @@ static const KilnField fields[] = {
                         "numbers of best items among which hit_rate@K and ndcg@K look for the "
                         "right one"),
     KILN_FIELD_I64(Opts, results, "10", 1, 1000, "best items that a prediction lists"),
+    KILN_FIELD_MONITOR(Opts, "val/mrr"),
     KILN_FIELD_END,
 };
 

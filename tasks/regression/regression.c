@@ -12,6 +12,7 @@ typedef struct Opts {
     KilnInstance *model, *loss, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
+    char *monitor;
     bool standardize;
 } Opts;
 
@@ -23,6 +24,7 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT(Opts, loss, KILN_KIND_LOSS, "mse", "what training minimizes"),
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{mae: metric/mae}",
                              "metrics by name, logged as train/NAME, val/NAME, test/NAME"),
+    KILN_FIELD_MONITOR(Opts, "val/mae"),
     KILN_FIELD_BOOL(Opts, standardize, "true",
                     "the loss is of targets scaled to mean 0 and deviation 1 of the training "
                     "samples; metrics and predictions are in the data's units"),

@@ -7,6 +7,7 @@ typedef struct Opts {
     KilnInstance *model, *loss, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
+    char *monitor;
     int64_t test_augmentation;
 } Opts;
 
@@ -30,6 +31,7 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, default_metrics,
                              "metrics of pixels by name, logged as train/NAME, val/NAME, "
                              "test/NAME; ignore_index=-100 leaves out pixels without class"),
+    KILN_FIELD_MONITOR(Opts, "val/iou"),
     KILN_FIELD_ENUM(Opts, test_augmentation, "none", augmentations,
                     "views of an image whose mean probabilities test and predict give; flip: it "
                     "and its mirror image"),

@@ -13,6 +13,7 @@ typedef struct Opts {
     double intent_weight;
     KilnInstance **metrics, **intent_metrics;
     size_t metrics_count, intent_metrics_count;
+    char *monitor;
 } Opts;
 
 static const KilnField fields[] = {
@@ -31,6 +32,7 @@ static const KilnField fields[] = {
     KILN_FIELD_COMPONENT_MAP(Opts, intent_metrics, KILN_KIND_METRIC,
                              "{intent_accuracy: metric/accuracy}",
                              "metrics of the classes of sentences, if the data have them"),
+    KILN_FIELD_MONITOR(Opts, "val/slot_f1"),
     KILN_FIELD_END,
 };
 

@@ -6,6 +6,7 @@ typedef struct Opts {
     KilnInstance *model, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
+    char *monitor;
     double label_smoothing;
 } Opts;
 
@@ -18,6 +19,7 @@ static const KilnField fields[] = {
                              "{perplexity: {_target_: metric/perplexity, ignore_index: -100}}",
                              "metrics of validation and test by name, logged as val/NAME, "
                              "test/NAME; padding has the label -100"),
+    KILN_FIELD_MONITOR(Opts, "val/loss"),
     KILN_FIELD_F64(Opts, label_smoothing, "0.0", 0.0, 0.99,
                    "share of the target that is spread over all tokens, in training"),
     KILN_FIELD_END,

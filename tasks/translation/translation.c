@@ -11,6 +11,7 @@ typedef struct Opts {
     KilnInstance *model, *optimizer, *scheduler;
     KilnInstance **metrics;
     size_t metrics_count;
+    char *monitor;
     double label_smoothing;
     int64_t beams, val_beams, val_samples, n_best, max_length;
     double length_penalty, max_length_ratio;
@@ -26,6 +27,7 @@ static const KilnField fields[] = {
                    "vocabulary"),
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{bleu: metric/bleu}",
                              "metrics of texts by name, logged as val/NAME and test/NAME"),
+    KILN_FIELD_MONITOR(Opts, "val/loss"),
     KILN_FIELD_I64(Opts, beams, "5", 1, 100,
                    "width of the beam search in test and prediction; 1: greedy"),
     KILN_FIELD_I64(Opts, val_beams, "1", 1, 100, "the same in validation"),

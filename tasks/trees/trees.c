@@ -13,7 +13,7 @@
 typedef struct Opts {
     KILN_BOOST_OPTIONS;
     int64_t rounds_per_epoch;
-    char *init_model;
+    char *init_model, *monitor;
     KilnInstance **metrics;
     size_t metrics_count;
     bool train_metrics, contributions, importance;
@@ -27,6 +27,7 @@ static const KilnField fields[] = {
                         "a model of XGBoost's (.json, .ubj) that training continues from"),
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{}",
                              "more metrics by name, logged as val/NAME and test/NAME"),
+    KILN_FIELD_MONITOR(Opts, "null"),
     KILN_FIELD_BOOL(Opts, train_metrics, "true",
                     "compute eval_metric for the training data, too, after each epoch"),
     KILN_FIELD_BOOL(Opts, contributions, "false",

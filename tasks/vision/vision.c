@@ -6,11 +6,13 @@
 
 typedef struct Opts {
     KILN_CLASSIFIER_OPTIONS;
+    char *monitor;
     KILN_TEST_VIEWS_OPTIONS;
 } Opts;
 
 static const KilnField fields[] = {
     KILN_CLASSIFIER_FIELDS(Opts),
+    KILN_FIELD_MONITOR(Opts, "val/accuracy"),
     KILN_TEST_VIEWS_FIELDS(Opts),
     KILN_FIELD_RENAMED("label_smoothing", "loss.label_smoothing", "losses are components"),
     KILN_FIELD_END,

@@ -177,11 +177,13 @@ static const KilnComponent lengths = {
 typedef struct Opts {
     KilnInstance **metrics;
     size_t metrics_count;
+    char *monitor;
 } Opts;
 
 static const KilnField fields[] = {
     KILN_FIELD_COMPONENT_MAP(Opts, metrics, KILN_KIND_METRIC, "{accuracy: metric/accuracy}",
                              "what is logged: val/NAME, test/NAME"),
+    KILN_FIELD_MONITOR(Opts, "val/accuracy"),
     KILN_FIELD_END,
 };
 

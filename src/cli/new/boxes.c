@@ -141,7 +141,6 @@ static void set_model(KilnNewConfig *config, bool small, int64_t n)
     kiln_new_set(config, KILN_NEW_MODEL, "width", "64");
     kiln_new_set(config, KILN_NEW_MODEL, "levels", "%d", small ? 3 : 4);
     kiln_new_set(config, KILN_NEW_MODEL, "convs", "2");
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/map}");
     kiln_new_set(config, KILN_NEW_DATA, "transforms", "[{_target_: transform/flip}]");
     kiln_new_say(config, "task", "detection: boxes of objects, and the class of each");
     kiln_new_say(config, "model",

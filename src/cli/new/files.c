@@ -203,7 +203,7 @@ static KilnStatus new_sparse(KilnNewConfig *config, const KilnNewFiles *files, K
 
         set_trees(config, files, ranks);
         kiln_new_set(config, KILN_NEW_TASK, "eval_metric", "[%s]", metric);
-        kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/%s}", metric);
+        kiln_new_set(config, KILN_NEW_TASK, "monitor", "val/%s", metric);
         if (rows.n_skipped > 0) {
             kiln_new_set(config, KILN_NEW_DATA, "on_error", "skip  # leave bad rows out");
             kiln_new_say_odd(config, "%lld rows such as %s: %s", (long long)rows.n_skipped,
@@ -273,7 +273,6 @@ KilnStatus kiln_new_plain_text(KilnNewConfig *config, const KilnNewFiles *files,
     kiln_new_set(config, KILN_NEW_OPTIMIZER, "no_decay_norms", "true");
     kiln_new_set(config, KILN_NEW_TRAINER, "max_steps", "2000");
     kiln_new_set(config, KILN_NEW_TRAINER, "gradient_clip_val", "1.0");
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/loss}");
     return KILN_OK;
 }
 

@@ -338,7 +338,6 @@ static void fill_masks(KilnNewConfig *config, const char *root, const char *imag
     kiln_new_set_text(config, KILN_NEW_DATA, "images", images);
     kiln_new_set_text(config, KILN_NEW_DATA, "masks", masks);
     kiln_new_set(config, KILN_NEW_MODEL, "width", "16");
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/iou}");
 }
 
 KilnStatus kiln_new_scale_images(KilnNewConfig *config, const char *const *paths, int64_t n,

@@ -170,7 +170,6 @@ static void fill(const Looked *looked, size_t image, size_t text)
     if (rows->files->n[KILN_VAL] == 0)
         kiln_new_set(config, KILN_NEW_DATA, "val_fraction", "%g", val_fraction);
     kiln_new_set(config, KILN_NEW_TRAINER, "gradient_clip_val", "1.0");
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/cer, mode: min}");
     say_odd(looked);
     kiln_new_say_splits(config, rows->files, val_fraction, 0.0);
 }

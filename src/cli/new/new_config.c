@@ -173,8 +173,8 @@ static void put_defaults(KilnText *text, const KilnNewConfig *config, bool in_gr
 KilnStatus kiln_new_text(const KilnNewConfig *config, bool in_group, const char *comment,
                          char **ret, KilnError *err)
 {
-    static const char *const names[KILN_NEW_PARTS] = { "",     "datamodule", "model",  "optimizer",
-                                                       "task", "callbacks",  "trainer" };
+    static const char *const names[KILN_NEW_PARTS] = { "",          "datamodule", "model",
+                                                       "optimizer", "task",       "trainer" };
     KilnText text = { 0 };
 
     if (in_group)

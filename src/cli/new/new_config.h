@@ -16,7 +16,6 @@ typedef enum KilnNewPart {
     KILN_NEW_MODEL,
     KILN_NEW_OPTIMIZER,
     KILN_NEW_TASK,
-    KILN_NEW_CALLBACKS,
     KILN_NEW_TRAINER,
     KILN_NEW_PARTS
 } KilnNewPart;

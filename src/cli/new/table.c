@@ -404,8 +404,6 @@ static void set_model(KilnNewRows *rows)
         kiln_new_set(config, KILN_NEW_MODEL, "mlp_dim", "64");
     }
     kiln_new_set(config, KILN_NEW_OPTIMIZER, "weight_decay", "1.0e-4");
-    if (!plan->classes)
-        kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/rmse}");
 }
 
 static bool is_used(const KilnTableColumn *column)
@@ -573,5 +571,4 @@ void kiln_new_text_numbers(KilnNewRows *rows, size_t text, size_t target, bool b
     if (skips)
         kiln_new_set(config, KILN_NEW_DATA, "on_error", "skip  # leave bad rows out");
     set_text_model(config, beside);
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/rmse}");
 }

@@ -260,8 +260,6 @@ static void set_tagger(KilnNewConfig *config, int64_t n)
     kiln_new_set(config, KILN_NEW_MODEL, "hidden", "128");
     kiln_new_set(config, KILN_NEW_MODEL, "dropout", "0.5");
     kiln_new_set(config, KILN_NEW_TASK, "crf", "true");
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint",
-                 "{monitor: val/slot_f1, mode: max}");
 }
 
 KilnStatus kiln_new_tagged(KilnNewConfig *config, const KilnNewFiles *files,
@@ -337,7 +335,6 @@ static void set_translation(KilnNewConfig *config, const KilnNewFiles *files, in
     kiln_new_set_length(config, n, 64, 3000, 20);
     kiln_new_set(config, KILN_NEW_DATA, "tokenizer", "{vocab_size: %d}", n < 10000 ? 2000 : 8000);
     kiln_new_set(config, KILN_NEW_MODEL, "dropout", "0.1");
-    kiln_new_set(config, KILN_NEW_CALLBACKS, "model_checkpoint", "{monitor: val/loss}");
     set_val_fraction(config, files, n);
 }
 

@@ -17,7 +17,7 @@ from abi_layout import Layout, changes, growing
 from kilntest import ROOT, TINY, Case
 
 HEADERS = pathlib.Path(ROOT, "src")
-RINGS = ["datamodule=rings", "task=hinge", "callbacks.model_checkpoint.monitor=val/loss", "trainer.threads=1"]
+RINGS = ["datamodule=rings", "task=hinge", "trainer.threads=1"]
 
 
 def abi():
@@ -76,8 +76,7 @@ class Plugins(Abi):
 
     def test_examples(self):
         """Two inputs of varying lengths, an operation with a gradient, an optimizer's own update, a loss."""
-        self.run_old("train", "datamodule=word_pairs", "task=longer_list", "model=two_encoders", "trainer.max_steps=2",
-                     "callbacks.model_checkpoint.monitor=val/loss")
+        self.run_old("train", "datamodule=word_pairs", "task=longer_list", "model=two_encoders", "trainer.max_steps=2")
         short = [arg for arg in TINY if not arg.startswith("model")] + ["trainer.max_steps=2", "test=false"]
         self.run_old("train", *short, "model=sparse_mixture", "optimizer=signum", "task.loss=poly")
         self.run_old("train", *short, "model=resmlp", "task.loss=brier")

@@ -158,7 +158,7 @@ class Tables(NewCase):
 
     def test_regression(self):
         self.table(number=True)
-        self.starts("d.csv", "--target", "risk", says=["regression: the number risk"], has=["monitor: val/rmse"])
+        self.starts("d.csv", "--target", "risk", says=["regression: the number risk"], has=["override /task: regression"])
 
     def test_by_name(self):
         self.write("d.csv", "x,class\n" + "".join(f"{i}.5,{'ab'[i % 2]}\n" for i in range(40)))
@@ -290,7 +290,7 @@ class Texts(NewCase):
         rows = [(sentence(self.rng), round(self.rng.random() * 5, 2)) for _ in range(60)]
         self.write("d.csv", "review,score\n" + "".join(f"{text},{score}\n" for text, score in rows))
         self.starts("d.csv", says=["60 texts (column review) with a number (column score)", "regression: the number score"],
-                    has=["override /model: bag_of_tokens", "target: score", "target_type: number", "monitor: val/rmse"])
+                    has=["override /model: bag_of_tokens", "target: score", "target_type: number"])
         self.write("e.csv", "review,votes,score\n" + "".join(f"{text},{i % 7},{score}\n" for i, (text, score) in enumerate(rows)))
         self.starts("e.csv", "--target=score", says=["and other columns"], has=["override /model: fusion"], name="e")
         self.write("g.csv", "title,review,score\n" + "".join(f"{sentence(self.rng)},{text},{score}\n" for text, score in rows))

@@ -44,7 +44,7 @@ class Coco(Boxes):
                                "val: d/annotations/instances_val2017.json (3 images); test: none",
                                "images of train without a box: 1 of 8; they count as background", "classes with fewer than 10 boxes: 2 of 2: cat (4), dog (3)"],
                     has=["override /task: detection", "override /datamodule: coco", "override /model: fcos", "root: d\n",
-                         "annotations: annotations/instances_SPLIT2017.json", "images: SPLIT2017", "monitor: val/map"])
+                         "annotations: annotations/instances_SPLIT2017.json", "images: SPLIT2017"])
 
     def test_as_roboflow_lays_it_out(self):
         for split, n in ("train", 8), ("valid", 3), ("test", 2):

@@ -28,7 +28,7 @@ class Lines(NewCase):
         self.starts("d", says=["a list of 24 images of lines (column file) and their texts", "column text: by its name",
                                "text_recognition: the text of a line, up to 8 characters", "val: 20 % of the training samples"],
                     has=["override /task: text_recognition", "override /datamodule: text_line_list", "override /model: crnn",
-                         "root: d/images", "image: file", "text: text", "max_width: 320", "monitor: val/cer, mode: min"])
+                         "root: d/images", "image: file", "text: text", "max_width: 320"])
 
     def test_tabs_without_header(self):
         texts = self.lines("d")

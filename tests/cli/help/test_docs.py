@@ -299,8 +299,7 @@ class Docs(unittest.TestCase):
             before = ("for i in $(seq 100); do echo To be or not to be; done >text.txt\n"
                       "printf 'To be\\nor not\\n' >prompts.txt\n"
                       "train -q task=language_model datamodule=text_blocks 'datamodule.files=[text.txt]' model=gpt "
-                      "datamodule.context=16 model.layers=1 model.width=32 model.heads=2 test=false "
-                      "callbacks.model_checkpoint.monitor=val/loss\n"
+                      "datamodule.context=16 model.layers=1 model.width=32 model.heads=2 test=false\n"
                       "ln -sfn \"$(dirname \"$(ls -td outputs/*/*/checkpoints | head -n 1)\")\" RUN\n")
         if name == "new" and number == 1:
             before = ("mkdir -p pets reviews; cp -r DIR/train/a pets/cat; cp -r DIR/train/b pets/dog\n"

@@ -125,7 +125,8 @@ class Train(Case):
         self.assertIn("now 0.3, from argument 2 `lr=0.3`, through ${lr} in kiln:conf/optimizer/sgd.yaml:3:5",
                       words)
         self.assertIn("now 0.5, from argument 3 `optimizer.momentum=0.5`", words)
-        self.assertIn("now val/accuracy, from kiln:conf/callbacks/default.yaml:4:12", words)
+        self.assertIn("now val/accuracy, from default of module/vision, through ${oc.select:task.monitor,val/loss} in "
+                      "kiln:conf/callbacks/default.yaml:4:12", words)
         self.assertNotIn("now auto", words, "a default in force is not told twice")
 
     def test_own_conf(self):

@@ -127,7 +127,7 @@ class Show(Case):
         out = self.show("experiment/mnist/cnn")
         self.assertIn("- override /model: cnn", out)
         self.assertIn("# @package _global_", out)
-        self.assertIn("monitor: val/accuracy", self.show("callbacks/default"))
+        self.assertIn("monitor: ${oc.select:task.monitor,val/loss}", self.show("callbacks/default"))
 
     def test_unknown(self):
         self.refused("show", "resnt", program="kiln", says=["resnt", "did you mean \"resnet\"?"])

@@ -100,8 +100,18 @@ class Keeping(Case):
         self.assertEqual(steps, {5, 8, 10, 15, 20, 24})
         self.assertIn("same", self.checkpoints())
 
+    def test_each_task_names_its_monitor(self):
+        """Without an option: checkpoints of language models are ranked by the loss, those of numbers by the error."""
+        for task, metric in [("vision", "val/accuracy"), ("language_model", "val/loss"), ("regression", "val/rmse")]:
+            for key in "model_checkpoint", "early_stopping":
+                out, _ = self.run_kiln(f"task={task}", "callbacks=early_stopping", "--explain", f"callbacks.{key}.monitor")
+                self.assertIn(f"callbacks.{key}.monitor: {metric}\n", out)
+        self.run_kiln(*TINY, "task.monitor=val/loss", "kiln.run.dir=run")
+        self.assertTrue(os.path.samefile(self.path("run/checkpoints/best"), self.path("run/checkpoints/last")))
+        self.refused(*TINY, "task.monitor=val/los", says=["did you mean val/loss?"])
+
     def test_a_monitor_that_does_not_fit(self):
-        self.refused(*TINY, "task=gan", says=["try callbacks.model_checkpoint.monitor=val/distance\n"])
+        self.refused(*TINY, "task=gan", "task.monitor=val/accuracy", says=["try callbacks.model_checkpoint.monitor=val/distance\n"])
 
     def test_the_metric_declares_its_direction(self):
         """monitor= alone keeps the best checkpoint, whichever way the metric gets better."""

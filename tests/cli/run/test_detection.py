@@ -105,7 +105,7 @@ class Detection(Case):
     def test_coco(self):
         self.coco()
         args = ["task=detection", "datamodule=coco", "datamodule.root=data", "datamodule.size=[48,64]", *SMALL, "batch_size=2",
-                "trainer.threads=1", "optimizer=adamw", "lr=0.001", "callbacks.model_checkpoint.monitor=val/map", "trainer.max_epochs=1", "test=false",
+                "trainer.threads=1", "optimizer=adamw", "lr=0.001", "trainer.max_epochs=1", "test=false",
                 "datamodule.transforms=[{_target_: transform/affine, translate: [0.1, 0.1], scale: [0.8, 1.2]}, transform/flip]"]
         out, _ = self.run_kiln(*args, "kiln.run.dir=run")
         self.assertIn("2: green, red", out)
@@ -160,7 +160,7 @@ class Detection(Case):
                      says=["val_fraction: 0.1 of 1 training images leaves none to train on"])
 
     YOLO = ["task=detection", "datamodule=yolo", "datamodule.data=data/data.yaml", "datamodule.size=[48,64]", *SMALL, "batch_size=2",
-            "trainer.threads=1", "optimizer=adamw", "lr=0.001", "callbacks.model_checkpoint.monitor=val/map", "trainer.max_epochs=1",
+            "trainer.threads=1", "optimizer=adamw", "lr=0.001", "trainer.max_epochs=1",
             "test=false"]
 
     def yolo(self, text="path: .\ntrain: images/train\nval: [images/val]\ntest:\nnames: {0: green, 1: red}\n", **labels):

@@ -53,8 +53,7 @@ class Examples(Case):
         """Also with batches by length: each list is padded on its own."""
         plugin = self.build("word_pairs")
         words = [*plugin, "datamodule=word_pairs", "task=longer_list", "model=two_encoders", "datamodule.count=512", "lr=0.02",
-                 "trainer.max_epochs=20", "trainer.log_every_n_steps=1", "seed=1",
-                 "callbacks.model_checkpoint.monitor=val/loss"]
+                 "trainer.max_epochs=20", "trainer.log_every_n_steps=1", "seed=1"]
         for name, *args in (["whole"], ["buckets", "datamodule.buckets=[4,8]"]):
             self.run_kiln(*words, *args, f"kiln.run.dir={name}")
             losses = self.losses(name, "train/loss")

@@ -35,7 +35,7 @@ class Metrics(Case):
     def test_accuracy_is_the_default_and_can_go(self):
         self.run_kiln(*QUICK)
         self.assertIn("val/accuracy", self.rows("run")[-1])
-        self.run_kiln(*QUICK, "task.metrics.accuracy=null", "callbacks.model_checkpoint.monitor=val/loss",
+        self.run_kiln(*QUICK, "task.metrics.accuracy=null", "task.monitor=val/loss",
                       "callbacks.model_checkpoint.mode=min", "kiln.run.dir=none")
         self.assertNotIn("val/accuracy", self.rows("none")[-1])
 

@@ -33,8 +33,7 @@ class Texts(Case):
                         os.path.join(ROOT, "examples/plugin/word_pairs.c")], check=True)
         self.plugin = ["--plugin", "./word_pairs.so"]
         self.words = [*self.plugin, "datamodule=word_pairs", "task=longer_list", "model=two_encoders",
-                      "datamodule.count=64", "trainer.threads=1", "seed=1",
-                      "callbacks.model_checkpoint.monitor=val/loss"]
+                      "datamodule.count=64", "trainer.threads=1", "seed=1"]
         self.run_kiln(*self.words, "trainer.max_epochs=2", "kiln.run.dir=run")
         self.vocabulary = self.path("run/checkpoints/last/preprocessing/vocabulary.txt")
 

@@ -28,7 +28,7 @@ HEIGHT, WIDTH = 24, 32
 PALETTE = [0, 0, 0, 128, 0, 0, 0, 128, 0]  # not the numbers of the classes
 RUN = ["task=segmentation", "datamodule=mask_folder", "datamodule.root=data", "datamodule.classes=[left,red,green]",
        "model=unet", "model.width=8", "model.levels=2", "optimizer=adam", "lr=0.01", "scheduler=constant", "batch_size=4",
-       "trainer.threads=1", "callbacks.model_checkpoint.monitor=val/iou", "kiln.run.dir=run"]
+       "trainer.threads=1", "kiln.run.dir=run"]
 
 
 class Segmentation(Case):

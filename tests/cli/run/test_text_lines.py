@@ -16,8 +16,7 @@ from kilntest import SHORT, Case, grey_png, main, png, read
 RUN = ["task=text_recognition", "datamodule=text_lines", "model=crnn", "model.width=8", "model.hidden=16", "optimizer=adamw",
        "scheduler=constant", "lr=0.005", "datamodule.train_count=64", "datamodule.val_count=8", "datamodule.test_count=8",
        "datamodule.max_words=1", "datamodule.max_width=192", "datamodule.batch_size=16", "datamodule.fonts=[DejaVu Sans]",
-       "datamodule.val_fonts=[DejaVu Sans]", "datamodule.test_fonts=[DejaVu Sans]", "trainer.threads=1", "trainer.max_epochs=1",
-       "callbacks.model_checkpoint.monitor=val/cer"]
+       "datamodule.val_fonts=[DejaVu Sans]", "datamodule.test_fonts=[DejaVu Sans]", "trainer.threads=1", "trainer.max_epochs=1"]
 
 
 class Lines(Case):
@@ -114,8 +113,7 @@ class Lists(Case):
         self.write("list.csv", "image,text\n" + "".join(self.rows))
         self.args = ["task=text_recognition", "datamodule=text_line_list", "datamodule.files.train=[list.csv]", "datamodule.root=images",
                      "datamodule.max_width=192", "datamodule.height=16", "datamodule.batch_size=16", "model=crnn", "model.width=8",
-                     "model.hidden=16", "optimizer=adamw", "scheduler=cosine", "lr=0.01", "trainer.threads=1", "trainer.max_epochs=1",
-                     "callbacks.model_checkpoint.monitor=val/cer"]
+                     "model.hidden=16", "optimizer=adamw", "scheduler=cosine", "lr=0.01", "trainer.threads=1", "trainer.max_epochs=1"]
 
     def test_trains_and_predicts(self):
         out, _ = self.run_kiln(*self.args, "trainer.max_epochs=25", "kiln.run.dir=run")

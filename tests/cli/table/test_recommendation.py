@@ -67,8 +67,7 @@ class Recommendation(Case):
         last = {row[0]: i for i, row in enumerate(liked)}
         options = [*FIXED, *RETRIEVAL, "datamodule.leave_last_out=user", "trainer.max_epochs=10", "task.k=[8]", "task.results=30"]
         for user in "user", "null":
-            self.run_kiln(*options, f"task.user={user}", f"kiln.run.dir=run-{user}", "callbacks=default",
-                          "callbacks.model_checkpoint.monitor=val/loss")
+            self.run_kiln(*options, f"task.user={user}", f"kiln.run.dir=run-{user}", "callbacks=default")
         self.assertGreater(self.metrics("run-user")["test/hit_rate@8"], self.metrics("run-null")["test/hit_rate@8"])
         # evaluated and predicted from the checkpoint
         out, _ = self.run_kiln("eval", "ckpt_path=run-user/checkpoints/best", program="kiln")
@@ -86,7 +85,7 @@ class Recommendation(Case):
 
     def test_resume(self):
         """Also with the counts of items that training has seen, and with the items of each user."""
-        args = [*FIXED, *RETRIEVAL, "task.user=user", "callbacks=default", "callbacks.model_checkpoint.monitor=val/loss",
+        args = [*FIXED, *RETRIEVAL, "task.user=user", "callbacks=default",
                 "callbacks.model_checkpoint.save_top_k=-1", "trainer.max_epochs=3"]
         self.run_kiln(*args, "kiln.run.dir=whole")
         first = sorted(p.name for p in pathlib.Path(self.path("whole/checkpoints")).glob("epoch=000*"))[0]

@@ -41,7 +41,7 @@ class Finetuning(kilntest.Case):
                     "datamodule.batch_size=1", "datamodule.tokenizer={_target_: tokenizer/bytes, special_tokens: []}",
                     "model=gpt", "model.width=16", "model.layers=2", "model.heads=4", "model.context=32",
                     "model.feed_forward=gelu_tanh", "optimizer=sgd", "optimizer.weight_decay=0",
-                    f"lr={PEFT['lr']}", "scheduler=constant", "callbacks.model_checkpoint.monitor=val/loss", "test=false",
+                    f"lr={PEFT['lr']}", "scheduler=constant", "test=false",
                     "trainer.threads=1", f"weights={GPT2}"]
 
     def gpt_run(self, name, *args, steps=1):
@@ -173,7 +173,7 @@ class Lora(Finetuning):
         args = ["task=translation", "datamodule=parallel_text", "datamodule.files.train=[train.de,train.en]", "datamodule.source=de",
                 "datamodule.target=en", "datamodule.tokenizer.vocab_size=300", "model=encoder_decoder", "model.width=16",
                 "model.heads=2", "model.encoder_layers=1", "model.decoder_layers=1", "model.feedforward=16", "optimizer=adam",
-                "callbacks.model_checkpoint.monitor=val/loss", "trainer.max_epochs=2", "test=false"]
+                "trainer.max_epochs=2", "test=false"]
         self.run_kiln(*args, "lora.targets=[*.in_proj_weight, *.linear1.weight]", "lr=0.1", "kiln.run.dir=tuned")
         self.run_kiln("ckpt", "merge-lora", "tuned", "output=merged.safetensors", program="kiln")
         self.run_kiln(*args, "weights=merged.safetensors", "trainer.max_steps=0", "kiln.run.dir=merged")

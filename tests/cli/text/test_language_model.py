@@ -18,8 +18,7 @@ ASAN = "asan" in BUILD
 VERSE = "Shall I compare thee to a summer's day?\nThou art more lovely and more temperate.\n"
 TINY = ["task=language_model", "datamodule=text_blocks", "datamodule.files=[text.txt]", "datamodule.context=16",
         "model=gpt", "model.width=32", "model.layers=2", "model.heads=4", "optimizer=adamw", "lr=0.01", "batch_size=8",
-        "trainer.max_epochs=2", "trainer.threads=1", "test=false",
-        "callbacks.model_checkpoint.monitor=val/loss", "kiln.run.dir=run"]
+        "trainer.max_epochs=2", "trainer.threads=1", "test=false", "kiln.run.dir=run"]
 CHARACTERS = ["datamodule.tokenizer._target_=tokenizer/characters"]
 
 
