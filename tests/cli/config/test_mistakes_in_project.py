@@ -216,8 +216,9 @@ class MistakeMaker:
         self.argument("key in an argument", f"{path[:-len(key)]}{typos(key)[0]}={value}", key)
         if value.startswith("${"):
             name = value[2:-1]
-            for typo in [] if "oc.select:" in name else typos(name, 2):  # a key that may be absent
-                self.line("interpolation", file, number, f"{indent}{key}: ${{{typo}}}", name)
+            resolver, colon, rest = name.partition(":")  # the key in oc.select may be absent, its name may not
+            for typo in typos(resolver, 2):
+                self.line("interpolation", file, number, f"{indent}{key}: ${{{typo}{colon}{rest}}}", resolver)
             self.line("open interpolation", file, number, f"{indent}{key}: ${{{name}")
             return
         kind = kind_of(value)

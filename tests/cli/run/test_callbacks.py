@@ -101,8 +101,10 @@ class Keeping(Case):
         self.assertIn("same", self.checkpoints())
 
     def test_each_task_names_its_monitor(self):
-        """Without an option: checkpoints of language models are ranked by the loss, those of numbers by the error."""
-        for task, metric in [("vision", "val/accuracy"), ("language_model", "val/loss"), ("regression", "val/rmse")]:
+        for task, metric in [("vision", "val/accuracy"), ("classification", "val/accuracy"), ("multilabel_classification", "val/micro_f1"),
+                             ("detection", "val/map"), ("gan", "val/distance"), ("language_model", "val/loss"),
+                             ("regression", "val/rmse"), ("retrieval", "val/mrr"), ("segmentation", "val/iou"),
+                             ("tagging", "val/slot_f1"), ("text_recognition", "val/cer"), ("translation", "val/loss"), ("trees", "null")]:
             for key in "model_checkpoint", "early_stopping":
                 out, _ = self.run_kiln(f"task={task}", "callbacks=early_stopping", "--explain", f"callbacks.{key}.monitor")
                 self.assertIn(f"callbacks.{key}.monitor: {metric}\n", out)
