@@ -103,7 +103,8 @@ LDLIBS += $(PKG_LIBS) $(if $(OPTIONAL),$(shell $(PKG_CONFIG) --libs $(OPTIONAL))
 
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
 	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c \
-	src/sweep/sweepers/*.c src/sweep/launchers/*.c src/train/strategies/*.c src/text/tokenizers/*.c))
+	src/sweep/sweepers/*.c src/sweep/pruners/*.c src/sweep/launchers/*.c src/train/strategies/*.c \
+	src/text/tokenizers/*.c))
 CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
 # Compiled once per instruction set; the program selects one at run time.
@@ -118,7 +119,7 @@ ISA_FLAGS_avx2 := $(ISA_FLAGS) -mavx2 -mfma
 ISA_FLAGS_avx512 := $(ISA_FLAGS) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 
 LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sweep/sweepers/% \
-	src/sweep/launchers/% src/train/strategies/% src/text/tokenizers/% $(ISA_SRC), \
+	src/sweep/pruners/% src/sweep/launchers/% src/train/strategies/% src/text/tokenizers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 # Completion scripts, installed where each shell finds them.

@@ -28,6 +28,7 @@
 #include "kiln/tensor.h"
 #include "kiln/tokenizer.h"
 #include "kiln/tools/clock.h"
+#include "kiln/tools/search.h"
 #include "kiln/tools/text.h"
 #include "kiln/tools/token_pipeline.h"
 #include "kiln/trainer.h"

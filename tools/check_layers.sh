@@ -55,7 +55,7 @@ function violation(why) {
 function place(file,    parts) {
     if (file ~ /^(callbacks|datamodules|tasks|examples)\//) return "component"
     if (file ~ /^src\/nn\/(optimizers|schedulers)\//) return "component"
-    if (file ~ /^src\/sweep\/(sweepers|launchers)\//) return "component"
+    if (file ~ /^src\/sweep\/(sweepers|pruners|launchers)\//) return "component"
     if (file ~ /^src\/train\/strategies\//) return "component"
     if (file ~ /^src\/text\/tokenizers\//) return "component"
     if (file == "src/kiln.h" || file == "src/kiln_embed.h" || file ~ /^src\/kiln\//) return "public"

@@ -36,6 +36,7 @@ typedef struct KilnSweeperOps KilnSweeperOps;               /* sweep.h */
 typedef struct KilnLauncherOps KilnLauncherOps;             /* sweep.h */
 typedef struct KilnStrategyOps KilnStrategyOps;             /* strategy.h */
 typedef struct KilnTokenizerOps KilnTokenizerOps;           /* tokenizer.h */
+typedef struct KilnPrunerOps KilnPrunerOps;                 /* sweep.h */
 
 typedef struct KilnComponent {
     KilnKind kind;
@@ -73,6 +74,7 @@ typedef struct KilnComponent {
         const KilnLauncherOps *launcher;
         const KilnStrategyOps *strategy;
         const KilnTokenizerOps *tokenizer;
+        const KilnPrunerOps *pruner;
     } ops;
 } KilnComponent;
 

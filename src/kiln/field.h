@@ -23,7 +23,8 @@
     X(SWEEPER, "sweeper")                                                                          \
     X(LAUNCHER, "launcher")                                                                        \
     X(STRATEGY, "strategy")                                                                        \
-    X(TOKENIZER, "tokenizer")
+    X(TOKENIZER, "tokenizer")                                                                      \
+    X(PRUNER, "pruner")
 
 typedef enum KilnKind {
 #define KILN_KIND_ENUM(name, text) KILN_KIND_##name,

@@ -8,10 +8,10 @@
  *  - So do the structs that only kiln makes: KilnAxis, KilnBatchView, KilnConsole,
  *    KilnDataContext, KilnDataSpec, KilnDataset, KilnHistory, KilnLaunch, KilnLayerInfo,
  *    KilnLoading, KilnLogRow, KilnLogRun, KilnModelIo, KilnObjective, KilnOpCall,
- *    KilnOpGradient, KilnOptimizerCommon, KilnProgress, KilnRawSample, KilnRawSet,
- *    KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion, KilnTable, KilnTrial,
- *    KilnTrialReport. Components use them through the pointers that they get, and never copy
- *    them.
+ *    KilnOpGradient, KilnOptimizerCommon, KilnOwnOptions, KilnProgress, KilnRawSample,
+ *    KilnRawSet, KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion,
+ *    KilnSweepOptions, KilnTable, KilnTrial, KilnTrialReport. Components use them through the
+ *    pointers that they get, and never copy them.
  *  - All other structs stay as they are. Extensions get a struct and a function of their own.
  *  - Functions keep their types and meanings, enumerators and macros their values. New ones are
  *    added; a new kind of component and a new type of option are the last. */
@@ -66,6 +66,7 @@ typedef struct KilnPluginInfo {
         [KILN_KIND_LAUNCHER] = sizeof(KilnLauncherOps),                                            \
         [KILN_KIND_STRATEGY] = sizeof(KilnStrategyOps),                                            \
         [KILN_KIND_TOKENIZER] = sizeof(KilnTokenizerOps),                                          \
+        [KILN_KIND_PRUNER] = sizeof(KilnPrunerOps),                                                \
     }
 
 /* Defines `name`, a function that describes `list`, a NULL-terminated array (no pointer to one) of

@@ -17,6 +17,7 @@ typedef enum KilnPurpose {
     KILN_RNG_SPLIT,     /* train/validation split */
     KILN_RNG_BATCH,     /* transforms of batches; epoch, batch */
     KILN_RNG_GENERATE,  /* generated text; prompt, position */
+    KILN_RNG_SEARCH,    /* points of a sweep; index: trial */
     KILN_RNG_USER = 100 /* first value for plugins */
 } KilnPurpose;
 

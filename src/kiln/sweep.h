@@ -99,6 +99,7 @@ typedef struct KilnHistory {
     size_t n_objectives;
     const KilnTrial *const *trials; /* in the order in which they were asked for */
     size_t count;
+    bool complete; /* the sweeper suggests nothing more: no trial follows */
 } KilnHistory;
 
 typedef enum KilnAdvice {
@@ -140,6 +141,20 @@ struct KilnSweeperOps {
      * trial waits for the answer. */
     bool (*tell)(KilnInstance *self, const KilnHistory *history, size_t trial,
                  char reason[KILN_SWEEP_REASON]);
+};
+
+/* ---- Pruners: which jobs stop early --------------------------------------------------- */
+
+/* A pruner works with every sweeper. Like a sweeper it answers from its options and the history
+ * alone. */
+struct KilnPrunerOps {
+    /* A running trial, the index `trial` in the history, has reported: its last report is new. True
+     * stops it here, with a checkpoint; write why into `reason`. The trial waits for the answer. */
+    bool (*prune)(KilnInstance *self, const KilnHistory *history, size_t trial,
+                  char reason[KILN_SWEEP_REASON]);
+    /* Optional. A trial with the status STOPPED that goes on from its checkpoint, before any new
+     * one starts; KILN_NO_TRIAL: none. Called when a job could start. */
+    size_t (*resume)(KilnInstance *self, const KilnHistory *history);
 };
 
 /* ---- Launchers: where and how jobs run ------------------------------------------- */
@@ -200,6 +215,8 @@ struct KilnLauncherOps {
 typedef struct KilnSweepOptions {
     char *dir;
     int64_t max_jobs;
+    double timeout;
+    int64_t max_steps, patience;
 } KilnSweepOptions;
 
 /* kiln.sweeper, without the options of the component that it names. */
@@ -209,9 +226,9 @@ typedef struct KilnRankOptions {
     int64_t mode; /* KilnMode */
 } KilnRankOptions;
 
-/* `kiln`: only its launcher. */
+/* `kiln`: only its components. */
 typedef struct KilnOwnOptions {
-    KilnInstance *launcher;
+    KilnInstance *launcher, *pruner;
 } KilnOwnOptions;
 
 /* Tables of these structs, for sections of a KilnComposeRequest. */

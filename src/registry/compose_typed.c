@@ -31,6 +31,8 @@ static KilnKind group_kind(const char *group)
         return KILN_KIND_LAUNCHER;
     if (strcmp(group, "kiln/sweeper") == 0)
         return KILN_KIND_SWEEPER;
+    if (strcmp(group, "kiln/pruner") == 0)
+        return KILN_KIND_PRUNER;
     if (strcmp(group, "task") == 0)
         return KILN_KIND_MODULE;
     return kind == KILN_KIND_CALLBACK || kind == KILN_KIND_LOGGER ? KILN_KIND_ANY : kind;

@@ -76,6 +76,7 @@ KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err)
     if (has_empty_axis(&sweep->arguments.space))
         return KILN_OK;
     sweep->learns = ops_of(sweep)->count == NULL;
+    sweep->follows = sweep->learns || sweep->pruner != NULL;
     if (sweep->learns)
         return KILN_OK;
     kiln_call_enter(sweep->sweeper, "count");
@@ -143,7 +144,8 @@ static KilnStatus put_trial(KilnSweep *sweep, KilnJob *job, const KilnAxisValue 
     return KILN_OK;
 }
 
-KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err)
+/* Make trials of the jobs whose overrides are a point of the space. */
+static KilnStatus claim_trials(KilnSweep *sweep, KilnError *err)
 {
     const KilnSpace *space = &sweep->arguments.space;
     KilnStatus status = KILN_OK;
@@ -159,10 +161,18 @@ KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err)
             continue;
         job->claimed = true;
         status = put_trial(sweep, job, point, parent > 0 ? parent - 1 : KILN_NO_TRIAL, err);
-        if (status >= 0)
-            status = kiln_sweep_update_trial(sweep, i, err);
+    }
+    return status;
+}
+
+KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err)
+{
+    KilnStatus status = sweep->learns ? claim_trials(sweep, err) : KILN_OK;
+
+    for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {
+        status = kiln_sweep_update_trial(sweep, i, err);
         if (sweep->objective.mode == KILN_MODE_AUTO)
-            sweep->objective.mode = job->mode;
+            sweep->objective.mode = sweep->jobs.items[i].mode;
     }
     return status;
 }
@@ -175,6 +185,7 @@ static KilnHistory history_of(const KilnSweep *sweep)
         .n_objectives = 1,
         .trials = (const KilnTrial *const *)sweep->trials,
         .count = sweep->n_trials,
+        .complete = sweep->complete,
     };
 }
 
@@ -200,15 +211,15 @@ static KilnStatus complete_point(const KilnSweep *sweep, KilnAxisValue *point, K
     return KILN_OK;
 }
 
-static KilnStatus refuse(const KilnSweep *sweep, const KilnSuggestion *suggestion, KilnError *err)
+static KilnStatus refuse(const KilnSweep *sweep, const KilnInstance *who, const char *what,
+                         size_t trial, KilnError *err)
 {
-    const bool there = suggestion->trial < sweep->n_trials;
+    const char *kind = who == sweep->pruner ? "pruner" : "sweeper";
 
     return kiln_error_set(
-        err, KILN_E_PLUGIN, "sweeper/%s cannot %s trial %zu, which is %s",
-        kiln_instance_name(sweep->sweeper),
-        suggestion->advice == KILN_ADVICE_RESUME ? "resume" : "start from", suggestion->trial,
-        there ? kiln_job_status_name(sweep->trials[suggestion->trial]->status) : "not there");
+        err, KILN_E_PLUGIN, "%s/%s cannot %s trial %zu, which is %s", kind, kiln_instance_name(who),
+        what, trial,
+        trial < sweep->n_trials ? kiln_job_status_name(sweep->trials[trial]->status) : "not there");
 }
 
 /* A new trial starts from the checkpoint of one that does not run any more. */
@@ -230,7 +241,7 @@ static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, 
     size_t n = 0;
 
     if (status >= 0 && !is_parent(sweep, suggestion->trial))
-        status = refuse(sweep, suggestion, err);
+        status = refuse(sweep, sweep->sweeper, "start from", suggestion->trial, err);
     if (status >= 0 &&
         !kiln_space_overrides(space, suggestion->point, &sweep->arena, overrides, &n))
         status = kiln_error_nomem(err, space->count);
@@ -266,7 +277,7 @@ KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, size_t *ret_job, Ki
     if (status >= 0 && suggestion.advice == KILN_ADVICE_RESUME) {
         if (suggestion.trial >= sweep->n_trials ||
             sweep->trials[suggestion.trial]->status != KILN_JOB_STOPPED)
-            return refuse(sweep, &suggestion, err);
+            return refuse(sweep, sweep->sweeper, "resume", suggestion.trial, err);
         *ret_job = sweep->trials[suggestion.trial]->job;
     }
     if (status >= 0)
@@ -285,21 +296,55 @@ KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err)
     return status;
 }
 
+/* ---- Following reports ------------------------------------------------------------------- */
+
+static const KilnPrunerOps *pruner_of(const KilnSweep *sweep)
+{
+    return kiln_instance_component(sweep->pruner)->ops.pruner;
+}
+
+KilnStatus kiln_sweep_ask_pruner(KilnSweep *sweep, bool *ret_any, size_t *ret_job, KilnError *err)
+{
+    const KilnHistory history = history_of(sweep);
+
+    *ret_any = false;
+    if (sweep->pruner == NULL || pruner_of(sweep)->resume == NULL)
+        return KILN_OK;
+    kiln_call_enter(sweep->pruner, "resume");
+    const size_t trial = pruner_of(sweep)->resume(sweep->pruner, &history);
+    kiln_call_leave();
+    if (trial == KILN_NO_TRIAL)
+        return KILN_OK;
+    if (trial >= sweep->n_trials || sweep->trials[trial]->status != KILN_JOB_STOPPED)
+        return refuse(sweep, sweep->pruner, "resume", trial, err);
+    *ret_any = true;
+    *ret_job = sweep->trials[trial]->job;
+    return KILN_OK;
+}
+
 bool kiln_sweep_tells(const KilnSweep *sweep)
 {
-    return sweep->learns && ops_of(sweep)->tell != NULL;
+    return (sweep->learns && ops_of(sweep)->tell != NULL) || sweep->pruner != NULL;
 }
 
 bool kiln_sweep_tell(KilnSweep *sweep, size_t number, char reason[KILN_SWEEP_REASON])
 {
     const KilnHistory history = history_of(sweep);
     const KilnJob *job = &sweep->jobs.items[number];
+    bool stop = false;
 
     reason[0] = '\0';
     if (job->trial == 0 || job->n_reports == 0)
         return false;
-    kiln_call_enter(sweep->sweeper, "tell");
-    const bool stop = ops_of(sweep)->tell(sweep->sweeper, &history, job->trial - 1, reason);
-    kiln_call_leave();
+    if (sweep->learns && ops_of(sweep)->tell != NULL) {
+        kiln_call_enter(sweep->sweeper, "tell");
+        stop = ops_of(sweep)->tell(sweep->sweeper, &history, job->trial - 1, reason);
+        kiln_call_leave();
+    }
+    if (!stop && sweep->pruner != NULL) {
+        kiln_call_enter(sweep->pruner, "prune");
+        stop = pruner_of(sweep)->prune(sweep->pruner, &history, job->trial - 1, reason);
+        kiln_call_leave();
+    }
     return stop;
 }

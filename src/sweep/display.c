@@ -251,7 +251,7 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
 
     display->ended++;
     append_erase(display);
-    if (sweep->learns)
+    if (sweep->follows)
         kiln_text_printf(text, "#%zu %s  ", number, kiln_job_status_name(job->status));
     else
         kiln_text_printf(text, "[%zu/%zu] #%zu %s  ", display->ended, display->to_run, number,

@@ -21,108 +21,18 @@ static const double results_every_s = 1.0;
 typedef struct Launching {
     KilnSweep *sweep;
     KilnDisplay display;
-    size_t next;
+    size_t begun,
+        waiting;    /* jobs before were taken, if an earlier process had begun them; if not */
     bool done;      /* the sweeper starts nothing more */
     bool waits;     /* the sweeper waits for a report or an end */
-    double written; /* when the results were, by kiln_clock */
+    bool settled;   /* the pruner resumes nothing before the next report or end */
+    bool exhausted; /* the budget is used up */
+    double started, written; /* when the launch, and when the results were, by kiln_clock */
 } Launching;
-
-/* ---- The job's process -------------------------------------------------------------- */
-
-/* Make the job's output its log. */
-static bool redirect(const char *log)
-{
-    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int out = kiln_fd_open(log, O_WRONLY | O_CREAT | O_APPEND);
-    bool ok = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-              dup2(out, STDERR_FILENO) >= 0;
-
-    if (in >= 0)
-        close(in);
-    if (out >= 0)
-        close(out);
-    return ok;
-}
-
-/* Remove everything but .kiln, for a job that starts again. */
-static KilnStatus clean(const char *dir, KilnError *err)
-{
-    char **names = NULL;
-    size_t n = 0;
-    KilnStatus status = kiln_dir_list(dir, &names, &n, err);
-
-    for (size_t i = 0; i < n && status >= 0; i++) {
-        char *path = strcmp(names[i], ".kiln") != 0 ? kiln_path_join(dir, names[i]) : NULL;
-
-        if (path != NULL)
-            status = kiln_path_remove(path, err);
-        free(path);
-    }
-    kiln_names_free(names, n);
-    return status;
-}
-
-/* *ret_ckpt_path, owned by the caller: what the job resumes from, its own last checkpoint or that
- * of its parent; NULL: it starts from the beginning. A job that resumes loses the summary of its
- * interrupted run, any other all that it has written. */
-static KilnStatus set_up_folder(const KilnSweep *sweep, const KilnJob *job, const char *dir,
-                                char **ret_ckpt_path, KilnError *err)
-{
-    char *state = kiln_sweep_job_path(sweep, job, "checkpoints/last/state.json");
-    char *summary = kiln_sweep_job_path(sweep, job, "summary.json");
-    char *start = kiln_sweep_job_path(sweep, job, ".kiln/start");
-    KilnStatus status = KILN_OK;
-
-    if (state == NULL || summary == NULL || start == NULL)
-        status = kiln_error_nomem(err, 1);
-    else if (kiln_is_file(state))
-        status = kiln_path_remove(summary, err);
-    else
-        status = clean(dir, err);
-    if (status >= 0 && kiln_is_file(state))
-        *ret_ckpt_path = kiln_strdup(dir);
-    else if (status >= 0 && kiln_is_dir(start))
-        *ret_ckpt_path = kiln_strdup(start);
-    free(state);
-    free(summary);
-    free(start);
-    return status;
-}
 
 static int run(void *ctx, size_t number, int report)
 {
-    Launching *launching = ctx;
-    const KilnSweep *sweep = launching->sweep;
-    const KilnJob *job = &sweep->jobs.items[number];
-    KilnReporter reporter = { .fd = report,
-                              .metric = sweep->metric,
-                              .asks = kiln_sweep_tells(sweep) };
-    KilnSweepTask task = {
-        .number = number,
-        .overrides = job->overrides,
-        .metric = sweep->metric,
-        .mode = sweep->rank->mode,
-        .report = &reporter,
-    };
-    char *log = kiln_sweep_job_path(sweep, job, "train.log");
-    char *dir = kiln_sweep_job_path(sweep, job, NULL), *ckpt_path = NULL;
-    KilnError err = { 0 };
-    int status = KILN_JOB_EXIT_FAILED;
-
-    if (dir == NULL || log == NULL)
-        kiln_error_nomem(&err, 1);
-    else if (set_up_folder(sweep, job, dir, &ckpt_path, &err) >= 0 && !redirect(log))
-        kiln_error_errno(&err, log);
-    task.dir = dir;
-    task.ckpt_path = ckpt_path;
-    if (err.status < 0)
-        kiln_report_error(&reporter, err.text);
-    else
-        status = sweep->request->body(sweep->request->ctx, &task);
-    free(dir);
-    free(ckpt_path);
-    free(log);
-    return status;
+    return kiln_sweep_run_job(((Launching *)ctx)->sweep, number, report);
 }
 
 /* ---- Events of the launcher --------------------------------------------------------- */
@@ -187,9 +97,9 @@ static KilnStatus reported(void *ctx, size_t number, const char *bytes, size_t s
     KilnStatus status = KILN_OK;
     bool stop = false;
 
-    if (!sweep->learns)
+    if (!sweep->follows)
         return KILN_OK;
-    launching->waits = false;
+    launching->waits = launching->settled = false;
     if (sweep->objective.mode == KILN_MODE_AUTO)
         sweep->objective.mode = job->mode;
     status = kiln_sweep_update_trial(sweep, number, err);
@@ -263,7 +173,7 @@ static KilnStatus record_end(Launching *launching, size_t number, double seconds
     KilnSweep *sweep = launching->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
 
-    launching->waits = false;
+    launching->waits = launching->settled = false;
     KilnStatus status = kiln_sweep_update_trial(sweep, number, err);
 
     if (status >= 0)
@@ -308,33 +218,42 @@ static KilnStatus fail_config(Launching *launching, size_t number, const KilnErr
     return status >= 0 ? record_end(launching, number, 0.0, err) : status;
 }
 
-/* Take the next job that is there; *ret_any: there is one. */
-static KilnStatus next_job(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
+/* ---- The next job ---------------------------------------------------------------------- */
+
+/* Take the next one from *at on, before `end`, of those that wait, or (`begun`) of those that an
+ * earlier process had begun. *ret_any: there is one. */
+static KilnStatus take(Launching *launching, size_t *at, size_t end, bool begun, bool *ret_any,
+                       size_t *ret_job, KilnError *err)
 {
     KilnSweep *sweep = launching->sweep;
     KilnStatus status = KILN_OK;
 
     *ret_any = false;
-    for (; launching->next < sweep->jobs.count && status >= 0; launching->next++) {
-        const KilnJob *job = &sweep->jobs.items[launching->next];
+    while (*at < end && status >= 0 && !*ret_any) {
+        const size_t number = (*at)++;
+        const KilnJob *job = &sweep->jobs.items[number];
         KilnError wrong = { 0 };
 
-        if (!kiln_sweep_runs(sweep, job))
+        if (!kiln_sweep_runs(sweep, job) || begun != (job->status != KILN_JOB_WAITING))
             continue;
         if (job->dir == NULL)
-            status = kiln_sweep_freeze(sweep, launching->next, &wrong, err);
-        if (status >= 0 && wrong.status >= 0) {
+            status = kiln_sweep_freeze(sweep, number, &wrong, err);
+        if (status >= 0 && wrong.status < 0)
+            status = fail_config(launching, number, &wrong, err);
+        else
             *ret_any = true;
-            *ret_job = launching->next++;
-            return KILN_OK;
-        }
-        if (status >= 0)
-            status = fail_config(launching, launching->next, &wrong, err);
+        *ret_job = number;
     }
     return status;
 }
 
-/* Ask a learning sweeper, whose new trial is the job that next_job() then takes. */
+static KilnStatus take_waiting(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
+{
+    return take(launching, &launching->waiting, launching->sweep->jobs.count, false, ret_any,
+                ret_job, err);
+}
+
+/* Ask a learning sweeper, whose new trial is the job that take_waiting() then takes. */
 static KilnStatus ask(Launching *launching, KilnAdvice *ret, size_t *ret_job, KilnError *err)
 {
     KilnSweep *sweep = launching->sweep;
@@ -353,21 +272,93 @@ static KilnStatus ask(Launching *launching, KilnAdvice *ret, size_t *ret_job, Ki
     return status;
 }
 
+/* Is the budget used up? Say so once. */
+static KilnStatus check_budget(Launching *launching, KilnError *err)
+{
+    const char *reason = launching->exhausted
+                             ? NULL
+                             : kiln_sweep_budget_end(launching->sweep,
+                                                     kiln_clock() - launching->started);
+
+    if (reason == NULL)
+        return KILN_OK;
+    launching->exhausted = true;
+    kiln_display_print(&launching->display, "no more jobs start: %s", reason);
+    return kiln_journal_append(launching->sweep->journal, kiln_record_exhausted(reason), err);
+}
+
+static KilnStatus set_complete(KilnSweep *sweep, KilnError *err)
+{
+    if (sweep->complete)
+        return KILN_OK;
+    sweep->complete = true;
+    return kiln_journal_append(sweep->journal, kiln_record_plain("complete"), err);
+}
+
+/* One that waits, or one that the sweeper suggests. */
+static KilnStatus take_suggested(Launching *launching, bool *ret_any, size_t *ret_job,
+                                 KilnError *err)
+{
+    KilnSweep *sweep = launching->sweep;
+    KilnAdvice advice = KILN_ADVICE_TRIAL;
+    KilnStatus status = take_waiting(launching, ret_any, ret_job, err);
+
+    while (status >= 0 && !*ret_any && sweep->learns && !launching->waits && !launching->done) {
+        status = ask(launching, &advice, ret_job, err);
+        if (status >= 0 && advice == KILN_ADVICE_TRIAL)
+            status = take_waiting(launching, ret_any, ret_job, err);
+        *ret_any |= advice == KILN_ADVICE_RESUME;
+    }
+    if (*ret_any)
+        sweep->complete = false;
+    else if (status >= 0 && sweep->follows && !launching->waits)
+        status = set_complete(sweep, err);
+    return status;
+}
+
+static KilnStatus take_resumed(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    *ret_any = false;
+    if (!launching->settled)
+        status = kiln_sweep_ask_pruner(launching->sweep, ret_any, ret_job, err);
+    launching->settled = !*ret_any;
+    return status;
+}
+
+/* A new job: first a stopped one that the pruner resumes, which may resume more once no other
+ * follows. */
+static KilnStatus take_new(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
+{
+    const bool complete = launching->sweep->complete;
+    KilnStatus status = take_resumed(launching, ret_any, ret_job, err);
+
+    if (status >= 0 && !*ret_any)
+        status = take_suggested(launching, ret_any, ret_job, err);
+    if (status >= 0 && !*ret_any && launching->sweep->complete && !complete) {
+        launching->settled = false;
+        status = take_resumed(launching, ret_any, ret_job, err);
+    }
+    return status;
+}
+
+/* Jobs that were interrupted go on first: they had begun when the sweeper and the pruner knew what
+ * they knew then. */
 static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err)
 {
     Launching *launching = ctx;
-    KilnAdvice advice = KILN_ADVICE_TRIAL;
+    const KilnSweep *sweep = launching->sweep;
     bool any = false;
-    KilnStatus status = next_job(launching, &any, ret_job, err);
+    KilnStatus status = take(launching, &launching->begun, sweep->n_old, true, &any, ret_job, err);
 
-    while (status >= 0 && !any && launching->sweep->learns && !launching->waits &&
-           !launching->done) {
-        status = ask(launching, &advice, ret_job, err);
-        if (status >= 0 && advice == KILN_ADVICE_TRIAL)
-            status = next_job(launching, &any, ret_job, err);
-        any |= advice == KILN_ADVICE_RESUME;
-    }
-    *ret = any ? KILN_NEXT_JOB : launching->waits ? KILN_NEXT_WAIT : KILN_NEXT_NONE;
+    if (status >= 0 && !any)
+        status = check_budget(launching, err);
+    if (status >= 0 && !any && !launching->exhausted)
+        status = take_new(launching, &any, ret_job, err);
+    const bool may_resume = sweep->pruner != NULL && !launching->exhausted &&
+                            kiln_jobs_count(&sweep->jobs, KILN_JOB_RUNNING) > 0;
+    *ret = any ? KILN_NEXT_JOB : launching->waits || may_resume ? KILN_NEXT_WAIT : KILN_NEXT_NONE;
     return status;
 }
 
@@ -392,7 +383,7 @@ static KilnStatus close_journal(KilnSweep *sweep, KilnError *err)
 KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
 {
     const KilnLauncherOps *ops = kiln_instance_component(sweep->launcher)->ops.launcher;
-    Launching launching = { .sweep = sweep };
+    Launching launching = { .sweep = sweep, .started = kiln_clock() };
     KilnLaunch launch = {
         .ctx = &launching,
         .next = next,

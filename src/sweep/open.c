@@ -10,6 +10,7 @@
 #include "base/system/file.h"
 #include "config/provenance/error_list.h"
 #include "registry/registry.h"
+#include "schema/bind.h"
 #include "sweep/sweep_state.h"
 
 /* ---- A resumed sweep ------------------------------------------------------------------ */
@@ -66,6 +67,7 @@ static KilnStatus replay(KilnSweep *sweep, KilnError *err)
     kiln_replay_end(&replayed);
     end_stopped(sweep);
     sweep->start = replayed.start;
+    sweep->complete = replayed.complete;
     sweep->n_old = sweep->jobs.count;
     for (size_t i = 0; i < replayed.n_variables && status >= 0; i++)
         status = kiln_sweep_add_variable(sweep, replayed.variables[i], err);
@@ -183,6 +185,13 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
 
 /* ---- Options and components ----------------------------------------------------------------- */
 
+static bool has_pruner(const KilnConfig *config)
+{
+    const KilnConfigNode *node = NULL;
+
+    return kiln_config_at(config, "kiln.pruner", &node, NULL) >= 0 && !kiln_node_is_null(node);
+}
+
 static KilnStatus read_options(KilnSweep *sweep, KilnError *err)
 {
     const KilnRegistry *registry = sweep->compose.registry;
@@ -200,9 +209,13 @@ static KilnStatus read_options(KilnSweep *sweep, KilnError *err)
         status = kiln_config_build(sweep->config, "kiln.launcher", registry, KILN_KIND_LAUNCHER,
                                    &sweep->launcher, err);
     }
-    return status >= 0 ? kiln_config_build(sweep->config, "kiln.sweeper", registry,
-                                           KILN_KIND_SWEEPER, &sweep->sweeper, err)
-                       : status;
+    if (status >= 0)
+        status = kiln_config_build(sweep->config, "kiln.sweeper", registry, KILN_KIND_SWEEPER,
+                                   &sweep->sweeper, err);
+    return status >= 0 && has_pruner(sweep->config)
+               ? kiln_config_build(sweep->config, "kiln.pruner", registry, KILN_KIND_PRUNER,
+                                   &sweep->pruner, err)
+               : status;
 }
 
 bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
@@ -240,6 +253,7 @@ void kiln_sweep_close(KilnSweep *sweep)
     free(sweep->trials);
     kiln_instance_free(sweep->sweeper);
     kiln_instance_free(sweep->launcher);
+    kiln_instance_free(sweep->pruner);
     kiln_options_free(kiln_sweep_fields, sizeof(KilnSweepOptions), sweep->options);
     kiln_options_free(kiln_rank_fields, sizeof(KilnRankOptions), sweep->rank);
     kiln_config_free(sweep->config);

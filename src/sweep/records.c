@@ -99,6 +99,14 @@ json_t *kiln_record_plain(const char *event)
     return timed(event);
 }
 
+json_t *kiln_record_exhausted(const char *reason)
+{
+    json_t *record = timed("exhausted");
+
+    kiln_json_put(&record, "reason", kiln_json_text(reason));
+    return record;
+}
+
 /* JSON has no NaN and no infinity; null stands for both. */
 static json_t *number_json(double value)
 {
@@ -126,6 +134,7 @@ json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
     kiln_json_put(&record, "status", json_string(kiln_job_status_name(job->status)));
     kiln_json_put(&record, "reason", kiln_json_text(job->reason));
     kiln_json_put(&record, "seconds", json_real(seconds));
+    kiln_json_put(&record, "steps", json_integer((json_int_t)job->steps));
     kiln_json_put(&record, "metrics", metrics);
     return record;
 }
@@ -224,6 +233,7 @@ static KilnStatus read_begun(KilnReplay *replay, const json_t *line, KilnError *
         return kiln_error_nomem(err, 1);
     replay->start = start;
     replay->started = true;
+    replay->complete = false;
     return KILN_OK;
 }
 
@@ -311,6 +321,7 @@ static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, K
         return kiln_error_nomem(err, 1);
     if (isfinite(seconds))
         job->seconds += seconds;
+    job->steps = json_integer_value(json_object_get(line, "steps"));
     return read_metrics(&jobs->arena, json_object_get(line, "metrics"), job, err);
 }
 
@@ -329,6 +340,8 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err)
         return read_begun(replay, line, err);
     if (strcmp(event, "submitted") == 0)
         return read_submitted(replay, line, err);
+    if (strcmp(event, "complete") == 0)
+        replay->complete = true;
     if (strcmp(event, "environment") == 0)
         return read_environment(replay, line, err);
     if (strcmp(event, "started") == 0 && job != NULL)

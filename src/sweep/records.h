@@ -18,6 +18,7 @@ typedef struct KilnReplay {
     KilnJobs *jobs;
     KilnSweepStart start;
     bool started;           /* `start` is known */
+    bool complete;          /* the sweeper had nothing more to suggest */
     const char **variables; /* of the environment; the array is allocated */
     size_t n_variables, variables_capacity;
 } KilnReplay;
@@ -39,6 +40,8 @@ json_t *kiln_record_environment(const char *const *variables);
 /* `seconds`: of this start alone. */
 json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds);
 json_t *kiln_record_plain(const char *event);
+/* The budget is used up. */
+json_t *kiln_record_exhausted(const char *reason);
 
 /* Read the metrics of a run's summary.json into `job`, if there is one. Texts live in the arena. */
 KilnStatus kiln_job_read_summary(KilnArena *arena, const char *path, KilnJob *job, KilnError *err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "kiln/tools/search.h"
 #include "sweep/sweep_state.h"
 
 /* ---- Values ------------------------------------------------------------------------------- */
@@ -32,6 +33,19 @@ KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u)
     if (axis->kind == KILN_AXIS_INT)
         number = floor(number + 0.5);
     return (KilnAxisValue) { .number = fmin(fmax(number, axis->low), axis->high) };
+}
+
+double kiln_axis_share(const KilnAxis *axis, KilnAxisValue value)
+{
+    if (!kiln_axis_is_interval(axis))
+        return axis->count > 0 ? ((double)value.index + 0.5) / (double)axis->count : 0.5;
+    const double half = axis->kind == KILN_AXIS_INT ? 0.5 : 0.0;
+    const double low = axis->low - half, high = axis->high + half;
+
+    if (!(high > low))
+        return 0.5;
+    return axis->log ? log(value.number / low) / log(high / low)
+                     : (value.number - low) / (high - low);
 }
 
 bool kiln_axis_is_active(const KilnSpace *space, size_t axis, const KilnAxisValue *point)

@@ -77,7 +77,7 @@ static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_c
         status = make_dir(sweep, err);
     if (status >= 0)
         status = kiln_sweep_choose_metric(sweep, err);
-    if (status >= 0 && sweep->learns)
+    if (status >= 0)
         status = kiln_sweep_restore_trials(sweep, err);
     if (status >= 0)
         status = begin(sweep, err);

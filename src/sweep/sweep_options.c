@@ -6,6 +6,14 @@ const KilnField kiln_sweep_fields[] = {
                     "the folder of a sweep"),
     KILN_FIELD_I64(KilnSweepOptions, max_jobs, "10000", 1, 1e7,
                    "the most jobs that a sweep may have"),
+    KILN_FIELD_DURATION(KilnSweepOptions, timeout, "0", 0.0, 1e9,
+                        "no job starts after this time, counted anew after a resume; 0: no limit"),
+    KILN_FIELD_I64(KilnSweepOptions, max_steps, "0", 0, 1e15,
+                   "no job starts once all jobs together have made so many optimizer steps; 0: no "
+                   "limit"),
+    KILN_FIELD_I64(KilnSweepOptions, patience, "0", 0, 1e7,
+                   "no job starts once so many jobs in succession have ended without a better "
+                   "value; 0: no limit"),
     KILN_FIELD_END,
 };
 
@@ -21,5 +29,7 @@ const KilnField kiln_rank_fields[] = {
 const KilnField kiln_own_fields[] = {
     KILN_FIELD_COMPONENT(KilnOwnOptions, launcher, KILN_KIND_LAUNCHER, "{_target_: launcher/local}",
                          "how the jobs of a sweep are run"),
+    KILN_FIELD_COMPONENT_OPT(KilnOwnOptions, pruner, KILN_KIND_PRUNER, "null",
+                             "stops jobs of a sweep early; null: all jobs run to their end"),
     KILN_FIELD_END,
 };

@@ -29,9 +29,12 @@ typedef struct KilnSweep {
     KilnSweepOptions *options;
     KilnRankOptions *rank;
     KilnInstance *sweeper, *launcher;
-    bool learns;        /* the sweeper's trials depend on results */
-    size_t n_points;    /* otherwise: trials that the sweeper will suggest */
-    KilnTrial **trials; /* those that were asked for; in the arena */
+    KilnInstance *pruner; /* NULL: none */
+    bool learns;          /* the sweeper's trials depend on results */
+    bool follows;         /* reports are followed: the sweeper learns, or there is a pruner */
+    bool complete;        /* the sweeper suggests nothing more */
+    size_t n_points;      /* of a sweeper that does not learn: trials that it will suggest */
+    KilnTrial **trials;   /* those that were asked for; in the arena */
     size_t n_trials, trials_capacity;
     char *dir;  /* the sweep's folder, as kiln.sweep.dir has it */
     char *path; /* the same, absolute, once it exists */
@@ -87,14 +90,23 @@ KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err);
 KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, size_t *ret_job, KilnError *err);
 /* Ask for all trials of a sweeper that does not learn. */
 KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err);
-/* Make trials of the jobs of earlier processes whose overrides are a point of the space. */
+/* The trial to resume that the pruner names; *ret_any false: none. */
+KilnStatus kiln_sweep_ask_pruner(KilnSweep *sweep, bool *ret_any, size_t *ret_job, KilnError *err);
+/* Give the trials the results of the jobs of earlier processes; of a sweeper that learns, make
+ * trials of those whose overrides are a point of the space. */
 KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err);
 /* Copy a job's status, reports and values to its trial. */
 KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *err);
-/* Is the sweeper to be told reports? */
+/* Do jobs wait for an answer to their reports? */
 bool kiln_sweep_tells(const KilnSweep *sweep);
-/* Tell the sweeper the last report of a job. True: stop the job, for that reason. */
+/* Tell the sweeper and the pruner the last report of a job. True: stop the job, for that reason. */
 bool kiln_sweep_tell(KilnSweep *sweep, size_t number, char reason[KILN_SWEEP_REASON]);
+
+/* ---- budget.c: when a sweep starts nothing more ----------------------------------------- */
+
+/* Why no job starts any more; static text. NULL: there is room in the budget. `elapsed`: seconds of
+ * this process. */
+const char *kiln_sweep_budget_end(const KilnSweep *sweep, double elapsed);
 
 /* ---- job_config.c: the config of a job ------------------------------------------------- */
 
@@ -139,6 +151,11 @@ KilnStatus kiln_sweep_job_dir(const KilnConfig *config, char **ret, KilnError *e
 /* Compose and check a job's config, and write and sync its folder. An error in the config is in
  * `wrong`, and the job has no folder; the status is of other errors. */
 KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, KilnError *err);
+
+/* ---- job_process.c ------------------------------------------------------------------------- */
+
+/* In the job's own process: run it, with its report to the socket; its exit status. */
+int kiln_sweep_run_job(const KilnSweep *sweep, size_t number, int report);
 
 /* ---- job_files.c ------------------------------------------------------------------------- */
 

@@ -204,7 +204,8 @@ static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *re
     if (field != NULL && field->shape != KILN_ONE) {
         slot.key = kiln_arena_printf(arena, "%s.%s", field->name, name);
         slot.overrides = kiln_arena_printf(arena, " +%s=%s", slot.key, name);
-    } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_LAUNCHER) {
+    } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_PRUNER ||
+               component->kind == KILN_KIND_LAUNCHER) {
         slot.key = kiln_arena_printf(arena, "kiln.%s", kind);
         slot.overrides = kiln_arena_printf(arena, " kiln/%s=%s", kind, name);
     } else if (component->kind == KILN_KIND_SAMPLER || component->kind == KILN_KIND_LOSS ||

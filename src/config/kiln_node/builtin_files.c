@@ -13,6 +13,7 @@ static const char config[] =
     "defaults:\n"
     "  - launcher: basic\n"
     "  - sweeper: basic\n"
+    "  - pruner: null\n"
     "  - output: default\n"
     "  - help: default\n"
     "  - hydra_help: default\n"

@@ -15,9 +15,9 @@ static const struct {
 } parts[] = {
     { "kiln",
       { "callbacks", "env", "help", "hydra_help", "hydra_logging", "job", "job_logging", "launcher",
-        "mode", "output", "output_subdir", "overrides", "run", "runtime", "searchpath", "sweep",
-        "sweeper", "verbose" } },
-    { "kiln.sweep", { "dir", "max_jobs", "subdir" } },
+        "mode", "output", "output_subdir", "overrides", "pruner", "run", "runtime", "searchpath",
+        "sweep", "sweeper", "verbose" } },
+    { "kiln.sweep", { "dir", "max_jobs", "max_steps", "patience", "subdir", "timeout" } },
     { "kiln.help", { "app_name", "footer", "header", "template" } },
     { "kiln.hydra_help", { "hydra_help", "template" } },
     { "kiln.overrides", { "hydra", "kiln", "task" } },

@@ -27,7 +27,8 @@
     X(SWEEPER, KilnSweeperOps, 32)                                                                 \
     X(LAUNCHER, KilnLauncherOps, 16)                                                               \
     X(STRATEGY, KilnStrategyOps, 40)                                                               \
-    X(TOKENIZER, KilnTokenizerOps, 72)
+    X(TOKENIZER, KilnTokenizerOps, 72)                                                             \
+    X(PRUNER, KilnPrunerOps, 16)
 enum { FIRST_COMPONENT = 88, FIRST_FIELD = 152, FIRST_INFO = 64 };
 
 _Static_assert(KILN_ABI == 7, "a new ABI: write the sizes that its tables begin with");

@@ -132,6 +132,7 @@ static void read_progress(KilnArena *arena, KilnJob *job, const json_t *report)
     if (metric != NULL && json_is_number(value))
         snprintf(job->progress.metric, sizeof(job->progress.metric), "%s %.4g", metric,
                  json_number_value(value));
+    job->steps = json_integer_value(json_object_get(report, "step"));
     job->mode = kiln_mode_of(json_string_value(json_object_get(report, "mode")));
     add_value(arena, job, report);
 }

@@ -27,6 +27,7 @@ typedef struct KilnJob {
     KilnJobStatus status;
     const char *reason; /* "" when there is none */
     double seconds;     /* in all its processes so far */
+    int64_t steps;      /* optimizer steps, as it reported last */
     KilnJobMetric *metrics;
     size_t n_metrics;
     bool claimed;  /* a point of the current space claims it */

@@ -1,0 +1,103 @@
+/* The process of a job: sets up its folder and its log, and runs the body. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/system/file.h"
+#include "sweep/jobs/job_report.h"
+#include "sweep/sweep_state.h"
+
+/* Make the job's output its log. */
+static bool redirect(const char *log)
+{
+    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int out = kiln_fd_open(log, O_WRONLY | O_CREAT | O_APPEND);
+    bool ok = in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+              dup2(out, STDERR_FILENO) >= 0;
+
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return ok;
+}
+
+/* Remove everything but .kiln, for a job that starts again. */
+static KilnStatus clean(const char *dir, KilnError *err)
+{
+    char **names = NULL;
+    size_t n = 0;
+    KilnStatus status = kiln_dir_list(dir, &names, &n, err);
+
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        char *path = strcmp(names[i], ".kiln") != 0 ? kiln_path_join(dir, names[i]) : NULL;
+
+        if (path != NULL)
+            status = kiln_path_remove(path, err);
+        free(path);
+    }
+    kiln_names_free(names, n);
+    return status;
+}
+
+/* *ret_ckpt_path, owned by the caller: what the job resumes from, its own last checkpoint or that
+ * of its parent; NULL: it starts from the beginning. A job that resumes loses the summary of its
+ * interrupted run, any other all that it has written. */
+static KilnStatus set_up_folder(const KilnSweep *sweep, const KilnJob *job, const char *dir,
+                                char **ret_ckpt_path, KilnError *err)
+{
+    char *state = kiln_sweep_job_path(sweep, job, "checkpoints/last/state.json");
+    char *summary = kiln_sweep_job_path(sweep, job, "summary.json");
+    char *start = kiln_sweep_job_path(sweep, job, ".kiln/start");
+    KilnStatus status = KILN_OK;
+
+    if (state == NULL || summary == NULL || start == NULL)
+        status = kiln_error_nomem(err, 1);
+    else if (kiln_is_file(state))
+        status = kiln_path_remove(summary, err);
+    else
+        status = clean(dir, err);
+    if (status >= 0 && kiln_is_file(state))
+        *ret_ckpt_path = kiln_strdup(dir);
+    else if (status >= 0 && kiln_is_dir(start))
+        *ret_ckpt_path = kiln_strdup(start);
+    free(state);
+    free(summary);
+    free(start);
+    return status;
+}
+
+int kiln_sweep_run_job(const KilnSweep *sweep, size_t number, int report)
+{
+    const KilnJob *job = &sweep->jobs.items[number];
+    KilnReporter reporter = { .fd = report,
+                              .metric = sweep->metric,
+                              .asks = kiln_sweep_tells(sweep) };
+    KilnSweepTask task = {
+        .number = number,
+        .overrides = job->overrides,
+        .metric = sweep->metric,
+        .mode = sweep->rank->mode,
+        .report = &reporter,
+    };
+    char *log = kiln_sweep_job_path(sweep, job, "train.log");
+    char *dir = kiln_sweep_job_path(sweep, job, NULL), *ckpt_path = NULL;
+    KilnError err = { 0 };
+    int status = KILN_JOB_EXIT_FAILED;
+
+    if (dir == NULL || log == NULL)
+        kiln_error_nomem(&err, 1);
+    else if (set_up_folder(sweep, job, dir, &ckpt_path, &err) >= 0 && !redirect(log))
+        kiln_error_errno(&err, log);
+    task.dir = dir;
+    task.ckpt_path = ckpt_path;
+    if (err.status < 0)
+        kiln_report_error(&reporter, err.text);
+    else
+        status = sweep->request->body(sweep->request->ctx, &task);
+    free(dir);
+    free(ckpt_path);
+    free(log);
+    return status;
+}
