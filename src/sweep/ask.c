@@ -27,9 +27,6 @@ static void append_sweepers(KilnText *text, const KilnRegistry *registry, unsign
         if (component->kind == KILN_KIND_SWEEPER && (component->ops.sweeper->axes & kind) != 0)
             kiln_text_printf(text, "%skiln/sweeper=%s", n++ > 0 ? ", " : "", component->name);
     }
-    if (n == 0)
-        kiln_text_append(text, "none is built in; a plugin may have one, see "
-                               "examples/plugin/random_search.c");
 }
 
 static KilnStatus refuse_axis(const KilnSweep *sweep, const KilnAxis *axis, KilnError *err)

@@ -1,4 +1,4 @@
-"""Sweepers from plugins: random search, and one that stops, resumes and clones trials."""
+"""Sweepers: random and even points, and a plugin that stops, resumes and clones trials."""
 import pathlib
 import sys
 
@@ -7,9 +7,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import csv
 import json
 import os
-import subprocess
 
-from kilntest import ROOT, Braked, build_plugin, main, read
+from kilntest import Braked, build_plugin, main, read
 
 # A job of some hundredths of a second.
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=64", "datamodule.val_count=32",
@@ -30,17 +29,8 @@ class Sweepers(Braked):
             return list(csv.DictReader(f))
 
 
-    def random_search(self):
-        subprocess.run(["cc", "-std=c17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-DKILN_BUILD_PLUGIN",
-                        "-I", os.path.join(ROOT, "src"), "-o", self.path("random_search.so"),
-                        os.path.join(ROOT, "examples/plugin/random_search.c")], check=True)
-        return ["--plugin", "./random_search.so", "kiln/sweeper=random_search"]
-
-
 class Random(Sweepers):
-    def setUp(self):
-        super().setUp()
-        self.random = self.random_search()
+    random = ["kiln/sweeper=random"]
 
     def test_points_come_from_the_seed(self):
         space = [*self.random, "lr=tag(log,interval(1e-3,1))", "batch_size=int(interval(8,32))", "model=mlp,resnet",
@@ -77,13 +67,22 @@ class Random(Sweepers):
         for flags in (["-m"], ["-m", "--plan"]):
             self.refused(*flags, *JOB, "lr=interval(0.01,0.1)",
                          says=["lr: sweeper/grid does not accept interval(), which has no end of values",
-                               "range(start,stop,step)", "examples/plugin/random_search.c"])
-        self.refused("-m", "--plugin", "./random_search.so", "lr=int(interval(1,8))",
-                     says=["does not accept int(interval())", "(kiln/sweeper=random_search)"])
+                               "range(start,stop,step)", "kiln/sweeper=halton, kiln/sweeper=random"])
+        self.refused("-m", "lr=int(interval(1,8))", says=["does not accept int(interval())"])
 
     def test_both_ends_of_an_interval_are_checked(self):
         self.refused("-m", *self.random, *JOB, "optimizer.momentum=interval(0,2)", says=["optimizer.momentum", "2.0"])
         self.refused("-m", "--plan", *self.random, *JOB, "model.dropout=interval(-1,0.5)", says=["model.dropout", "-1.0"])
+
+
+    def test_even_points(self):
+        """Each eighth of an axis has one point of eight, each half and third of two axes as many as its share."""
+        space = ["kiln/sweeper=halton", "lr=interval(0,1)", "optimizer.momentum=interval(0,1)"]
+        points = [[float(word.split("=")[1]) for word in point.split()] for point in self.plan(*space, "kiln.sweeper.n_trials=24")]
+        self.assertEqual(sorted(int(8 * lr) for lr, _ in points), sorted(3 * list(range(8))))
+        self.assertEqual(sorted((int(8 * lr), int(3 * momentum)) for lr, momentum in points),
+                         [(i, j) for i in range(8) for j in range(3)])
+        self.assertNotEqual(points[0], [0, 0])
 
 
 class Conditions(Sweepers):
@@ -127,7 +126,7 @@ class Conditions(Sweepers):
                                        "optimizer=adam"])
 
     def test_random_search(self):
-        random = self.random_search()
+        random = ["kiln/sweeper=random"]
         points = self.plan(*random, "optimizer=sgd,adam", "optimizer.momentum=when(optimizer,sgd,interval(0.1,0.9))",
                            "kiln.sweeper.n_trials=20")
         self.assertEqual({("optimizer=sgd" in point, "momentum" in point) for point in points},
