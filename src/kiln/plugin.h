@@ -8,8 +8,8 @@
  *  - So do the structs that only kiln makes: KilnAxis, KilnBatchView, KilnConsole,
  *    KilnDataContext, KilnDataSpec, KilnDataset, KilnHistory, KilnLaunch, KilnLayerInfo,
  *    KilnLoading, KilnLogRow, KilnLogRun, KilnModelIo, KilnObjective, KilnOpCall,
- *    KilnOpGradient, KilnOptimizerCommon, KilnOwnOptions, KilnProgress, KilnRawSample,
- *    KilnRawSet, KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion,
+ *    KilnOpGradient, KilnOptimizerCommon, KilnOwnOptions, KilnProgress, KilnRankOptions,
+ *    KilnRawSample, KilnRawSet, KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion,
  *    KilnSweepOptions, KilnTable, KilnTrial, KilnTrialReport. Components use them through the
  *    pointers that they get, and never copy them.
  *  - All other structs stay as they are. Extensions get a struct and a function of their own.

@@ -30,6 +30,8 @@ typedef struct KilnAxis {
     /* when(): the axis has values only for some values of another one. */
     const bool *active_for; /* by value of the parent: is this axis active there? NULL: always */
     size_t parent;          /* an earlier axis, CHOICE or RANGE, and no follower of a leader */
+    double step; /* FLOAT, INT: values are `low` plus multiples of it, and so is `high`; 0: all */
+    const double *weights; /* CHOICE: the shares of its values, their sum is 1; NULL: equal ones */
 } KilnAxis;
 
 /* All axes of a sweep, in the order of the arguments, except that parents come first. */
@@ -45,7 +47,7 @@ typedef union KilnAxisValue {
 } KilnAxisValue;
 
 /* The value at `u` of [0, 1) on the axis: all values, or on a logarithmic scale all magnitudes,
- * have equal shares of [0, 1). An axis without values has index 0. */
+ * have equal shares of [0, 1), unless they have weights. An axis without values has index 0. */
 KILN_API KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u);
 
 /* Does axis number `axis` have a value at the point? It depends on the values of earlier axes. A
@@ -62,7 +64,8 @@ typedef enum KilnJobStatus {
     KILN_JOB_KILLED,      /* from outside; it can be resumed */
     KILN_JOB_TIMEOUT,     /* it ran longer than the launcher allows */
     KILN_JOB_INTERRUPTED, /* it stopped on request; it can be resumed */
-    KILN_JOB_STOPPED      /* by the sweeper, with a checkpoint; the sweeper may resume it */
+    KILN_JOB_STOPPED,     /* by the sweeper, with a checkpoint; the sweeper may resume it */
+    KILN_JOB_FORBIDDEN    /* it never runs: kiln.sweeper.forbid */
 } KilnJobStatus;
 
 /* What jobs are compared by: kiln.sweeper.metric. */
@@ -224,6 +227,8 @@ typedef struct KilnRankOptions {
     char *_target_; /* the component */
     char *metric;
     int64_t mode; /* KilnMode */
+    char **forbid;
+    size_t forbid_count;
 } KilnRankOptions;
 
 /* `kiln`: only its components. */

@@ -255,7 +255,24 @@ static KilnStatus add_trial(KilnSweep *sweep, const KilnSuggestion *suggestion, 
     if (suggestion->trial != KILN_NO_TRIAL)
         job->parent = sweep->trials[suggestion->trial]->job + 1;
     *ret_job = (size_t)(job - sweep->jobs.items);
-    return put_trial(sweep, job, suggestion->point, suggestion->trial, err);
+    status = put_trial(sweep, job, suggestion->point, suggestion->trial, err);
+    const char *why = kiln_sweep_forbids(sweep, suggestion->point);
+    if (status < 0 || why == NULL || job->status != KILN_JOB_WAITING)
+        return status;
+    job->status = KILN_JOB_FORBIDDEN;
+    job->reason = why;
+    return kiln_sweep_update_trial(sweep, *ret_job, err);
+}
+
+KilnStatus kiln_sweep_record_job(const KilnSweep *sweep, size_t number, KilnError *err)
+{
+    const KilnJob *job = &sweep->jobs.items[number];
+    KilnStatus status = kiln_journal_append(sweep->journal, kiln_record_submitted(number, job),
+                                            err);
+
+    if (status >= 0 && job->status == KILN_JOB_FORBIDDEN)
+        status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, 0.0), err);
+    return status;
 }
 
 KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, size_t *ret_job, KilnError *err)

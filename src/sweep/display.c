@@ -345,9 +345,10 @@ static void append_next_step(KilnDisplay *display)
     size_t open = kiln_jobs_count(jobs, KILN_JOB_WAITING) +
                   kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED) +
                   kiln_jobs_count(jobs, KILN_JOB_KILLED);
-    size_t failed = jobs->count - open - kiln_jobs_count(jobs, KILN_JOB_OK) -
-                    kiln_jobs_count(jobs, KILN_JOB_STOPPED);
+    size_t failed = 0;
 
+    for (size_t i = 0; i < jobs->count; i++)
+        failed += kiln_job_failed(&jobs->items[i]) && jobs->items[i].status != KILN_JOB_KILLED;
     if (open > 0)
         kiln_text_printf(&display->text,
                          "%zu jobs are not done; continue with: train -m --resume %s\n", open,

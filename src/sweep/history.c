@@ -20,6 +20,7 @@ static KilnJobStatus status_of(const KilnTrial *trial, double loss)
         return isfinite(loss) ? trial->status : KILN_JOB_FAILED;
     case KILN_JOB_FAILED:
     case KILN_JOB_TIMEOUT:
+    case KILN_JOB_FORBIDDEN:
         return KILN_JOB_FAILED;
     default:
         return KILN_JOB_WAITING;

@@ -267,8 +267,7 @@ static KilnStatus ask(Launching *launching, KilnAdvice *ret, size_t *ret_job, Ki
     launching->waits = *ret == KILN_ADVICE_WAIT;
     launching->done = *ret == KILN_ADVICE_DONE;
     if (status >= 0 && *ret == KILN_ADVICE_TRIAL)
-        status = kiln_journal_append(
-            sweep->journal, kiln_record_submitted(*ret_job, &sweep->jobs.items[*ret_job]), err);
+        status = kiln_sweep_record_job(sweep, *ret_job, err);
     return status;
 }
 

@@ -36,8 +36,9 @@ static json_t *axis_json(const KilnAxis *axis)
 
     if (axis->kind == KILN_AXIS_FLOAT || axis->kind == KILN_AXIS_INT) {
         json_decref(values);
-        return json_pack("{s:s, s:f, s:f, s:b, s:b}", "key", axis->key, "low", axis->low, "high",
-                         axis->high, "int", axis->kind == KILN_AXIS_INT, "log", axis->log);
+        return json_pack("{s:s, s:f, s:f, s:f, s:b, s:b}", "key", axis->key, "low", axis->low,
+                         "high", axis->high, "step", axis->step, "int", axis->kind == KILN_AXIS_INT,
+                         "log", axis->log);
     }
     for (size_t i = 0; i < axis->count; i++)
         kiln_json_add(&values, kiln_json_text(axis->overrides[i]));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "config/sweep/decimal.h"
 #include "kiln/tools/search.h"
 #include "sweep/sweep_state.h"
 
@@ -13,39 +14,70 @@ bool kiln_axis_is_interval(const KilnAxis *axis)
     return axis->kind == KILN_AXIS_FLOAT || axis->kind == KILN_AXIS_INT;
 }
 
-/* The number at `u` of [low, high). */
-static double between(double low, double high, bool log_scale, double u)
+/* The steps between values; 0: there are none. */
+static double step_of(const KilnAxis *axis)
 {
-    return log_scale ? low * pow(high / low, u) : low + u * (high - low);
+    return axis->kind == KILN_AXIS_INT && axis->step == 0.0 ? 1.0 : axis->step;
+}
+
+/* The ends of the shares: a value at a step has the share of the interval around it. */
+static void edges(const KilnAxis *axis, double *ret_low, double *ret_high)
+{
+    const double half = step_of(axis) / 2.0;
+
+    *ret_low = axis->log ? fmax(axis->low - half, axis->low / 2.0) : axis->low - half;
+    *ret_high = axis->high + half;
+}
+
+/* The number at `u` of [0, 1). */
+static double number_at(const KilnAxis *axis, double u)
+{
+    const double step = step_of(axis);
+    double low, high;
+
+    edges(axis, &low, &high);
+    double number = axis->log ? low * pow(high / low, u) : low + u * (high - low);
+    if (step > 0.0)
+        number = kiln_decimal_round(axis->low + step * floor((number - axis->low) / step + 0.5));
+    return fmin(fmax(number, axis->low), axis->high);
+}
+
+static double weight_of(const KilnAxis *axis, size_t index)
+{
+    return axis->weights != NULL ? axis->weights[index] : 1.0 / (double)axis->count;
 }
 
 KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u)
 {
-    if (!kiln_axis_is_interval(axis)) {
-        const size_t index = (size_t)(u * (double)axis->count);
+    size_t index = 0;
 
+    if (kiln_axis_is_interval(axis))
+        return (KilnAxisValue) { .number = number_at(axis, u) };
+    if (axis->weights == NULL) {
+        index = (size_t)(u * (double)axis->count);
         return (KilnAxisValue) { .index = index < axis->count ? index : 0 };
     }
-    /* A whole number has the share of the interval around it. */
-    const double half = axis->kind == KILN_AXIS_INT ? 0.5 : 0.0;
-    double number = between(axis->low - half, axis->high + half, axis->log, u);
-
-    if (axis->kind == KILN_AXIS_INT)
-        number = floor(number + 0.5);
-    return (KilnAxisValue) { .number = fmin(fmax(number, axis->low), axis->high) };
+    while (index + 1 < axis->count && u >= axis->weights[index])
+        u -= axis->weights[index++];
+    return (KilnAxisValue) { .index = index };
 }
 
 double kiln_axis_share(const KilnAxis *axis, KilnAxisValue value)
 {
-    if (!kiln_axis_is_interval(axis))
-        return axis->count > 0 ? ((double)value.index + 0.5) / (double)axis->count : 0.5;
-    const double half = axis->kind == KILN_AXIS_INT ? 0.5 : 0.0;
-    const double low = axis->low - half, high = axis->high + half;
+    double low, high, before = 0.0;
 
-    if (!(high > low))
+    if (kiln_axis_is_interval(axis)) {
+        edges(axis, &low, &high);
+        if (!(high > low))
+            return 0.5;
+        return axis->log ? log(value.number / low) / log(high / low)
+                         : (value.number - low) / (high - low);
+    }
+    if (axis->count == 0)
         return 0.5;
-    return axis->log ? log(value.number / low) / log(high / low)
-                     : (value.number - low) / (high - low);
+    for (size_t i = 0; i < value.index; i++)
+        before += weight_of(axis, i);
+    return before + weight_of(axis, value.index) / 2.0;
 }
 
 bool kiln_axis_is_active(const KilnSpace *space, size_t axis, const KilnAxisValue *point)
@@ -63,8 +95,9 @@ bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value)
 {
     if (!kiln_axis_is_interval(axis))
         return value.index < axis->count;
+    const double step = step_of(axis), from_low = value.number - axis->low;
     return value.number >= axis->low && value.number <= axis->high &&
-           (axis->kind == KILN_AXIS_FLOAT || value.number == floor(value.number));
+           (step == 0.0 || fabs(from_low - step * floor(from_low / step + 0.5)) < 1e-6 * step);
 }
 
 /* ---- Overrides ------------------------------------------------------------------------ */

@@ -29,8 +29,7 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = kiln_sweep_record_sources(sweep, err);
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
-        status = kiln_journal_append(sweep->journal,
-                                     kiln_record_submitted(i, &sweep->jobs.items[i]), err);
+        status = kiln_sweep_record_job(sweep, i, err);
     return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
 }
 
@@ -58,7 +57,9 @@ static void count(const KilnSweep *sweep, KilnSweepResult *ret)
     ret->interrupted = kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED);
     ret->waiting = kiln_jobs_count(jobs, KILN_JOB_WAITING);
     ret->stopped = kiln_jobs_count(jobs, KILN_JOB_STOPPED);
-    ret->failed = jobs->count - ret->ok - ret->interrupted - ret->stopped - ret->waiting;
+    ret->failed = 0;
+    for (size_t i = 0; i < jobs->count; i++)
+        ret->failed += kiln_job_failed(&jobs->items[i]);
 }
 
 static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_checked,

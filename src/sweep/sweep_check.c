@@ -214,6 +214,8 @@ static KilnStatus check_jobs(KilnSweep *sweep, KilnJobErrors *job_errors, KilnEr
 
     for (size_t i = 0; i < jobs->count && status >= 0; i++) {
         dirs[n] = (JobDir) { .number = i };
+        if (jobs->items[i].status == KILN_JOB_FORBIDDEN)
+            continue;
         if (i >= sweep->n_old)
             status = check_job(sweep, i, job_errors, &dirs[n].dir, err);
         else if (jobs->items[i].dir != NULL &&

@@ -23,6 +23,8 @@ const KilnField kiln_rank_fields[] = {
                        "jobs are ranked by this metric; null: what model_checkpoint monitors, else "
                        "val/loss"),
     KILN_FIELD_MODE(KilnRankOptions),
+    KILN_FIELD_STR_LIST(KilnRankOptions, forbid, "[]",
+                        "combinations that do not run: \"model=resnet batch_size>128\""),
     KILN_FIELD_END,
 };
 

@@ -28,6 +28,7 @@ typedef struct KilnSweep {
     KilnSweepArguments arguments;
     KilnSweepOptions *options;
     KilnRankOptions *rank;
+    struct KilnForbidden *forbidden; /* combinations; in the arena */
     KilnInstance *sweeper, *launcher;
     KilnInstance *pruner; /* NULL: none */
     bool learns;          /* the sweeper's trials depend on results */
@@ -88,6 +89,8 @@ KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err);
 /* Ask the sweeper once. A new trial gets a job, *ret_job, the first one with its overrides that no
  * other trial has, else a new one; of a trial to resume it is the job. */
 KilnStatus kiln_sweep_ask(KilnSweep *sweep, KilnAdvice *ret, size_t *ret_job, KilnError *err);
+/* Put a new job into the journal. */
+KilnStatus kiln_sweep_record_job(const KilnSweep *sweep, size_t number, KilnError *err);
 /* Ask for all trials of a sweeper that does not learn. */
 KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err);
 /* The trial to resume that the pruner names; *ret_any false: none. */
@@ -107,6 +110,13 @@ bool kiln_sweep_tell(KilnSweep *sweep, size_t number, char reason[KILN_SWEEP_REA
 /* Why no job starts any more; static text. NULL: there is room in the budget. `elapsed`: seconds of
  * this process. */
 const char *kiln_sweep_budget_end(const KilnSweep *sweep, double elapsed);
+
+/* ---- forbidden.c: combinations that do not run ---------------------------------------------- */
+
+/* Read kiln.sweeper.forbid. */
+KilnStatus kiln_sweep_read_forbidden(KilnSweep *sweep, KilnError *err);
+/* The text of the combination that forbids the point; NULL: none does. */
+const char *kiln_sweep_forbids(const KilnSweep *sweep, const KilnAxisValue *point);
 
 /* ---- job_config.c: the config of a job ------------------------------------------------- */
 

@@ -122,6 +122,7 @@ static KilnConfigNode *cast_choice(const KilnFunctionCall *call, Cast *to,
     sweep->simple = from->simple;
     sweep->zip = from->zip;
     sweep->tags = from->tags;
+    sweep->weights = from->weights;
     sweep->when_key = from->when_key;
     sweep->when_values = from->when_values;
     return cast_items(call, to, from->items, sweep->items);

@@ -15,12 +15,12 @@ typedef struct Function {
 
 static const Function functions[] = {
     { "bool", kiln_function_cast, { "value" }, .variadic = true },
-    { "choice", kiln_function_choice, .variadic = true },
+    { "choice", kiln_function_choice, { "weights" }, .variadic = true },
     { "extend_list", kiln_function_extend_list, .variadic = true, .keep_quotes = true },
     { "float", kiln_function_cast, { "value" }, .variadic = true },
     { "glob", kiln_function_glob, { "include", "exclude" }, .required = 1 },
     { "int", kiln_function_cast, { "value" }, .variadic = true },
-    { "interval", kiln_function_range, { "start", "end" }, .required = 2 },
+    { "interval", kiln_function_range, { "start", "end", "step" }, .required = 2 },
     { "json_str", kiln_function_cast, { "value" }, .variadic = true },
     { "range", kiln_function_range, { "start", "stop", "step" }, .required = 1 },
     { "shuffle", kiln_function_shuffle, { "list", "sweep" }, .variadic = true },

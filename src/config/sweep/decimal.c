@@ -116,3 +116,13 @@ double kiln_decimal_get(const KilnDecimal *decimal)
         return decimal->negative ? -HUGE_VAL : HUGE_VAL;
     return value;
 }
+
+double kiln_decimal_round(double value)
+{
+    char text[KILN_F64_TEXT];
+    double rounded = value;
+
+    (void)snprintf(text, sizeof(text), "%.12g", value);
+    (void)!kiln_parse_f64(text, &rounded, NULL);
+    return rounded;
+}

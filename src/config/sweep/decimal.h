@@ -22,4 +22,7 @@ int kiln_decimal_compare(const KilnDecimal *a, const KilnDecimal *b);
 /* The double nearest to a sum. */
 double kiln_decimal_get(const KilnDecimal *decimal);
 
+/* The number with its first 12 decimal digits: 0.1 + 2 * 0.1 becomes 0.3. */
+double kiln_decimal_round(double value);
+
 #endif

@@ -1,6 +1,7 @@
 /* Splits the arguments of a sweep into axes and the overrides of each value. */
 #include "config/sweep/sweep_arguments.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -8,6 +9,7 @@
 #include "config/composed.h"
 #include "config/provenance/error_list.h"
 #include "config/sweep/conditions.h"
+#include "config/sweep/decimal.h"
 
 typedef struct Splitter {
     KilnArena *arena;
@@ -124,6 +126,22 @@ static bool has_tag(const KilnSweepValue *sweep, const char *tag)
     return false;
 }
 
+/* Values at steps from the start; the last one that fits is the end. */
+static void set_step(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
+{
+    const double step = override->sweep->step.value;
+    const double steps = floor((axis->high - axis->low) / step + 1e-9);
+
+    if (!(steps >= 1.0) || (axis->kind == KILN_AXIS_INT && step < 1.0)) {
+        fail(splitter, kiln_errors_report(splitter->errors, &override->origin, KILN_E_RANGE,
+                                          "%s: a step of %g leaves one value between %g and %g",
+                                          override->key, step, axis->low, axis->high));
+        return;
+    }
+    axis->step = step;
+    axis->high = kiln_decimal_round(axis->low + steps * step);
+}
+
 static void fill_interval(Splitter *splitter, KilnAxis *axis, const KilnOverride *override)
 {
     const KilnSweepValue *sweep = override->sweep;
@@ -132,6 +150,8 @@ static void fill_interval(Splitter *splitter, KilnAxis *axis, const KilnOverride
     axis->low = sweep->start.value;
     axis->high = sweep->stop.value;
     axis->log = has_tag(sweep, "log");
+    if (sweep->stepped)
+        set_step(splitter, axis, override);
     if (axis->log && axis->low <= 0)
         fail(splitter,
              kiln_errors_report(splitter->errors, &override->origin, KILN_E_RANGE,
@@ -167,6 +187,7 @@ static void fill_overrides(Splitter *splitter, KilnAxis *axis, const KilnOverrid
     splitter->values += n;
     axis->overrides = overrides;
     axis->count = n;
+    axis->weights = sweep != NULL ? sweep->weights : NULL;
     if (values != NULL && n > 0 && sweep->kind == KILN_SWEEP_RANGE && !sweep->shuffle)
         fill_range(axis, values);
 }

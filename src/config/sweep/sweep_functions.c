@@ -26,7 +26,34 @@ static KilnSweepValue *choose(const KilnFunctionCall *call)
 
 /* ---- choice, zip ---------------------------------------------------------------------- */
 
-/* choice(a,b), zip(a,b) */
+/* The weights of values, as shares of 1; NULL after an error. */
+static const double *read_weights(const KilnFunctionCall *call, size_t n)
+{
+    const KilnConfigNode *list = call->named[0];
+    double *weights = kiln_arena_alloc(call->parser->maker.arena, (n + 1) * sizeof(*weights));
+    double sum = 0.0;
+
+    if (list->kind != KILN_NODE_LIST || list->count != n) {
+        kiln_function_fail(call, "weights must be a list of %zu numbers, one for each value", n);
+        return NULL;
+    }
+    for (size_t i = 0; i < n && weights != NULL; i++) {
+        KilnNumber number = { 0 };
+
+        if (!kiln_number_of(list->entries[i].value, &number) || !(number.value > 0.0) ||
+            !isfinite(number.value)) {
+            kiln_function_fail(call, "weight %zu must be a number above 0", i + 1);
+            return NULL;
+        }
+        weights[i] = number.value;
+        sum += number.value;
+    }
+    for (size_t i = 0; i < n && weights != NULL; i++)
+        weights[i] /= sum;
+    return weights;
+}
+
+/* choice(a,b), choice(a,b,weights=[3,1]), zip(a,b) */
 KilnConfigNode *kiln_function_choice(const KilnFunctionCall *call)
 {
     bool zip = strcmp(call->name, "zip") == 0;
@@ -43,10 +70,13 @@ KilnConfigNode *kiln_function_choice(const KilnFunctionCall *call)
                                         "of the two");
     if (sweep == NULL)
         sweep = choose(call);
-    if (sweep != NULL) {
-        sweep->zip |= zip;
-        sweep->simple &= zip;
-    }
+    if (sweep == NULL)
+        return NULL;
+    if (call->named[0] != NULL &&
+        (sweep->weights = read_weights(call, sweep->items->count)) == NULL)
+        return NULL;
+    sweep->zip |= zip;
+    sweep->simple &= zip;
     return items_of(sweep);
 }
 
@@ -62,11 +92,14 @@ static KilnConfigNode *check_interval(const KilnFunctionCall *call, KilnSweepVal
     if (start->value >= end->value)
         return kiln_function_fail(call, "start must be below end, got %g and %g", start->value,
                                   end->value);
+    if (sweep->stepped && !(sweep->step.value > 0.0 && isfinite(sweep->step.value)))
+        return kiln_function_fail(call, "step must be above 0, got %g", sweep->step.value);
     sweep->start.real = sweep->stop.real = true;
     return sweep->items;
 }
 
-/* range(stop), range(start,stop), range(start,stop,step), interval(start,end) */
+/* range(stop), range(start,stop), range(start,stop,step), interval(start,end),
+ * interval(start,end,step) */
 KilnConfigNode *kiln_function_range(const KilnFunctionCall *call)
 {
     bool range = strcmp(call->name, "range") == 0;
@@ -77,6 +110,7 @@ KilnConfigNode *kiln_function_range(const KilnFunctionCall *call)
     if (sweep == NULL)
         return NULL;
     sweep->step = (KilnNumber) { .whole = 1, .value = 1 };
+    sweep->stepped = call->named[2] != NULL;
     KilnNumber *numbers[] = { &sweep->start, &sweep->stop, &sweep->step };
     for (size_t i = 0; i < KILN_COUNT(numbers); i++) {
         const KilnConfigNode *node = call->named[i];
@@ -237,6 +271,8 @@ static KilnConfigNode *sort_sweep(const KilnFunctionCall *call, const KilnSweepV
 
     if (from->kind != KILN_SWEEP_RANGE && from->kind != KILN_SWEEP_CHOICE)
         return kiln_function_fail(call, "only a choice, a range or a list has an order");
+    if (from->weights != NULL)
+        return kiln_function_fail(call, "values with weights stay in their order");
     plain.shuffle = false;
     KilnConfigNode *items = kiln_sweep_value_list(&plain, &call->parser->maker, NULL,
                                                   call->parser->err);
@@ -293,6 +329,8 @@ KilnConfigNode *kiln_function_shuffle(const KilnFunctionCall *call)
     }
     if (sweep != NULL && sweep->kind == KILN_SWEEP_INTERVAL)
         return kiln_function_fail(call, "an interval has no order");
+    if (sweep != NULL && sweep->weights != NULL)
+        return kiln_function_fail(call, "values with weights stay in their order");
     sweep = sweep != NULL ? kiln_sweep_value_copy(call->parser, sweep) : choose(call);
     if (sweep != NULL) {
         sweep->simple |= from == NULL;

@@ -25,7 +25,9 @@ struct KilnSweepValue {
     KilnConfigNode *items;        /* CHOICE: the values; GLOB: the patterns. A list, which is the
                                    * sweep where a function takes a value */
     KilnConfigNode *exclude;      /* GLOB: patterns; NULL: none */
-    KilnNumber start, stop, step; /* RANGE; INTERVAL: start and stop */
+    KilnNumber start, stop, step; /* RANGE, INTERVAL */
+    bool stepped;                 /* INTERVAL: `step` is given */
+    const double *weights;        /* CHOICE: of its values; NULL: equal ones */
     bool simple;                  /* CHOICE: only commas, which choice(...) may contain */
     bool shuffle, zip;
     const char *const *tags; /* NULL-terminated; NULL: none */

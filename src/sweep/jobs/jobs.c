@@ -16,6 +16,7 @@ static const char *const status_names[] = {
     [KILN_JOB_TIMEOUT] = "timeout",
     [KILN_JOB_INTERRUPTED] = "interrupted",
     [KILN_JOB_STOPPED] = "stopped",
+    [KILN_JOB_FORBIDDEN] = "forbidden",
 };
 
 const char *kiln_job_status_name(KilnJobStatus status)

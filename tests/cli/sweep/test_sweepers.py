@@ -85,6 +85,54 @@ class Random(Sweepers):
         self.assertNotEqual(points[0], [0, 0])
 
 
+    def test_steps_and_weights(self):
+        points = [dict(word.split("=") for word in point.split()) for point in self.plan(
+            *self.random, "optimizer.momentum=interval(0,0.9,step=0.3)", "batch_size=tag(log,int(interval(16,100,step=16)))",
+            "model=choice(mlp,cnn,weights=[9,1])", "kiln.sweeper.n_trials=200")]
+        self.assertEqual({point["optimizer.momentum"] for point in points}, {"0.0", "0.3", "0.6", "0.9"})
+        sizes = [int(point["batch_size"]) for point in points]
+        self.assertEqual(set(sizes), {16, 32, 48, 64, 80, 96})
+        self.assertGreater(sizes.count(16), 2 * sizes.count(96))
+        self.assertTrue(5 < sum(point["model"] == "cnn" for point in points) < 40)
+
+
+class Forbidden(Sweepers):
+    """kiln.sweeper.forbid: combinations that do not run."""
+
+    def test_plan(self):
+        points = self.plan("model=mlp,cnn", "lr=0.1,0.01", "batch_size=range(32,128,32)",
+                           'kiln.sweeper.forbid=["model=cnn batch_size>32","lr=0.1 batch_size>=64"]')
+        self.assertEqual(points, ["model=mlp lr=0.1 batch_size=32", "model=mlp lr=0.01 batch_size=32",
+                                  "model=mlp lr=0.01 batch_size=64", "model=mlp lr=0.01 batch_size=96",
+                                  "model=cnn lr=0.1 batch_size=32", "model=cnn lr=0.01 batch_size=32"])
+        points = self.plan("kiln/sweeper=random", "lr=interval(0,1)", "model=linear,mlp,cnn", "kiln.sweeper.n_trials=60",
+                           "optimizer.momentum=when(model,mlp,interval(0,0.9))",
+                           'kiln.sweeper.forbid=["lr<0.5 model=linear,cnn","optimizer.momentum<0.4"]')
+        self.assertTrue(20 < len(points) < 50)
+        for point in points:
+            values = dict(word.split("=") for word in point.split())
+            if values["model"] == "mlp":
+                self.assertGreaterEqual(float(values["optimizer.momentum"]), 0.4)
+            else:
+                self.assertGreaterEqual(float(values["lr"]), 0.5)
+
+    def test_a_sweep(self):
+        self.sweep(*JOB, "lr=0.1,0.2", "seed=1,2", 'kiln.sweeper.forbid=["lr=0.2 seed=2"]', "kiln.sweep.dir=s")
+        rows = self.results()
+        self.assertEqual([row["status"] for row in rows], 3 * ["ok"] + ["forbidden"])
+        self.assertEqual((rows[3]["reason"], rows[3]["rank"]), ("lr=0.2 seed=2", ""))
+        self.assertFalse(os.path.exists(self.path("s/3")))
+        self.sweep("--resume", "s", "lr=0.1,0.2,0.3")
+        self.assertEqual([row["status"] for row in self.results()], 3 * ["ok"] + ["forbidden"] + 2 * ["ok"])
+
+    def test_mistakes(self):
+        for text, says in (("modle=cnn", "'modle' is no key of the sweep (did you mean model?)"),
+                           ("model=cnm", "'cnm' is no value of the key (did you mean cnn?)"),
+                           ("model", "'model' is no comparison"), ("lr>fast", "'fast' is no number"),
+                           ("", "'' forbids everything")):
+            self.refused("-m", "model=mlp,cnn", "lr=0.1,0.01", f'kiln.sweeper.forbid=["{text}"]', says=[says])
+
+
 class Conditions(Sweepers):
     """when(KEY,VALUE,...): values for some values of another key."""
 

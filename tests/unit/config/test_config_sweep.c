@@ -58,6 +58,8 @@ static void append_numbers(KilnText *text, const KilnAxis *axis)
     if (interval)
         kiln_text_printf(text, "%s %s%s %g..%g", axis->key, axis->log ? "log " : "",
                          axis->kind == KILN_AXIS_INT ? "int" : "float", axis->low, axis->high);
+    if (axis->step > 0.0)
+        kiln_text_printf(text, " step %g", axis->step);
     for (size_t i = 0; interval && axis->tags != NULL && axis->tags[i] != NULL; i++)
         kiln_text_printf(text, " #%s", axis->tags[i]);
 }
@@ -101,6 +103,8 @@ static char *split(const char *config_name, const char *const *arguments)
             kiln_text_printf(&text, "%s without a value", axis->key);
         for (size_t j = 0; j < axis->count; j++)
             kiln_text_printf(&text, "%s%s", j > 0 ? "|" : "", axis->overrides[j]);
+        for (size_t j = 0; axis->weights != NULL && j < axis->count; j++)
+            kiln_text_printf(&text, "%s %g", j > 0 ? "" : " weights", axis->weights[j]);
         append_condition(&text, &got.space, axis);
     }
     for (size_t i = 0; status >= 0 && got.own[i] != NULL; i++)
@@ -200,6 +204,10 @@ static void test_values(void **unused)
         { "lr=tag(log,interval(1e-5,0.1))", "lr log float 1e-05..0.1 #log" },
         { "lr=tag(x,tag(log,int(interval(1,64))))", "lr log int 1..64 #x #log" },
         { "lr=int(tag(log,interval(1,64)))", "lr log int 1..64 #log" },
+        { "lr=interval(0,1,step=0.3)", "lr float 0..0.9 step 0.3" },
+        { "lr=tag(log,interval(0.1,1.0,0.1))", "lr log float 0.1..1 step 0.1 #log" },
+        { "lr=int(interval(16,100,step=16))", "lr int 16..96 step 16" },
+        { "lr=choice(a,b,weights=[3,1])", "lr=a|lr=b weights 0.75 0.25" },
         { "kiln.job.name=x", " own: kiln.job.name=x" },
         { "hydra/launcher=basic", " own: hydra/launcher=basic" },
     };
@@ -236,6 +244,13 @@ static void test_errors(void **unused)
         { "lr=range(9000000000)", "more than 100000 values" },
         { "lr=interval(1,0)", "start must be below end, got 1 and 0" },
         { "lr=interval(0,inf)", "start and end must be finite" },
+        { "lr=interval(0,1,0)", "interval(): step must be above 0, got 0" },
+        { "lr=interval(0,1,step=2)", "lr: a step of 2 leaves one value between 0 and 1" },
+        { "lr=int(interval(1,8,step=0.5))", "lr: a step of 0 leaves one value between 1 and 8" },
+        { "lr=choice(1,2,weights=[1])", "weights must be a list of 2 numbers" },
+        { "lr=choice(1,2,weights=[1,0])", "weight 2 must be a number above 0" },
+        { "lr=sort(choice(1,2,weights=[1,3]))", "values with weights stay in their order" },
+        { "lr=shuffle(choice(1,2,weights=[1,3]))", "values with weights stay in their order" },
         { "lr=tag(log,interval(0,1))",
           "lr: an interval on a logarithmic scale must start above 0" },
         { "lr=zip(interval(0,1))", "an interval has no single values" },
