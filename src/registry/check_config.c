@@ -339,3 +339,16 @@ KilnStatus kiln_config_check(KilnConfig *config, const KilnRegistry *registry, K
     free(check.visits);
     return check.status;
 }
+
+KilnStatus kiln_config_check_own(KilnConfig *config, const KilnRegistry *registry,
+                                 KilnErrors *errors)
+{
+    KilnCheck check = { .config = config, .registry = registry, .errors = errors };
+
+    for (const KilnSection *s = kiln_config_sections(config); s != NULL && s->key != NULL; s++)
+        if (strcmp(s->key, "kiln") == 0 || strncmp(s->key, "kiln.", 5) == 0)
+            check_section(&check, s);
+    kiln_errors_sort(errors, config);
+    free(check.visits);
+    return check.status;
+}

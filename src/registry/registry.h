@@ -56,6 +56,11 @@ KILN_NODISCARD KilnStatus kiln_registry_insert(KilnRegistry *registry,
 const KilnField *kiln_config_field(const KilnConfig *config, const KilnRegistry *registry,
                                    const char *key);
 
+/* Check what a sweep itself reads: the sections of the node `kiln`. Its jobs' configs are checked
+ * one by one. */
+KilnStatus kiln_config_check_own(KilnConfig *config, const KilnRegistry *registry,
+                                 KilnErrors *errors);
+
 /* Call `visit` for each value of an option that names a written file (KILN_FIELD_OUTPUT), with its
  * key, its node as written and resolved. Null and invalid values are skipped. */
 typedef void KilnOutputVisit(void *ctx, const char *key, const KilnConfigNode *written,

@@ -1,38 +1,23 @@
 /* When a sweep starts nothing more: kiln.sweep.timeout, max_steps and patience. */
-#include <math.h>
-
 #include "sweep/sweep_state.h"
 
-static int64_t steps_of(const KilnJobs *jobs)
+static bool has_ended(const KilnJob *job)
 {
-    int64_t steps = 0;
-
-    for (size_t i = 0; i < jobs->count; i++)
-        steps += jobs->items[i].steps;
-    return steps;
+    return job->status == KILN_JOB_OK || job->status == KILN_JOB_STOPPED || kiln_job_failed(job);
 }
 
-/* Jobs that have ended since the best one, by number. */
-static int64_t ended_since_best(const KilnSweep *sweep)
+KilnSweepUse kiln_sweep_use(const KilnSweep *sweep)
 {
-    double best = (double)INFINITY;
-    int64_t since = 0;
+    const KilnJob *best = kiln_sweep_best(sweep);
+    KilnSweepUse use = { .steps = 0 };
 
     for (size_t i = 0; i < sweep->jobs.count; i++) {
         const KilnJob *job = &sweep->jobs.items[i];
-        KilnMode mode;
-        const double score = kiln_sweep_score(sweep, job, &mode);
-        const double loss = mode == KILN_MODE_MAX ? -score : score;
 
-        if (job->status == KILN_JOB_OK && loss < best) {
-            best = loss;
-            since = 0;
-        } else if (job->status == KILN_JOB_OK || job->status == KILN_JOB_STOPPED ||
-                   kiln_job_failed(job)) {
-            since++;
-        }
+        use.steps += job->steps;
+        use.ended_since_best += has_ended(job) && (best == NULL || job > best);
     }
-    return since;
+    return use;
 }
 
 const char *kiln_sweep_budget_end(const KilnSweep *sweep, double elapsed)
@@ -41,9 +26,9 @@ const char *kiln_sweep_budget_end(const KilnSweep *sweep, double elapsed)
 
     if (options->timeout > 0.0 && elapsed >= options->timeout)
         return "the time is over (kiln.sweep.timeout)";
-    if (options->max_steps > 0 && steps_of(&sweep->jobs) >= options->max_steps)
+    if (options->max_steps > 0 && kiln_sweep_use(sweep).steps >= options->max_steps)
         return "all optimizer steps are used (kiln.sweep.max_steps)";
-    if (options->patience > 0 && ended_since_best(sweep) >= options->patience)
+    if (options->patience > 0 && kiln_sweep_use(sweep).ended_since_best >= options->patience)
         return "no better value for too long (kiln.sweep.patience)";
     return NULL;
 }

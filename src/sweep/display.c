@@ -9,7 +9,7 @@
 #include "base/system/file.h"
 #include "kiln/tools/clock.h"
 
-enum { MAX_SHOWN = 12, MAX_RANKED = 20, MAX_FAILED = 20 };
+enum { MAX_RANKED = 20, MAX_FAILED = 20 };
 static const double redraw_s = 0.2;
 
 static void write_nothing(void *ctx, const char *text)
@@ -34,7 +34,7 @@ static const char **varied_keys(const KilnSweep *sweep, KilnArena *arena)
 void kiln_display_init(KilnDisplay *display, const KilnSweep *sweep, const KilnConsole *console,
                        size_t at_once)
 {
-    *display = (KilnDisplay) { .sweep = sweep, .at_once = at_once };
+    *display = (KilnDisplay) { .sweep = sweep, .at_once = at_once, .started = kiln_clock() };
     if (console != NULL && console->write != NULL)
         display->console = *console;
     else
@@ -47,7 +47,7 @@ void kiln_display_init(KilnDisplay *display, const KilnSweep *sweep, const KilnC
 
 /* ---- Parts of lines ------------------------------------------------------------------------ */
 
-static void append_time(KilnText *text, double seconds)
+void kiln_display_time(KilnText *text, double seconds)
 {
     char time[KILN_UNIT_TEXT];
 
@@ -57,23 +57,8 @@ static void append_time(KilnText *text, double seconds)
         kiln_text_append(text, kiln_clock_text(seconds, time));
 }
 
-/* Cut the text from `start` on to the width of the terminal, since a line that wraps is not erased
- * completely. No character is cut in half. */
-static void fit_line(KilnText *text, size_t start, int width)
-{
-    size_t end = start;
-
-    if (text->failed)
-        return;
-    for (int columns = 0; end < text->length; end++)
-        if (((unsigned char)text->data[end] & 0xc0) != 0x80 && ++columns >= width)
-            break;
-    text->length = end;
-    text->data[end] = '\0';
-}
-
 /* The overrides in which jobs differ: "  lr=0.1  model=mlp". */
-static void append_values(KilnDisplay *display, const KilnJob *job)
+void kiln_display_values(KilnDisplay *display, const KilnJob *job)
 {
     for (const char *const *override = job->overrides; *override != NULL; override++) {
         const char *key, *value;
@@ -85,87 +70,7 @@ static void append_values(KilnDisplay *display, const KilnJob *job)
     }
 }
 
-/* ---- The status area ---------------------------------------------------------------- */
-
-/* The expected seconds of a job: the mean of finished jobs, else extrapolated from a running one;
- * NaN: unknown. */
-static double seconds_a_job(const KilnSweep *sweep, double now)
-{
-    double sum = 0.0, guessed = (double)NAN;
-    size_t n = 0;
-
-    for (size_t i = 0; i < sweep->jobs.count; i++) {
-        const KilnJob *job = &sweep->jobs.items[i];
-
-        if (job->status == KILN_JOB_OK) {
-            sum += job->seconds;
-            n++;
-        } else if (job->status == KILN_JOB_RUNNING && job->progress.done > 0.0) {
-            guessed = (now - job->started) / job->progress.done;
-        }
-    }
-    return n > 0 ? sum / (double)n : guessed;
-}
-
-/* The expected seconds until the sweep ends; NaN: unknown. */
-static double seconds_left(const KilnDisplay *display, double now)
-{
-    double each = seconds_a_job(display->sweep, now), work = 0.0;
-
-    for (size_t i = 0; i < display->sweep->jobs.count; i++) {
-        const KilnJob *job = &display->sweep->jobs.items[i];
-        double elapsed = now - job->started;
-
-        if (job->status == KILN_JOB_WAITING || job->status == KILN_JOB_INTERRUPTED)
-            work += each;
-        else if (job->status == KILN_JOB_RUNNING && job->progress.done > 0.0)
-            work += elapsed / job->progress.done * (1.0 - job->progress.done);
-        else if (job->status == KILN_JOB_RUNNING)
-            work += each > elapsed ? each - elapsed : 0.0;
-    }
-    return work / (double)display->at_once;
-}
-
-static void append_summary(KilnDisplay *display, double now)
-{
-    const KilnJobs *jobs = &display->sweep->jobs;
-    KilnText *text = &display->text;
-    size_t start = text->length, failed = 0, running = kiln_jobs_count(jobs, KILN_JOB_RUNNING);
-    double left = seconds_left(display, now);
-
-    for (size_t i = 0; i < jobs->count; i++)
-        failed += kiln_job_failed(&jobs->items[i]);
-    kiln_text_printf(text, "%zu of %zu jobs done", kiln_jobs_count(jobs, KILN_JOB_OK), jobs->count);
-    if (failed > 0)
-        kiln_text_printf(text, ", %zu failed", failed);
-    kiln_text_printf(text, ", %zu running", running);
-    if (isfinite(left)) {
-        kiln_text_append(text, ", about ");
-        append_time(text, left);
-        kiln_text_append(text, " left");
-    }
-    fit_line(text, start, display->console.width);
-    kiln_text_char(text, '\n');
-}
-
-static void append_running(KilnDisplay *display, size_t number, double now)
-{
-    const KilnJob *job = &display->sweep->jobs.items[number];
-    KilnText *text = &display->text;
-    size_t start = text->length;
-
-    kiln_text_printf(text, "  #%zu  ", number);
-    append_time(text, now - job->started);
-    if (job->progress.epoch > 0)
-        kiln_text_printf(text, "  epoch %lld", (long long)job->progress.epoch);
-    if (job->progress.epoch > 0 && job->progress.max_epochs > 0)
-        kiln_text_printf(text, "/%lld", (long long)job->progress.max_epochs);
-    if (job->progress.metric[0] != '\0')
-        kiln_text_printf(text, "  %s", job->progress.metric);
-    append_values(display, job);
-    fit_line(text, start, display->console.width);
-    kiln_text_char(text, '\n');
-}
+/* ---- The screen --------------------------------------------------------------------- */
 
 /* Erase the status area; the next text takes its place. */
 static void append_erase(KilnDisplay *display)
@@ -173,23 +78,6 @@ static void append_erase(KilnDisplay *display)
     if (display->lines > 0)
         kiln_text_printf(&display->text, "\033[%dA\r\033[J", display->lines);
     display->lines = 0;
-}
-
-static void append_area(KilnDisplay *display)
-{
-    const KilnJobs *jobs = &display->sweep->jobs;
-    double now = kiln_clock();
-    int shown = 0;
-
-    append_summary(display, now);
-    for (size_t i = 0; i < jobs->count && shown < MAX_SHOWN; i++) {
-        if (jobs->items[i].status != KILN_JOB_RUNNING)
-            continue;
-        append_running(display, i, now);
-        shown++;
-    }
-    display->lines = 1 + shown;
-    display->drawn = now;
 }
 
 static void flush(KilnDisplay *display)
@@ -204,7 +92,7 @@ void kiln_display_tick(KilnDisplay *display)
     if (!display->console.terminal || kiln_clock() - display->drawn < redraw_s)
         return;
     append_erase(display);
-    append_area(display);
+    kiln_display_area(display);
     flush(display);
 }
 
@@ -256,17 +144,17 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
     else
         kiln_text_printf(text, "[%zu/%zu] #%zu %s  ", display->ended, display->to_run, number,
                          kiln_job_status_name(job->status));
-    append_time(text, seconds);
+    kiln_display_time(text, seconds);
     if (isfinite(score))
         kiln_text_printf(text, "  %s %.4g", sweep->metric, score);
-    append_values(display, job);
+    kiln_display_values(display, job);
     kiln_text_char(text, '\n');
     if (job->reason[0] != '\0')
         kiln_text_printf(text, "    %s\n", job->reason);
     if (log != NULL && log[0] != '\0')
         append_indented(text, log);
     if (display->console.terminal)
-        append_area(display);
+        kiln_display_area(display);
     flush(display);
 }
 
@@ -310,7 +198,7 @@ static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
 
         kiln_text_printf(text, "%4zu  #%-4zu%*.5g", i + 1, order[i], width,
                          kiln_sweep_score(sweep, job, &mode));
-        append_values(display, job);
+        kiln_display_values(display, job);
         kiln_text_char(text, '\n');
     }
     if (n > MAX_RANKED)
@@ -329,7 +217,7 @@ static void append_failed(KilnDisplay *display)
             continue;
         kiln_text_printf(&display->text, "#%zu %s: %s\n   ", i, kiln_job_status_name(job->status),
                          job->reason);
-        append_values(display, job);
+        kiln_display_values(display, job);
         if (job->dir != NULL)
             kiln_text_printf(&display->text, "  %s/%s/train.log", display->sweep->dir, job->dir);
         kiln_text_char(&display->text, '\n');

@@ -11,8 +11,8 @@ typedef struct KilnDisplay {
     size_t at_once; /* jobs that run at a time */
     size_t to_run;  /* jobs of this process */
     size_t ended;
-    double drawn; /* by kiln_clock */
-    int lines;    /* of the status area on the screen */
+    double started, drawn; /* by kiln_clock */
+    int lines;             /* of the status area on the screen */
     KilnArena arena;
     const char **keys; /* in which jobs differ */
     KilnText text;
@@ -28,6 +28,12 @@ void kiln_display_tick(KilnDisplay *display);
 /* Show that a job ended, after `seconds`; `log`: the end of its log (NULL: none). */
 void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, const char *log);
 KILN_PRINTF(2, 3) void kiln_display_print(KilnDisplay *display, const char *format, ...);
+/* Append the status area to the text. */
+void kiln_display_area(KilnDisplay *display);
+/* Parts of lines: "3.2 s", or "2 min 5 s"; the overrides in which jobs differ, "  lr=0.1
+ * model=mlp". */
+void kiln_display_time(KilnText *text, double seconds);
+void kiln_display_values(KilnDisplay *display, const KilnJob *job);
 /* Show the ranking, the failed jobs, the folder and the next step. */
 void kiln_display_close(KilnDisplay *display);
 

@@ -239,6 +239,9 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
     status = kiln_compose_sweep(&ret->compose, &ret->config, &ret->arguments, errors);
     if (status < 0)
         return status;
+    status = kiln_config_check_own(ret->config, request->compose.registry, errors);
+    if (status < 0)
+        return status;
     status = read_options(ret, &err);
     if (status >= 0)
         status = kiln_sweep_check_axes(ret, &err);

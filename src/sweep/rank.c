@@ -76,6 +76,25 @@ double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *re
                                                                        : metric->last;
 }
 
+const KilnJob *kiln_sweep_best(const KilnSweep *sweep)
+{
+    const KilnJob *best = NULL;
+    double least = (double)INFINITY;
+
+    for (size_t i = 0; i < sweep->jobs.count; i++) {
+        const KilnJob *job = &sweep->jobs.items[i];
+        KilnMode mode;
+        const double score = kiln_sweep_score(sweep, job, &mode);
+        const double loss = mode == KILN_MODE_MAX ? -score : score;
+
+        if (job->status != KILN_JOB_OK || mode == KILN_MODE_AUTO || !(loss < least))
+            continue;
+        least = loss;
+        best = job;
+    }
+    return best;
+}
+
 typedef struct Ranked {
     size_t number;
     double score; /* larger is better */

@@ -107,6 +107,12 @@ bool kiln_sweep_tell(KilnSweep *sweep, size_t number, char reason[KILN_SWEEP_REA
 
 /* ---- budget.c: when a sweep starts nothing more ----------------------------------------- */
 
+/* What a sweep has used: optimizer steps of all jobs, and jobs that have ended since the best one,
+ * by number. */
+typedef struct KilnSweepUse {
+    int64_t steps, ended_since_best;
+} KilnSweepUse;
+KilnSweepUse kiln_sweep_use(const KilnSweep *sweep);
 /* Why no job starts any more; static text. NULL: there is room in the budget. `elapsed`: seconds of
  * this process. */
 const char *kiln_sweep_budget_end(const KilnSweep *sweep, double elapsed);
@@ -200,6 +206,8 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
 /* The value by which a job is ranked; NaN: it has none. *ret_mode: is a larger value better? AUTO:
  * it is not declared. */
 double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode);
+/* The best successful job; NULL: none can be ranked. */
+const KilnJob *kiln_sweep_best(const KilnSweep *sweep);
 /* Numbers of the successful jobs that can be ranked, best first; returns how many. `ret` has room
  * for all jobs. */
 size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret);

@@ -138,7 +138,7 @@ class OtherPruners(Pruned):
         self.refused("-m", *JOB, "lr=1,2", "kiln/pruner=medain", says=["did you mean 'median'?"])
         self.refused("-m", *JOB, "lr=1,2", "kiln/pruner=asha", "kiln.pruner.min_epoch=2", says=["did you mean 'kiln.pruner.min_epochs'?"])
         self.refused("-m", *JOB, "lr=1,2", "kiln/pruner=asha", "kiln.pruner.reduction_factor=1",
-                     says=["kiln.pruner.reduction_factor", "2..1000"])
+                     says=["argument ", "kiln.pruner.reduction_factor", "from 2 to 1000"])
 
     def test_help(self):
         out, _ = self.run_kiln("show", "pruner/asha", program="kiln")
