@@ -184,6 +184,12 @@ typedef enum KilnNextJob {
     KILN_NEXT_NONE  /* none is left */
 } KilnNextJob;
 
+/* What a job needs: kiln.needs of its config. */
+typedef struct KilnJobNeeds {
+    int64_t cpus;   /* processors; 0: its share of those that are there */
+    int64_t memory; /* bytes; 0: not known */
+} KilnJobNeeds;
+
 /* What a launcher calls. Jobs are identified by number. */
 typedef struct KilnLaunch {
     void *ctx;
@@ -202,6 +208,8 @@ typedef struct KilnLaunch {
     void (*tick)(void *ctx);
     /* Not 0: start no more jobs, and stop the running ones with a checkpoint. */
     const volatile int *stop;
+    /* Of a job that next() gave. */
+    KilnJobNeeds (*needs)(void *ctx, size_t job);
 } KilnLaunch;
 
 struct KilnLauncherOps {
@@ -236,7 +244,9 @@ typedef struct KilnOwnOptions {
     KilnInstance *launcher, *pruner;
 } KilnOwnOptions;
 
-/* Tables of these structs, for sections of a KilnComposeRequest. */
-KILN_API extern const KilnField kiln_sweep_fields[], kiln_rank_fields[], kiln_own_fields[];
+/* Tables of these structs, for sections of a KilnComposeRequest. The one of kiln.needs is of
+ * KilnJobNeeds. */
+KILN_API extern const KilnField kiln_sweep_fields[], kiln_rank_fields[], kiln_own_fields[],
+    kiln_needs_fields[];
 
 #endif

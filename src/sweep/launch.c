@@ -361,6 +361,11 @@ static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *
     return status;
 }
 
+static KilnJobNeeds needs(void *ctx, size_t number)
+{
+    return ((const Launching *)ctx)->sweep->jobs.items[number].needs;
+}
+
 static void tick(void *ctx)
 {
     Launching *launching = ctx;
@@ -392,6 +397,7 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
         .ended = ended,
         .tick = tick,
         .stop = sweep->request->stop,
+        .needs = needs,
     };
 
     kiln_display_init(&launching.display, sweep, sweep->request->console,

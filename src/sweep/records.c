@@ -81,6 +81,8 @@ json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid)
     kiln_json_put(&record, "job", json_integer((json_int_t)number));
     kiln_json_put(&record, "dir", kiln_json_text(job->dir));
     kiln_json_put(&record, "pid", json_integer((json_int_t)pid));
+    kiln_json_put(&record, "cpus", json_integer((json_int_t)job->needs.cpus));
+    kiln_json_put(&record, "memory", json_integer((json_int_t)job->needs.memory));
     return record;
 }
 
@@ -273,6 +275,10 @@ static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line,
 
     job->status = KILN_JOB_RUNNING;
     job->stopping = NULL;
+    job->needs = (KilnJobNeeds) {
+        .cpus = json_integer_value(json_object_get(line, "cpus")),
+        .memory = json_integer_value(json_object_get(line, "memory")),
+    };
     if (dir != NULL && (job->dir = kiln_arena_strdup(&jobs->arena, dir)) == NULL)
         return kiln_error_nomem(err, strlen(dir));
     return KILN_OK;

@@ -28,6 +28,14 @@ const KilnField kiln_rank_fields[] = {
     KILN_FIELD_END,
 };
 
+const KilnField kiln_needs_fields[] = {
+    KILN_FIELD_I64(KilnJobNeeds, cpus, "0", 0, 1e6,
+                   "processors that a job of a sweep uses; 0: its share of all"),
+    KILN_FIELD_SIZE(KilnJobNeeds, memory, "0", 0, 1e15,
+                    "memory that it uses; 0: not known, jobs that have ended tell"),
+    KILN_FIELD_END,
+};
+
 const KilnField kiln_own_fields[] = {
     KILN_FIELD_COMPONENT(KilnOwnOptions, launcher, KILN_KIND_LAUNCHER, "{_target_: launcher/local}",
                          "how the jobs of a sweep are run"),

@@ -23,6 +23,7 @@ static const char config[] =
     "  - env: default\n"
     "  - _self_\n"
     "mode: null\n"
+    "needs: {}\n"
     "searchpath: []\n"
     "run: {}\n"
     "sweep:\n"

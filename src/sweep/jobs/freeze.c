@@ -56,7 +56,9 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
     KilnConfigNode *trainer = kiln_node_get(kiln_config_root(config), "trainer");
     KilnEntry *entry = trainer != NULL ? kiln_node_entry(trainer, "threads") : NULL;
     const KilnConfigNode *threads = NULL;
-    size_t n_jobs = ops->n_jobs(sweep->launcher), share = processors() / n_jobs;
+    const int64_t cpus = sweep->jobs.items[number].needs.cpus;
+    size_t n_jobs = ops->n_jobs(sweep->launcher);
+    size_t share = cpus > 0 ? (size_t)cpus : processors() / n_jobs;
     KilnArena *arena = kiln_config_arena(config);
 
     if (entry == NULL)
@@ -69,8 +71,11 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
                    ? warn_of_threads(threads->text, n_jobs, job_errors, number)
                    : KILN_OK;
     KilnMaker maker = { .arena = arena, .layer = KILN_LAYER_ARGUMENT };
-    maker.origin.source = kiln_arena_printf(arena, "%zu processors shared by %zu jobs at a time",
-                                            processors(), n_jobs);
+    maker.origin.source = cpus > 0
+                              ? "kiln.needs.cpus"
+                              : kiln_arena_printf(arena,
+                                                  "%zu processors shared by %zu jobs at a time",
+                                                  processors(), n_jobs);
     const char *text = kiln_arena_printf(arena, "%zu", share > 0 ? share : 1);
     KilnConfigNode *node = text != NULL ? kiln_node_scalar(&maker, KILN_SCALAR_INT, text) : NULL;
     if (node == NULL || maker.origin.source == NULL)
@@ -153,6 +158,19 @@ static KilnStatus write_overrides(const KilnJob *job, char **ret, KilnError *err
     return *ret != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
+/* kiln.needs of the job's config. */
+static KilnStatus read_needs(KilnJob *job, const KilnConfig *config, KilnError *err)
+{
+    void *options = NULL;
+    KilnStatus status = kiln_config_options(config, "kiln.needs", kiln_needs_fields,
+                                            sizeof(KilnJobNeeds), &options, err);
+
+    if (status >= 0)
+        job->needs = *(const KilnJobNeeds *)options;
+    kiln_options_free(kiln_needs_fields, sizeof(KilnJobNeeds), options);
+    return status;
+}
+
 static KilnStatus make_files(KilnSweep *sweep, KilnConfig *config, size_t number,
                              KilnJobFiles *files, KilnError *err)
 {
@@ -201,6 +219,7 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, 
     KilnStatus status = KILN_OK;
 
     if (compose(sweep, number, &config, wrong) >= 0 && set_dir(sweep, config, number, wrong) >= 0 &&
+        read_needs(&sweep->jobs.items[number], config, wrong) >= 0 &&
         make_files(sweep, config, number, &files, wrong) >= 0)
         status = kiln_sweep_copy_sources(sweep, config, err);
     if (wrong->status >= 0 && status >= 0)

@@ -26,6 +26,7 @@ typedef struct KilnJob {
     const char *dir;              /* below the sweep's folder; NULL: it is not frozen yet */
     KilnJobStatus status;
     const char *reason; /* "" when there is none */
+    KilnJobNeeds needs; /* once it is frozen */
     double seconds;     /* in all its processes so far */
     int64_t steps;      /* optimizer steps, as it reported last */
     KilnJobMetric *metrics;

@@ -2,6 +2,7 @@
  * limits. The launcher starts no threads, so that a fork loses none. */
 #define _GNU_SOURCE /* sched_getaffinity, sigabbrev_np, prctl's constants */
 #include "kiln.h"
+#include "kiln/usage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static const KilnField fields[] = {
 typedef struct Slot {
     pid_t pid; /* 0: free */
     size_t job;
-    int report;                 /* socket to the job; -1: closed */
+    int report; /* socket to the job; -1: closed */
+    KilnJobNeeds needs;
     double started, terminated; /* when SIGTERM was sent; 0: not */
     bool timed_out, killed;
 } Slot;
@@ -49,6 +51,10 @@ typedef struct State {
     Slot *slots;
     struct pollfd *polls;
     size_t n_slots, running;
+    KilnUsage before; /* what there was before jobs ran */
+    int64_t peak;     /* the most memory that a job has used */
+    bool holds;       /* a job waits until there is room for it */
+    size_t held;
 } State;
 
 static size_t n_jobs(const KilnInstance *self)
@@ -112,6 +118,7 @@ static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot
                         KilnError *err)
 {
     State *state = kiln_state(self);
+    const KilnJobNeeds needs = launch->needs(launch->ctx, job);
     pid_t launcher = getpid();
     int ends[2];
 
@@ -131,7 +138,9 @@ static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot
         return status;
     }
     (void)setpgid(pid, pid);
-    *slot = (Slot) { .pid = pid, .job = job, .report = ends[0], .started = kiln_clock() };
+    *slot = (Slot) {
+        .pid = pid, .job = job, .report = ends[0], .needs = needs, .started = kiln_clock()
+    };
     state->running++;
     return launch->started(launch->ctx, job, (int64_t)pid, err);
 }
@@ -238,10 +247,13 @@ static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot,
 {
     State *state = kiln_state(self);
     size_t job = slot->job;
+    struct rusage usage = { 0 };
     int status = 0;
 
-    if (waitpid(slot->pid, &status, WNOHANG) != slot->pid)
+    if (wait4(slot->pid, &status, WNOHANG, &usage) != slot->pid)
         return KILN_OK;
+    if ((int64_t)usage.ru_maxrss * 1024 > state->peak)
+        state->peak = (int64_t)usage.ru_maxrss * 1024;
     KilnStatus read = read_report(launch, slot, err);
     if (slot->report >= 0)
         close(slot->report);
@@ -297,21 +309,51 @@ static void wait_for_reports(State *state)
     (void)poll(state->polls, n, closed ? 1 : TICK_MS);
 }
 
+/* What a job will take: what it declares, else what the largest one so far took. */
+static int64_t memory_of(const State *state, const KilnJobNeeds *needs)
+{
+    return needs->memory > 0 ? needs->memory : state->peak;
+}
+
+/* Is there room for another job? A job that runs alone always has it: its own check says what it
+ * lacks. */
+static bool has_room(const State *state, const KilnJobNeeds *needs)
+{
+    int64_t memory = memory_of(state, needs), cpus = needs->cpus;
+
+    if (state->running == 0)
+        return true;
+    for (size_t i = 0; i < state->n_slots; i++) {
+        if (state->slots[i].pid == 0)
+            continue;
+        memory += memory_of(state, &state->slots[i].needs);
+        cpus += state->slots[i].needs.cpus;
+    }
+    return (state->before.available < 0 || memory <= state->before.available) &&
+           (needs->cpus == 0 || (double)cpus <= state->before.processors);
+}
+
 static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnError *err)
 {
     State *state = kiln_state(self);
     KilnStatus status = KILN_OK;
 
     for (size_t i = 0; i < state->n_slots && status >= 0; i++) {
-        KilnNextJob next = KILN_NEXT_NONE;
-        size_t job = 0;
+        KilnNextJob next = KILN_NEXT_JOB;
+        KilnJobNeeds needs;
 
         if (state->slots[i].pid != 0)
             continue;
-        status = launch->next(launch->ctx, &next, &job, err);
-        if (status < 0 || next != KILN_NEXT_JOB)
+        if (!state->holds)
+            status = launch->next(launch->ctx, &next, &state->held, err);
+        state->holds = status >= 0 && next == KILN_NEXT_JOB;
+        if (!state->holds)
             break;
-        status = start(self, launch, &state->slots[i], job, err);
+        needs = launch->needs(launch->ctx, state->held);
+        if (!has_room(state, &needs))
+            break;
+        state->holds = false;
+        status = start(self, launch, &state->slots[i], state->held, err);
     }
     return status;
 }
@@ -341,6 +383,7 @@ static KilnStatus allocate(State *state, size_t n, KilnError *err)
     if (state->slots == NULL || state->polls == NULL)
         return kiln_error_nomem(err, n * sizeof(*state->slots));
     state->n_slots = n;
+    state->before = kiln_usage_now();
     return KILN_OK;
 }
 

@@ -226,6 +226,13 @@ const KilnSection *kiln_run_sections(void)
             .summary = "How kiln runs jobs",
         },
         {
+            .key = "kiln.needs",
+            .fields = kiln_needs_fields,
+            .size = sizeof(KilnJobNeeds),
+            .hidden = true,
+            .summary = "What a job of a sweep needs",
+        },
+        {
             .key = "kiln.sweep",
             .fields = kiln_sweep_fields,
             .size = sizeof(KilnSweepOptions),
