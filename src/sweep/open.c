@@ -97,8 +97,7 @@ static KilnStatus join_arguments(KilnSweep *sweep, KilnError *err)
     return KILN_OK;
 }
 
-/* `path` relative to the current folder if it is below that. */
-static const char *below_here(const char *path)
+const char *kiln_sweep_shown_path(const char *path)
 {
     char cwd[PATH_MAX];
     size_t n = getcwd(cwd, sizeof(cwd)) != NULL ? strlen(cwd) : 0;
@@ -112,7 +111,7 @@ KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err)
     char *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
     KilnStatus status = KILN_OK;
 
-    sweep->dir = kiln_strdup(below_here(dir));
+    sweep->dir = kiln_strdup(kiln_sweep_shown_path(dir));
     sweep->path = kiln_strdup(dir);
     sweep->top = kiln_strdup(dir);
     if (journal == NULL || sweep->dir == NULL || sweep->path == NULL || sweep->top == NULL)

@@ -30,28 +30,39 @@ static json_t *timed(const char *event)
     return json_pack("{s:s, s:s}", "event", event, "time", kiln_time_text(time));
 }
 
-static json_t *axis_json(const KilnAxis *axis)
+static json_t *axis_json(const KilnSpace *space, const KilnAxis *axis)
 {
-    json_t *values = json_array();
+    json_t *values = json_array(), *active = json_array(), *json;
 
-    if (axis->kind == KILN_AXIS_FLOAT || axis->kind == KILN_AXIS_INT) {
-        json_decref(values);
-        return json_pack("{s:s, s:f, s:f, s:f, s:b, s:b}", "key", axis->key, "low", axis->low,
-                         "high", axis->high, "step", axis->step, "int", axis->kind == KILN_AXIS_INT,
-                         "log", axis->log);
-    }
     for (size_t i = 0; i < axis->count; i++)
         kiln_json_add(&values, kiln_json_text(axis->overrides[i]));
-    return json_pack("{s:s, s:o, s:I}", "key", axis->key, "overrides", values, "leader",
-                     (json_int_t)axis->leader);
+    if (axis->kind == KILN_AXIS_FLOAT || axis->kind == KILN_AXIS_INT) {
+        json_decref(values);
+        json = json_pack("{s:s, s:f, s:f, s:f, s:b, s:b}", "key", axis->key, "low", axis->low,
+                         "high", axis->high, "step", axis->step, "int", axis->kind == KILN_AXIS_INT,
+                         "log", axis->log);
+    } else {
+        json = json_pack("{s:s, s:o, s:I}", "key", axis->key, "overrides", values, "leader",
+                         (json_int_t)axis->leader);
+    }
+    if (axis->active_for == NULL) {
+        json_decref(active);
+        return json;
+    }
+    for (size_t i = 0; i < space->axes[axis->parent]->count; i++)
+        kiln_json_add(&active, json_boolean(axis->active_for[i]));
+    kiln_json_put(&json, "parent", json_integer((json_int_t)axis->parent));
+    kiln_json_put(&json, "active_for", active);
+    return json;
 }
 
-json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, bool extended)
+json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
+                          const KilnObjective *objective, bool extended)
 {
     json_t *record = timed(extended ? "extended" : "begun"), *axes = json_array();
 
     for (size_t i = 0; i < space->count; i++)
-        kiln_json_add(&axes, axis_json(space->axes[i]));
+        kiln_json_add(&axes, axis_json(space, space->axes[i]));
     kiln_json_put(&record, "version", json_string(KILN_VERSION));
     json_t *cwd = json_string(begin->cwd);
     if (cwd != NULL) /* JSON has no path that is not UTF-8; then it is where --resume is called */
@@ -61,6 +72,9 @@ json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, b
     kiln_json_put(&record, "plugins", texts(begin->plugins));
     kiln_json_put(&record, "arguments", texts(begin->arguments));
     kiln_json_put(&record, "space", axes);
+    kiln_json_put(&record, "metric", kiln_json_text(objective->metric));
+    if (objective->mode != KILN_MODE_AUTO)
+        kiln_json_put(&record, "mode", json_string(kiln_mode_text(objective->mode)));
     return record;
 }
 

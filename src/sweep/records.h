@@ -30,7 +30,9 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err);
 void kiln_replay_end(KilnReplay *history);
 
 /* Records, for kiln_journal_append. NULL when memory is out. */
-json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space, bool extended);
+/* `objective`: what jobs are ranked by. */
+json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
+                          const KilnObjective *objective, bool extended);
 json_t *kiln_record_submitted(size_t number, const KilnJob *job);
 json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid);
 json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, KilnMode mode);

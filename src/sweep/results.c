@@ -39,27 +39,12 @@ static void add(Names *names, const char *name, size_t n)
         names->count++;
 }
 
-/* The value that a job's overrides give to `key`; NULL: none. */
-static const char *value_of(const KilnJob *job, const char *key)
-{
-    const char *value = NULL;
-
-    for (const char *const *override = job->overrides; *override != NULL; override++) {
-        const char *its_key, *its_value;
-        size_t n = kiln_override_split(*override, &its_key, &its_value);
-
-        if (strncmp(its_key, key, n) == 0 && key[n] == '\0')
-            value = its_value;
-    }
-    return value;
-}
-
 static bool varies(const KilnJobs *jobs, const char *key)
 {
-    const char *first = value_of(&jobs->items[0], key);
+    const char *first = kiln_job_value(&jobs->items[0], key);
 
     for (size_t i = 1; i < jobs->count; i++) {
-        const char *value = value_of(&jobs->items[i], key);
+        const char *value = kiln_job_value(&jobs->items[i], key);
 
         if ((value == NULL) != (first == NULL) || (value != NULL && strcmp(value, first) != 0))
             return true;
@@ -170,7 +155,7 @@ static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, size
     kiln_text_char(text, ',');
     append_cell(text, job->reason);
     for (; *keys != NULL; keys++) {
-        const char *value = value_of(job, *keys);
+        const char *value = kiln_job_value(job, *keys);
 
         kiln_text_char(text, ',');
         append_cell(text, value != NULL ? value : "");
@@ -226,7 +211,7 @@ static json_t *values_json(const KilnJob *job, const char *const *keys)
     json_t *values = json_object();
 
     for (; *keys != NULL; keys++) {
-        const char *value = value_of(job, *keys);
+        const char *value = kiln_job_value(job, *keys);
 
         kiln_json_put(&values, *keys, value != NULL ? kiln_json_text(value) : json_null());
     }
@@ -260,7 +245,8 @@ static char *make_json(const KilnSweep *sweep, const Ranking *ranking, const cha
         kiln_json_add(&all, job_json(&sweep->jobs, i, keys));
     for (size_t i = 0; i < ranking->n; i++)
         kiln_json_add(&ranked, json_integer((json_int_t)ranking->order[i]));
-    results = json_pack("{s:s, s:o, s:o}", "metric", sweep->metric, "ranked", ranked, "jobs", all);
+    results = json_pack("{s:s, s:s?, s:o, s:o}", "metric", sweep->metric, "mode",
+                        kiln_mode_text(sweep->metric_mode), "ranked", ranked, "jobs", all);
     if (results != NULL)
         text = kiln_json_dump(results, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     json_decref(results);

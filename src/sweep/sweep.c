@@ -24,7 +24,8 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
 
     if (status >= 0 && (!extended || sweep->jobs.count > sweep->n_old))
         status = kiln_journal_append(
-            sweep->journal, kiln_record_begun(&sweep->start, &sweep->arguments.space, extended),
+            sweep->journal,
+            kiln_record_begun(&sweep->start, &sweep->arguments.space, &sweep->objective, extended),
             err);
     if (status >= 0)
         status = kiln_sweep_record_sources(sweep, err);
@@ -148,18 +149,17 @@ static void search(Newest *newest, const char *dir, int depth)
     free(journal);
 }
 
-/* Absolute path of the folder that `resume` means; owned by the caller. */
-static KilnStatus find(const char *resume, char **ret, KilnError *err)
+KilnStatus kiln_sweep_find_dir(const char *word, char **ret, KilnError *err)
 {
     Newest newest = { .path = NULL };
-    const char *dir = resume;
+    const char *dir = word;
 
-    if (strcmp(resume, "last") == 0 && !kiln_is_dir(resume)) {
+    if (strcmp(word, "last") == 0 && !kiln_is_dir(word)) {
         search(&newest, "multirun", 0);
         if (newest.path == NULL)
             return kiln_error_set(err, KILN_E_IO,
-                                  "--resume last: there is no sweep below multirun/; name the "
-                                  "folder of one");
+                                  "last: there is no sweep below multirun/; name the folder of "
+                                  "one");
         dir = newest.path;
     }
     char *journal = kiln_path_join(dir, KILN_JOURNAL_FILE);
@@ -168,8 +168,8 @@ static KilnStatus find(const char *resume, char **ret, KilnError *err)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
         status = kiln_error_set(err, KILN_E_IO,
-                                "--resume %s: not a sweep's folder (it has no %s); `last` means "
-                                "the newest one below multirun/",
+                                "%s: not a sweep's folder (it has no %s); `last` means the newest "
+                                "one below multirun/",
                                 dir, KILN_JOURNAL_FILE);
     if (status >= 0 && (*ret = realpath(dir, NULL)) == NULL)
         status = kiln_error_errno(err, dir);
@@ -183,8 +183,10 @@ KilnStatus kiln_sweep_find(const char *resume, KilnSweepFolder *ret, KilnError *
     KilnSweepFolder found = { .dir = NULL };
     char *dir = NULL;
     json_t *begun = NULL;
-    KilnStatus status = find(resume, &dir, err);
+    KilnStatus status = kiln_sweep_find_dir(resume, &dir, err);
 
+    if (status < 0)
+        (void)kiln_error_prefix(err, "--resume ");
     if (status >= 0 && kiln_journal_peek(dir, &begun, err) < 0)
         status =
             kiln_error_set(err, KILN_E_FORMAT,

@@ -59,7 +59,10 @@ typedef struct KilnSweepFolder {
     const char *cwd;
     const char *const *plugins;
 } KilnSweepFolder;
-/* Find a sweep by its folder, or the newest one below multirun/ with "last". */
+/* The absolute path of a sweep's folder, given by a path or as "last", the newest one below
+ * multirun/; owned by the caller. */
+KILN_NODISCARD KilnStatus kiln_sweep_find_dir(const char *word, char **ret, KilnError *err);
+/* Find a sweep in the same way. */
 KILN_NODISCARD KilnStatus kiln_sweep_find(const char *resume, KilnSweepFolder *ret, KilnError *err);
 
 /* Count the jobs of the sweep in a folder and those that have ended; it may be running. Fails where

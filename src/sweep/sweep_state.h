@@ -63,6 +63,10 @@ void kiln_sweep_close(KilnSweep *sweep);
 /* Resume a sweep: own and replay its journal, and search its config copies first. */
 KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err);
 
+/* The end of an absolute path that is relative to the current folder, if it is below that; else the
+ * path. */
+const char *kiln_sweep_shown_path(const char *path);
+
 /* Will this process run the job? It waits, was interrupted or killed from outside, or failed and is
  * retried. */
 bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job);

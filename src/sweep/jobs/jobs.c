@@ -67,6 +67,20 @@ size_t kiln_override_split(const char *override, const char **ret_key, const cha
     return equals != NULL ? (size_t)(equals - override) : strlen(override);
 }
 
+const char *kiln_job_value(const KilnJob *job, const char *key)
+{
+    const char *value = NULL;
+
+    for (const char *const *override = job->overrides; *override != NULL; override++) {
+        const char *its_key, *its_value;
+        size_t n = kiln_override_split(*override, &its_key, &its_value);
+
+        if (strncmp(its_key, key, n) == 0 && key[n] == '\0')
+            value = its_value;
+    }
+    return value;
+}
+
 /* ---- Index by overrides ---------------------------------------------------------------- */
 
 static const char *join(KilnArena *arena, const char *const *overrides, size_t n)

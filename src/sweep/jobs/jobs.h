@@ -81,5 +81,7 @@ bool kiln_job_failed(const KilnJob *job);
 /* Split an override: its key without +, and the text after its = ("": there is none). Returns the
  * length of the key. */
 size_t kiln_override_split(const char *override, const char **ret_key, const char **ret_value);
+/* The value that a job's overrides give to `key`, which has no +; NULL: none. */
+const char *kiln_job_value(const KilnJob *job, const char *key);
 
 #endif

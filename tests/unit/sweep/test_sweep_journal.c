@@ -178,6 +178,7 @@ static void what_is_written_reads_back(void **unused)
     };
     KilnSweepStart begin = { .cwd = "/here", .config_name = "config", .arguments = arguments };
     KilnSpace space = { .axes = NULL };
+    KilnObjective objective = { .metric = "val/loss", .mode = KILN_MODE_MIN };
     KilnTrialReport report = { .epoch = 2, .step = 8, .values = (const double[]) { 0.5 } };
     const char *const variables[] = { "RATE=0.1", "UNSET", NULL };
     KilnError err = { 0 };
@@ -194,8 +195,9 @@ static void what_is_written_reads_back(void **unused)
                        .metrics = &metric,
                        .n_metrics = 1 };
     KilnJournal *journal = open_journal();
-    assert_int_equal(kiln_journal_append(journal, kiln_record_begun(&begin, &space, false), &err),
-                     KILN_OK);
+    assert_int_equal(
+        kiln_journal_append(journal, kiln_record_begun(&begin, &space, &objective, false), &err),
+        KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_submitted(0, job), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_started(0, job, 77), &err), KILN_OK);
     assert_int_equal(
