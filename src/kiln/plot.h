@@ -56,6 +56,47 @@ typedef struct KilnPlotBars {
 KILN_API KILN_NODISCARD KilnStatus kiln_plot_bars(const char *path, const KilnPlotBars *bars,
                                                   KilnError *err);
 
+/* Values along an axis: numbers, or categories by their index. */
+typedef struct KilnPlotScale {
+    const char *label;        /* NULL: none */
+    bool log;                 /* logarithmic; values that are not positive are left out */
+    bool whole;               /* its ticks are whole numbers */
+    const char *const *names; /* [n_names], of categories; NULL: numbers */
+    size_t n_names;
+    const double *values; /* one for each point; NaN: none */
+} KilnPlotScale;
+
+/* Points in panels side by side, which share the points and the vertical axis: a panel for each
+ * horizontal one. Points without a value in a panel are left out of it. */
+typedef struct KilnPlotPanels {
+    const char *title;       /* NULL: none */
+    KilnPlotScale y;         /* of numbers */
+    const KilnPlotScale *xs; /* [n_panels] */
+    size_t n_panels;         /* 1 to 64 */
+    size_t n;                /* points */
+    const double *shades;    /* [n]: 0, the best, to 1; NULL: all points are equal */
+    size_t mark;             /* the point with a ring; n: none */
+    const double *steps;     /* [n]: a line in steps through all panels' points; NULL: none */
+    const char *steps_label; /* NULL: none */
+} KilnPlotPanels;
+
+KILN_API KILN_NODISCARD KilnStatus kiln_plot_panels(const char *path, const KilnPlotPanels *panels,
+                                                    KilnError *err);
+
+/* Parallel coordinates: an upright axis for each scale, and a line through all of them for each
+ * point. A point without a value goes through the end of the axis marked "none". */
+typedef struct KilnPlotParallel {
+    const char *title;           /* NULL: none */
+    const KilnPlotScale *scales; /* [n_scales], from left to right */
+    size_t n_scales;             /* 1 to 64 */
+    size_t n;                    /* points */
+    const double *shades;        /* [n]: 0, the best, which is drawn on top, to 1 */
+} KilnPlotParallel;
+
+KILN_API KILN_NODISCARD KilnStatus kiln_plot_parallel(const char *path,
+                                                      const KilnPlotParallel *parallel,
+                                                      KilnError *err);
+
 /* Images in rows, with a line of text below each. */
 typedef struct KilnPlotImage {
     const float

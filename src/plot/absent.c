@@ -31,6 +31,20 @@ KilnStatus kiln_plot_bars(const char *path, const KilnPlotBars *bars, KilnError 
     return kiln_plot_supported(err);
 }
 
+KilnStatus kiln_plot_panels(const char *path, const KilnPlotPanels *panels, KilnError *err)
+{
+    (void)path;
+    (void)panels;
+    return kiln_plot_supported(err);
+}
+
+KilnStatus kiln_plot_parallel(const char *path, const KilnPlotParallel *parallel, KilnError *err)
+{
+    (void)path;
+    (void)parallel;
+    return kiln_plot_supported(err);
+}
+
 KilnStatus kiln_plot_gallery(const char *path, const KilnPlotGallery *gallery, KilnError *err)
 {
     (void)path;

@@ -70,6 +70,23 @@ void kiln_canvas_colour(KilnCanvas *canvas, size_t i)
     cairo_set_source_rgb(canvas->cr, c[0], c[1], c[2]);
 }
 
+void kiln_canvas_shade(KilnCanvas *canvas, double shade, double alpha)
+{
+    static const double colours[][3] = {
+        { 0.267, 0.005, 0.329 }, { 0.229, 0.322, 0.546 }, { 0.128, 0.567, 0.551 },
+        { 0.369, 0.789, 0.383 }, { 0.853, 0.880, 0.200 },
+    };
+    const size_t last = KILN_COUNT(colours) - 1;
+    const double at = fmin(fmax(shade, 0.0), 1.0) * (double)last;
+    const size_t i = at < (double)last ? (size_t)at : last - 1;
+    const double part = at - (double)i;
+    double c[3];
+
+    for (int k = 0; k < 3; k++)
+        c[k] = (1.0 - part) * colours[i][k] + part * colours[i + 1][k];
+    cairo_set_source_rgba(canvas->cr, c[0], c[1], c[2], alpha);
+}
+
 void kiln_canvas_font(KilnCanvas *canvas, double size, bool bold)
 {
     cairo_select_font_face(canvas->cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL,

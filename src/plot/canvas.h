@@ -27,6 +27,9 @@ void kiln_canvas_release(KilnCanvas *canvas);
 void kiln_canvas_grey(KilnCanvas *canvas, double level);
 /* The i-th of eight colours that people with any colour vision tell apart (Okabe and Ito). */
 void kiln_canvas_colour(KilnCanvas *canvas, size_t i);
+/* A colour of a scale that also reads in grey: 0, the strongest, to 1 (viridis, its dark half
+ * first; Smith and van der Walt 2015). */
+void kiln_canvas_shade(KilnCanvas *canvas, double shade, double alpha);
 void kiln_canvas_font(KilnCanvas *canvas, double size, bool bold);
 double kiln_canvas_text_width(KilnCanvas *canvas, const char *text);
 void kiln_canvas_text(KilnCanvas *canvas, double x, double y, KilnAnchor anchor, const char *text);

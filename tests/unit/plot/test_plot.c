@@ -155,6 +155,52 @@ static void test_odd_values(void **unused)
     assert_non_null(strstr(err.text, "/nonexistent/x.png"));
 }
 
+/* Points are dark to light by their shade; values that can't be shown are left out. */
+static void test_panels_and_parallel_axes(void **unused)
+{
+    static const char *const names[] = { "cnn", "an option with a very long name" };
+    const double x[] = { 1.0, 10.0, (double)NAN, 100.0 }, kind[] = { 0.0, 1.0, 1.0, (double)NAN };
+    const double y[] = { 3.0, 1.0, 2.0, (double)INFINITY }, shades[] = { 1.0, 0.0, 0.5, 0.7 };
+    const KilnPlotScale scales[] = {
+        { .label = "lr", .log = true, .values = x },
+        { .label = "model", .names = names, .n_names = 2, .values = kind },
+        { .label = "a label that is wider than the room above its axis", .values = y },
+    };
+    KilnPlotPanels panels = { .title = "t",
+                              .y = scales[2],
+                              .xs = scales,
+                              .n_panels = 2,
+                              .n = 4,
+                              .shades = shades,
+                              .mark = 1,
+                              .steps = y,
+                              .steps_label = "best" };
+    KilnPlotParallel parallel = { .scales = scales, .n_scales = 3, .n = 4, .shades = shades };
+    KilnError err = { 0 };
+    KilnImage image = { 0 };
+
+    (void)unused;
+    if (kiln_plot_panels(path, &panels, &err) < 0 ||
+        kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err) < 0)
+        fail_msg("%s", err.text);
+    const int64_t whole[] = { 0, 0, image.width, image.height };
+    assert_true(count(&image, 0.84, 0.37, 0.00, whole) > 20); /* the ring, the line */
+    kiln_image_release(&image);
+    if (kiln_plot_parallel(path, &parallel, &err) < 0 ||
+        kiln_image_read(path, &(KilnPngForm) { .channels = 3 }, &image, &err) < 0)
+        fail_msg("%s", err.text);
+    const int64_t all[] = { 0, 0, image.width, image.height };
+    assert_true(count(&image, 0.267, 0.005, 0.329, all) > 300); /* the best line, on top */
+    kiln_image_release(&image);
+    parallel.n = panels.n = 0; /* only axes */
+    panels.steps = NULL;
+    assert_int_equal(kiln_plot_panels(path, &panels, &err), KILN_OK);
+    assert_int_equal(kiln_plot_parallel(path, &parallel, &err), KILN_OK);
+    parallel.n_scales = panels.n_panels = 0;
+    assert_int_equal(kiln_plot_panels(path, &panels, &err), KILN_E_RANGE);
+    assert_int_equal(kiln_plot_parallel(path, &parallel, &err), KILN_E_RANGE);
+}
+
 /* A row whose samples are all taken for one class is dark there and white elsewhere. */
 static void test_confusion(void **unused)
 {
@@ -334,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_curves, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_many_points, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_odd_values, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(test_panels_and_parallel_axes, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_confusion, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_gallery, make_file, remove_file),
         cmocka_unit_test_setup_teardown(test_mark, make_file, remove_file),
