@@ -16,7 +16,7 @@ import tokenize
 
 TOPS = ("src", "callbacks", "datamodules", "tasks", "tests", "docs", "conf", "tools", "bench", "examples")
 # Files of a reader's own project, in docs and comments.
-EXAMPLES = {"conf/.schema", "conf/callbacks/mine.yaml", "conf/experiment/mine.yaml", "conf/model/small.yaml",
+EXAMPLES = {"conf/.schema", "conf/callbacks/mine.yaml", "conf/experiment/best.yaml", "conf/experiment/mine.yaml", "conf/model/small.yaml",
             "conf/opt.yaml", "conf/trainer/x.yaml", "conf/x.yaml"}
 SKIPPED = ("CHANGELOG.md", "src/cli/init/", "tests/cli/build/test_check.py", "tests/data/", "tests/fuzz/corpus/")
 FILE = re.compile(r"(?<![\w./$~{}<>*-])((?:\w[\w.-]*/)*\w[\w-]*\.(?:c|h|py|sh|md|proto))(?![\w/*<(]|\.\w|-\w)")

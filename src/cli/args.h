@@ -29,10 +29,11 @@ typedef struct KilnArgs {
     bool plan;         /* with -m: print the jobs */
     bool retry_failed; /* with --resume */
     bool trust;        /* a run folder's plugins may be loaded, its outputs written anywhere */
-    bool json, once;   /* of top; json also of doctor */
+    bool json, once;   /* of top; json also of doctor, sweep */
     const char *output, *target; /* of new and explain-prediction */
     const char *table;           /* of new */
-    bool force;                  /* of new: replace the file */
+    bool force;                  /* of new and sweep: replace the file */
+    const char *write;           /* of sweep */
     const char *samples;         /* of check-data */
     bool quiet, verbose;
     const char **words; /* everything else, in order: overrides; owned */

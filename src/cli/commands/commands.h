@@ -8,7 +8,7 @@
 
 int kiln_command_train(KilnArgs *args);
 /* train -m, --plan and --resume: many jobs. */
-int kiln_command_sweep(KilnArgs *args);
+int kiln_command_train_sweep(KilnArgs *args);
 /* train --plan of one run, whose config has been checked. */
 int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry);
 /* train --info: search path, defaults list, plugins. */
@@ -27,6 +27,7 @@ int kiln_command_ckpt(KilnArgs *args);
 KilnStatus kiln_ckpt_average(const char *const *words, const char *last, const char *output,
                              KilnError *err);
 int kiln_command_verify_resume(KilnArgs *args);
+int kiln_command_sweep(KilnArgs *args);
 int kiln_command_tune(KilnArgs *args);
 int kiln_command_replay(KilnArgs *args);
 int kiln_command_tokenizer(KilnArgs *args);

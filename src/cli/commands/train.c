@@ -149,7 +149,7 @@ int kiln_command_train(KilnArgs *args)
         return 2;
     }
     if (args->multirun && runs)
-        return kiln_command_sweep(args);
+        return kiln_command_train_sweep(args);
     if (args->run != NULL && kiln_run_find(args->run, kiln_runs_folder(args), &run, NULL) >= 0)
         status = kiln_untrusted_run_plugins(args, run, &err);
     free(run);
@@ -164,5 +164,5 @@ int kiln_command_train(KilnArgs *args)
                       : args->info != NULL ? kiln_command_info(args, registry)
                                            : train(args, registry, &multirun);
     kiln_registry_free(registry);
-    return multirun ? kiln_command_sweep(args) : exit_status;
+    return multirun ? kiln_command_train_sweep(args) : exit_status;
 }

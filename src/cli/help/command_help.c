@@ -117,6 +117,18 @@ static const CommandHelp pages[] = {
         "a run that keeps its record even when it ends well", "kiln replay last",
         "after a NaN, a spike, a crash or a kill", "kiln replay RUN trainer.precision=32-true",
         "would it happen with other options?", NULL } },
+    { "sweep",
+      "Reads the folder of a sweep that `train -m` made, finished or still running (`last`: the "
+      "newest one below multirun/). report prints the best jobs, how much of the metric's variance "
+      "each parameter explains, alone and in pairs, values that lie at an end of the space, and "
+      "the command lines to run next. It writes them to DIR/report: report.json, importance.csv, "
+      "pictures (history, parallel, slice, importance), and best.yaml, with which `train "
+      "experiment=best` repeats the best job. It changes nothing else in the sweep.",
+      { "kiln sweep report last", "the newest sweep",
+        "kiln sweep report multirun/2026-11-20/21-03-11", "another one",
+        "kiln sweep report last --write best", "and make its best config an experiment",
+        "train experiment=best", "then: repeat the best job",
+        "kiln sweep report last --json | jq .best", "for programs; writes no files", NULL } },
     { "tune",
       "Searches a learning rate, the largest batch that fits into memory, or both, for the run "
       "that the arguments describe: batch_size by memory estimates and a few steps, lr by training "

@@ -33,6 +33,10 @@ LINES = [
     ("kiln eval last split=v", "kiln eval last split=val "),
     ("kiln predict last data/no", "kiln predict last data/notes.txt "),
     ("kiln replay la", "kiln replay last "),
+    ("kiln sweep rep", "kiln sweep report "),
+    ("kiln sweep report la", "kiln sweep report last "),
+    ("kiln sweep report ru", "kiln sweep report run/"),
+    ("kiln sweep report last --js", "kiln sweep report last --json "),
     ("kiln ckpt show be", "kiln ckpt show best "),
     # flags and their values
     ("train --config-n", "train --config-name "),
