@@ -40,7 +40,7 @@ static const KilnCommand commands[] = {
     { "verify-resume", kiln_command_verify_resume, false, "[OVERRIDE...]",
       "kill and resume a run: does it end with the same bytes?" },
     { "sweep", kiln_command_sweep, false, "report DIR|last",
-      "what a sweep has shown: the best jobs, which parameters matter, what to run next" },
+      "what a sweep has shown, and what to run next" },
     { "tune", kiln_command_tune, true, "[lr] [batch_size] [OVERRIDE...]",
       "find a learning rate and a batch size" },
     { "replay", kiln_command_replay, true, "RUN|FILE [OVERRIDE...]",

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 
-from kilntest import ROOT, Braked, main, read
+from kilntest import BUILD, Braked, main, read
 
 # A job of some hundredths of a second.
 JOB = ["datamodule.train_count=64", "datamodule.val_count=32", "datamodule.test_count=32", "datamodule.batch_size=16",
@@ -134,7 +134,7 @@ class Report(Reports):
         command = [c["command"] for c in self.json("r")["commands"]][-1]
         self.assertIn("'lr=tag(log,interval(1e-05,0.05))'", command)
         self.assertNotIn("kiln.sweep.dir", command)
-        plan = subprocess.run(["bash", "-c", command.replace("train", os.path.join(ROOT, "build/release/train"), 1) +
+        plan = subprocess.run(["bash", "-c", command.replace("train", os.path.join(BUILD, "train"), 1) +
                                " --plan"], cwd=self.dir, stdout=subprocess.PIPE, text=True, check=True)
         self.assertEqual(plan.stdout.count("#"), 20)
 
