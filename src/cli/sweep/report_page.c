@@ -34,6 +34,7 @@ static void put_summary(const KilnSweepReport *report, KilnPage *page)
     kiln_text_printf(&text, "%s: %zu jobs: %zu ok", report->sweep.dir, report->sweep.jobs.count,
                      report->ok);
     put_count(&text, report->stopped, "stopped early");
+    put_count(&text, report->forbidden, "forbidden");
     put_count(&text, report->failed, "failed");
     put_count(&text, report->running, "running");
     put_count(&text, report->waiting, "waiting");

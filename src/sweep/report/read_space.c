@@ -63,6 +63,7 @@ static KilnStatus read_axis(const json_t *json, size_t index, KilnArena *arena, 
         ret->kind = json_is_true(json_object_get(json, "int")) ? KILN_AXIS_INT : KILN_AXIS_FLOAT;
         ret->low = json_number_value(low);
         ret->high = json_number_value(json_object_get(json, "high"));
+        ret->step = json_number_value(json_object_get(json, "step"));
         ret->log = json_is_true(json_object_get(json, "log"));
     } else {
         status = read_values(json, arena, ret, err);

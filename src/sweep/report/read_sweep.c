@@ -109,6 +109,7 @@ static void count_jobs(KilnSweepReport *report)
 
     report->ok = kiln_jobs_count(jobs, KILN_JOB_OK);
     report->stopped = kiln_jobs_count(jobs, KILN_JOB_STOPPED);
+    report->forbidden = kiln_jobs_count(jobs, KILN_JOB_FORBIDDEN);
     report->running = kiln_jobs_count(jobs, KILN_JOB_RUNNING);
     report->waiting = kiln_jobs_count(jobs, KILN_JOB_WAITING) +
                       kiln_jobs_count(jobs, KILN_JOB_INTERRUPTED);

@@ -68,9 +68,10 @@ typedef struct KilnSweepReport {
     KilnSweep sweep; /* what its journal says: jobs, start, dir, path, metric. The rest is unset. */
     KilnMode mode;   /* of the metric: MIN or MAX */
     KilnSpace space;
-    size_t ok, stopped, failed, running, waiting; /* jobs; waiting: also interrupted ones */
-    double seconds;                               /* of all jobs together */
-    size_t *ranked, n_ranked;                     /* numbers of jobs, the best first */
+    size_t ok, stopped, failed, forbidden, running,
+        waiting;                            /* jobs; waiting: also interrupted ones */
+    double seconds;                         /* of all jobs together */
+    size_t *ranked, n_ranked;               /* numbers of jobs, the best first */
     KilnConfigNode *best_config, *best_own; /* of the best job: .kiln/job.yaml and kiln.yaml; NULL:
                                              * they can't be read */
     KilnParameter *parameters;
