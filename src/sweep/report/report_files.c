@@ -105,11 +105,12 @@ static json_t *report_json(const KilnSweepReport *report)
     kiln_json_put(&json, "metric", kiln_json_text(report->sweep.metric));
     kiln_json_put(&json, "mode", json_string(kiln_mode_text(report->mode)));
     kiln_json_put(&json, "jobs",
-                  json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "all",
+                  json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "all",
                             (json_int_t)report->sweep.jobs.count, "ok", (json_int_t)report->ok,
                             "stopped", (json_int_t)report->stopped, "failed",
                             (json_int_t)report->failed, "running", (json_int_t)report->running,
-                            "waiting", (json_int_t)report->waiting));
+                            "waiting", (json_int_t)report->waiting, "forbidden",
+                            (json_int_t)report->forbidden));
     kiln_json_put(&json, "seconds", json_real(report->seconds));
     kiln_json_put(&json, "best", job_json(report, report->ranked[0]));
     for (size_t i = 0; i < report->n_ranked; i++)
