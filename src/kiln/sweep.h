@@ -144,6 +144,8 @@ struct KilnSweeperOps {
      * trial waits for the answer. */
     bool (*tell)(KilnInstance *self, const KilnHistory *history, size_t trial,
                  char reason[KILN_SWEEP_REASON]);
+    /* Optional. Refuse a space, before anything runs. */
+    KilnStatus (*check)(const KilnInstance *self, const KilnSpace *space, KilnError *err);
 };
 
 /* ---- Pruners: which jobs stop early --------------------------------------------------- */

@@ -55,7 +55,10 @@ KilnStatus kiln_sweep_check_axes(const KilnSweep *sweep, KilnError *err)
     for (size_t i = 0; i < space->count; i++)
         if (space->axes[i]->count != 1 && (ops_of(sweep)->axes & space->axes[i]->kind) == 0)
             return refuse_axis(sweep, space->axes[i], err);
-    return KILN_OK;
+    if (ops_of(sweep)->check == NULL)
+        return KILN_OK;
+    return KILN_CALLED(sweep->sweeper, "check", ops_of(sweep)->check(sweep->sweeper, space, err),
+                       err);
 }
 
 static bool has_empty_axis(const KilnSpace *space)

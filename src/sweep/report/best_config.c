@@ -315,11 +315,6 @@ static void put_head(KilnText *text, Writing *writing, const char *name)
     put_comment(text, command.data != NULL ? command.data : "");
     text->failed = text->failed || command.failed;
     kiln_text_release(&command);
-    if (writing->job->parent > 0)
-        put_comment(text, kiln_arena_printf(&writing->arena,
-                                            "Job #%zu began with the weights of job #%zu: from "
-                                            "the beginning it ends elsewhere.",
-                                            writing->number, writing->job->parent - 1));
 }
 
 static KilnStatus missing(const KilnSweepReport *report, const KilnJob *job, KilnError *err)
@@ -339,6 +334,7 @@ KilnStatus kiln_sweep_report_best_config(const KilnSweepReport *report, const ch
     Writing writing = { .report = report,
                         .job = &report->sweep.jobs.items[number],
                         .number = number };
+    KilnStatus status = KILN_OK;
     KilnText text = { 0 };
 
     if (report->best_config == NULL || report->best_own == NULL)
@@ -353,8 +349,10 @@ KilnStatus kiln_sweep_report_best_config(const KilnSweepReport *report, const ch
     if (writing.defaults.length > 0 && writing.root.first != NULL)
         kiln_text_char(&text, '\n');
     put_branches(&text, writing.root.first, 0);
+    if (writing.job->parent > 0)
+        status = kiln_sweep_report_put_schedule(report, number, &writing.arena, &text, err);
     text.failed = text.failed || writing.defaults.failed || writing.arena.failed;
     kiln_text_release(&writing.defaults);
     kiln_arena_release(&writing.arena);
-    return kiln_text_finish(&text, KILN_OK, ret, err);
+    return kiln_text_finish(&text, status, ret, err);
 }

@@ -148,6 +148,11 @@ KILN_NODISCARD KilnStatus kiln_sweep_report_find_commands(KilnSweepReport *repor
 /* Add a command; takes the text of its line. */
 KILN_NODISCARD KilnStatus kiln_sweep_report_add_command(KilnSweepReport *report, KilnText *line,
                                                         const char *purpose, KilnError *err);
+/* lineage.c: append the node `kiln` of a config that trains the weights of a job, which began with
+ * those of another one, from the beginning. */
+KILN_NODISCARD KilnStatus kiln_sweep_report_put_schedule(const KilnSweepReport *report,
+                                                         size_t number, KilnArena *arena,
+                                                         KilnText *text, KilnError *err);
 /* Is it a seed, whose values have no order that matters? */
 bool kiln_sweep_report_is_seed(const KilnParameter *parameter);
 

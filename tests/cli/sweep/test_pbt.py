@@ -79,6 +79,32 @@ class Population(Braked):
             self.assertEqual(self.decisions(folder), self.decisions())
             self.assertEqual(self.models(folder), self.models())
 
+    def test_the_schedule_trains_the_same_bytes(self):
+        for seed in range(1, 9):
+            self.run_kiln(*PBT, f"kiln.sweeper.seed={seed}", f"kiln.sweep.dir=s{seed}")
+            self.run_kiln("sweep", "report", f"s{seed}", "--write", "best", "--force", program="kiln")
+            if "sweeper/schedule" in read(self.path("conf/experiment/best.yaml"), "r"):
+                break
+        else:
+            self.fail("the best job is a copy in no sweep")
+        with open(self.path(f"s{seed}", "report/report.json")) as f:
+            best = json.load(f)["best"]["job"]
+        out, _ = self.run_kiln("experiment=best", "kiln.sweep.dir=again")
+        self.assertIn("jobs that schedule chooses", out)
+        self.assertIn("phase 1 of ", out)
+        last = len(self.journal("submitted", folder="again")) - 1
+        self.assertEqual(read(self.path("again", str(last), "checkpoints/last/model.safetensors")),
+                         read(self.path(f"s{seed}", str(best), "checkpoints/last/model.safetensors")))
+
+    def test_phases(self):
+        self.run_kiln("-m", *JOB, "kiln/sweeper=schedule", "lr=zip(0.1,0.01,0.001)", "kiln.sweeper.until=[1,4]", "kiln.sweep.dir=s")
+        self.assertEqual([[epoch for epoch, _ in reports] for _, _, reports in self.decisions()], [[1], [2, 3, 4], [5, 6]])
+        self.assertEqual([parent for _, parent, _ in self.decisions()], [None, 0, 1])
+        self.refused("-m", *JOB, "kiln/sweeper=schedule", "lr=zip(0.1,0.01,0.001)", "kiln.sweeper.until=[4,1]",
+                     says=["kiln.sweeper.until", "1 after 4: expected ascending epochs"])
+        self.refused("-m", *JOB, "kiln/sweeper=schedule", "lr=zip(0.1,0.01)", "kiln.sweeper.until=[1,4]",
+                     says=["lr has 2 values, and there are 3 phases (until)"])
+
     def test_a_member_that_fails_is_replaced(self):
         """A rate of 1e6 gives a loss that is no number."""
         self.run_kiln("-m", *JOB, "kiln/sweeper=pbt", "lr=choice(0.05,1e6)", "kiln.sweeper.population=4",

@@ -64,7 +64,8 @@ class Report(Reports):
 
         found = self.json()
         self.assertEqual(found, json.loads(read(self.path("s/report/report.json"))))
-        self.assertEqual(found["jobs"], {"all": 24, "ok": 24, "stopped": 0, "failed": 0, "running": 0, "waiting": 0})
+        self.assertEqual(found["jobs"], {"all": 24, "ok": 24, "stopped": 0, "failed": 0, "running": 0, "waiting": 0,
+                                         "forbidden": 0})
         with open(self.path("s/results.csv"), newline="") as f:
             rows = list(csv.DictReader(f))
         self.assertEqual([job["job"] for job in found["ranked"]],
