@@ -80,6 +80,29 @@ double kiln_axis_share(const KilnAxis *axis, KilnAxisValue value)
     return before + weight_of(axis, value.index) / 2.0;
 }
 
+void kiln_axis_share_ends(const KilnAxis *axis, KilnAxisValue value, double *ret_low,
+                          double *ret_high)
+{
+    if (!kiln_axis_is_interval(axis)) {
+        const double count = (double)axis->count;
+
+        *ret_low = (double)value.index / count;
+        *ret_high = ((double)value.index + 1.0) / count;
+        return;
+    }
+    const double half = axis->kind == KILN_AXIS_INT ? 0.5 : 0.0;
+
+    *ret_low = kiln_axis_share(axis, (KilnAxisValue) { .number = value.number - half });
+    *ret_high = kiln_axis_share(axis, (KilnAxisValue) { .number = value.number + half });
+}
+
+bool kiln_axis_varies(const KilnSpace *space, size_t axis)
+{
+    const KilnAxis *at = space->axes[axis];
+
+    return at->leader == axis && (kiln_axis_is_interval(at) ? at->high > at->low : at->count > 1);
+}
+
 bool kiln_axis_is_active(const KilnSpace *space, size_t axis, const KilnAxisValue *point)
 {
     const KilnAxis *at = space->axes[axis];

@@ -7,6 +7,13 @@
 /* The middle of the value's share of [0, 1): the inverse of kiln_axis_value(). */
 KILN_API double kiln_axis_share(const KilnAxis *axis, KilnAxisValue value);
 
+/* Where the value's share of [0, 1) begins and ends; on a FLOAT axis both are kiln_axis_share(). */
+KILN_API void kiln_axis_share_ends(const KilnAxis *axis, KilnAxisValue value, double *ret_low,
+                                   double *ret_high);
+
+/* Does axis number `axis` vary by itself? It has more than one value, and is its own leader. */
+KILN_API bool kiln_axis_varies(const KilnSpace *space, size_t axis);
+
 /* The value as a loss, of which less is better: negated where more is better; INFINITY for NaN. */
 KILN_API double kiln_objective_loss(const KilnObjective *objective, double value);
 
