@@ -350,8 +350,8 @@ bench-loop: all
 bench-config: all $(B)/bench/config/compose $(B)/bench/config/sweep_inside
 	@python3 bench/config/compose.py
 	@python3 bench/config/sweep.py
-# It builds a datamodule as tests do.
-$(B)/bench/images/load: LDLIBS += -lcmocka
+# They build components as tests do.
+$(B)/bench/images/load $(B)/bench/search/search: LDLIBS += -lcmocka
 $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
