@@ -62,38 +62,43 @@ KilnAxisValue kiln_axis_value(const KilnAxis *axis, double u)
     return (KilnAxisValue) { .index = index };
 }
 
+/* The place of a number between the edges of an interval. */
+static double place_of(const KilnAxis *axis, double number)
+{
+    double low, high;
+
+    edges(axis, &low, &high);
+    if (!(high > low))
+        return 0.5;
+    number = fmin(fmax(number, low), high);
+    return axis->log ? log(number / low) / log(high / low) : (number - low) / (high - low);
+}
+
 double kiln_axis_share(const KilnAxis *axis, KilnAxisValue value)
 {
-    double low, high, before = 0.0;
+    double low, high;
 
-    if (kiln_axis_is_interval(axis)) {
-        edges(axis, &low, &high);
-        if (!(high > low))
-            return 0.5;
-        return axis->log ? log(value.number / low) / log(high / low)
-                         : (value.number - low) / (high - low);
-    }
-    if (axis->count == 0)
-        return 0.5;
-    for (size_t i = 0; i < value.index; i++)
-        before += weight_of(axis, i);
-    return before + weight_of(axis, value.index) / 2.0;
+    if (kiln_axis_is_interval(axis))
+        return place_of(axis, value.number);
+    kiln_axis_share_ends(axis, value, &low, &high);
+    return (low + high) / 2.0;
 }
 
 void kiln_axis_share_ends(const KilnAxis *axis, KilnAxisValue value, double *ret_low,
                           double *ret_high)
 {
-    if (!kiln_axis_is_interval(axis)) {
-        const double count = (double)axis->count;
+    const double half = step_of(axis) / 2.0;
 
-        *ret_low = (double)value.index / count;
-        *ret_high = ((double)value.index + 1.0) / count;
-        return;
+    *ret_low = 0.0;
+    *ret_high = 1.0;
+    if (kiln_axis_is_interval(axis)) {
+        *ret_low = place_of(axis, value.number - half);
+        *ret_high = place_of(axis, value.number + half);
+    } else if (axis->count > 0) {
+        for (size_t i = 0; i < value.index; i++)
+            *ret_low += weight_of(axis, i);
+        *ret_high = *ret_low + weight_of(axis, value.index);
     }
-    const double half = axis->kind == KILN_AXIS_INT ? 0.5 : 0.0;
-
-    *ret_low = kiln_axis_share(axis, (KilnAxisValue) { .number = value.number - half });
-    *ret_high = kiln_axis_share(axis, (KilnAxisValue) { .number = value.number + half });
 }
 
 bool kiln_axis_varies(const KilnSpace *space, size_t axis)

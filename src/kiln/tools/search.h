@@ -7,7 +7,8 @@
 /* The middle of the value's share of [0, 1): the inverse of kiln_axis_value(). */
 KILN_API double kiln_axis_share(const KilnAxis *axis, KilnAxisValue value);
 
-/* Where the value's share of [0, 1) begins and ends; on a FLOAT axis both are kiln_axis_share(). */
+/* Where the value's share of [0, 1) begins and ends; both are kiln_axis_share() on
+ * a FLOAT axis without steps. */
 KILN_API void kiln_axis_share_ends(const KilnAxis *axis, KilnAxisValue value, double *ret_low,
                                    double *ret_high);
 

@@ -146,9 +146,9 @@ static void stretch_steps(State *state, const KilnSpace *space)
         const double deviation = fmax(state->sigma * sqrt(state->cov[i * state->d + i]), 1e-12);
         const double next = to_next_value(axis, state->mean[i]);
 
-        state->stretch[i] = axis->kind != KILN_AXIS_FLOAT && isfinite(next)
-                                ? fmax(1.0, 0.5 * next / deviation)
-                                : 1.0;
+        const bool steps = axis->kind != KILN_AXIS_FLOAT || axis->step > 0.0;
+
+        state->stretch[i] = steps && isfinite(next) ? fmax(1.0, 0.5 * next / deviation) : 1.0;
     }
 }
 

@@ -302,7 +302,9 @@ static double draw_number(const KilnAxis *axis, double center, double inverse, K
     do
         u = center + (double)kiln_rng_normal(rng) / inverse;
     while (u < 0.0 || u >= 1.0);
-    return axis->kind == KILN_AXIS_FLOAT ? u : kiln_axis_share(axis, kiln_axis_value(axis, u));
+    return axis->kind == KILN_AXIS_FLOAT && axis->step == 0.0
+               ? u
+               : kiln_axis_share(axis, kiln_axis_value(axis, u));
 }
 
 /* Draw a point from the density. */

@@ -67,7 +67,7 @@ class Random(Sweepers):
         for flags in (["-m"], ["-m", "--plan"]):
             self.refused(*flags, *JOB, "lr=interval(0.01,0.1)",
                          says=["lr: sweeper/grid does not accept interval(), which has no end of values",
-                               "range(start,stop,step)", "kiln/sweeper=halton, kiln/sweeper=random"])
+                               "range(start,stop,step)", "kiln/sweeper=halton, ", "kiln/sweeper=tpe"])
         self.refused("-m", "lr=int(interval(1,8))", says=["does not accept int(interval())"])
 
     def test_both_ends_of_an_interval_are_checked(self):
