@@ -351,7 +351,7 @@ bench-config: all $(B)/bench/config/compose $(B)/bench/config/sweep_inside
 	@python3 bench/config/compose.py
 	@python3 bench/config/sweep.py
 # They build components as tests do.
-$(B)/bench/images/load $(B)/bench/search/search: LDLIBS += -lcmocka
+$(B)/bench/images/load $(B)/bench/search/search $(B)/bench/search/trials: LDLIBS += -lcmocka
 $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
