@@ -1,0 +1,74 @@
+"""Sweepers that learn, as a user runs them: with pruners, kills and several jobs at a time."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import csv
+import json
+import os
+
+from kilntest import Braked, main, read
+
+JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=128", "datamodule.val_count=64", "datamodule.test_count=32",
+       "datamodule.batch_size=32", "trainer.threads=1", "trainer.max_epochs=3"]
+SPACE = ["lr=tag(log,interval(1e-4,1))", "optimizer=sgd,adam", "optimizer.momentum=when(optimizer,sgd,interval(0,0.9,step=0.3))",
+         "seed=int(interval(1,9))"]
+TPE = ["-m", *JOB, *SPACE, "kiln/sweeper=tpe", "kiln.sweeper.startup_trials=4", "kiln.sweeper.n_trials=12"]
+
+
+class Search(Braked):
+    def journal(self, *events, folder="s"):
+        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").splitlines()]
+        return [{k: v for k, v in line.items() if k not in ("time", "seconds", "pid")} for line in lines
+                if line["event"] in events]
+
+    def results(self, folder="s"):
+        with open(self.path(folder, "results.csv"), newline="") as f:
+            return list(csv.DictReader(f))
+
+    def test_decisions_are_the_same_after_a_kill(self):
+        decisions = ("submitted", "reported", "stopping", "complete")
+        sweep = [*TPE, "kiln/pruner=asha", *self.braked]
+        self.run_kiln(*sweep, "kiln.sweep.dir=s")
+        for started in (2, 8):
+            folder = f"killed{started}"
+            self.brake(20)
+            process = self.start(*sweep, f"kiln.sweep.dir={folder}")
+            self.wait_for(lambda: os.path.exists(self.path(folder, "journal.jsonl")) and
+                          len(self.journal("started", folder=folder)) >= started, process)
+            process.kill()
+            process.communicate()
+            self.let_go()
+            self.run_kiln("-m", "--resume", folder)
+            self.assertEqual(self.journal(*decisions, folder=folder), self.journal(*decisions))
+
+    def test_values(self):
+        """Values are of the space; momentum only where the optimizer has it."""
+        self.run_kiln(*TPE, "kiln.sweep.dir=s", "kiln.launcher.n_jobs=3")
+        rows = self.results()
+        self.assertEqual(len(rows), 12)
+        self.assertEqual(len({(row["lr"], row["seed"], row["optimizer"]) for row in rows}), 12)
+        for row in rows:
+            self.assertEqual(row["status"], "ok")
+            self.assertTrue(1e-4 <= float(row["lr"]) <= 1)
+            self.assertIn(int(row["seed"]), range(1, 10))
+            self.assertIn(row["optimizer.momentum"], ["0.0", "0.3", "0.6", "0.9"] if row["optimizer"] == "sgd" else [""])
+
+    def test_more_trials(self):
+        self.run_kiln(*TPE, "kiln.sweeper.n_trials=6", "kiln.sweep.dir=s")
+        self.run_kiln("-m", "--resume", "s", "kiln.sweeper.n_trials=9")
+        self.run_kiln(*TPE, "kiln.sweeper.n_trials=9", "kiln.sweep.dir=whole")
+        self.assertEqual(self.journal("submitted"), self.journal("submitted", folder="whole"))
+
+    def test_cmaes(self):
+        self.run_kiln("-m", *JOB, "lr=tag(log,interval(1e-4,1))", "batch_size=int(interval(16,64,step=16))",
+                      "kiln/sweeper=cmaes", "kiln.sweeper.n_trials=10", "kiln.sweep.dir=s")
+        self.assertEqual({row["status"] for row in self.results()}, {"ok"})
+        self.assertLessEqual({row["batch_size"] for row in self.results()}, {"16", "32", "48", "64"})
+        self.refused("-m", *JOB, "lr=interval(0,1)", "model=mlp,linear", "kiln/sweeper=cmaes",
+                     says=["model: sweeper/cmaes does not accept a choice", "kiln/sweeper=tpe"])
+
+
+if __name__ == "__main__":
+    main()
