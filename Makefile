@@ -310,11 +310,11 @@ check: deps-check
 check-arm64:
 	@sh tests/arm64.sh
 
-# Reads a run with tensorboard, pandas, torch and safetensors; PEER is a Python that has them.
+# Reads a run with tensorboard, pandas, torch and safetensors, and a sweep with Optuna; PEER is a Python that has them.
 check-peers: all
 	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B) && $(PEER) tests/peers/test_lightning_names.py && \
-	    $(PEER) tests/peers/test_image_nets.py $(B),\
-	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, torchvision, safetensors and lightning")
+	    $(PEER) tests/peers/test_image_nets.py $(B) && $(PEER) tests/peers/test_optuna.py $(B),\
+	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, torchvision, safetensors and lightning; optuna, optuna-dashboard")
 
 # Kills an MLP, a ResNet-18 and an LSTM, KILLS times in all: each resumed run produces identical bytes.
 verify-resume: all
@@ -351,7 +351,7 @@ bench-config: all $(B)/bench/config/compose $(B)/bench/config/sweep_inside
 	@python3 bench/config/compose.py
 	@python3 bench/config/sweep.py
 # They build components as tests do.
-$(B)/bench/images/load $(B)/bench/search/search $(B)/bench/search/trials: LDLIBS += -lcmocka
+$(B)/bench/images/load $(B)/bench/search/search $(B)/bench/search/trials $(B)/bench/search/recording: LDLIBS += -lcmocka
 $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	@mkdir -p $(@D)
 	$(call say,LINK)

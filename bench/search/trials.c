@@ -7,8 +7,8 @@
  * 81 of them; printed are the epochs that it trains, and the loss of its best trial above that of
  * the best of the 81: medians over seeds.
  *
- * Toy: the triangle learning rate of Ray's example pbt_function.py, without noise: a trial gains up
- * to 1 a step, the less the farther its rate is from the best one, which rises and falls. Printed
+ * Toy: the triangle of learning rates of Ray's example of PBT, without noise: a trial gains up to 1
+ * a step, the less the farther its rate is from the best one, which rises and then falls. Printed
  * are the steps until a population of 8 has reached 200, and how far the best fixed rate gets in
  * 2,000. */
 #include <math.h>

@@ -74,6 +74,7 @@ static KilnStatus check_together(const KilnArgs *args, KilnError *err)
         { "--origins", "--cfg", "train --cfg job --origins" },
         { "--package", "--cfg", "train --cfg job --package KEY" },
         { "--retry-failed", "--resume", "train -m --resume DIR --retry-failed" },
+        { "--extend", "--resume", "train -m --resume DIR --extend 50" },
     };
 
     for (size_t i = 0; i < KILN_COUNT(rivals); i++) {

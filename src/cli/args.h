@@ -24,12 +24,13 @@ typedef struct KilnArgs {
     const char *svg, *depth, *phase;             /* of graph */
     const char *method, *steps, *window, *layer; /* of explain-prediction */
     bool resolve, help, version;
-    bool origins;      /* with --cfg: the origin of each value as a comment */
-    bool multirun;     /* -m */
-    bool plan;         /* with -m: print the jobs */
-    bool retry_failed; /* with --resume */
-    bool trust;        /* a run folder's plugins may be loaded, its outputs written anywhere */
-    bool json, once;   /* of top; json also of doctor, sweep */
+    bool origins;       /* with --cfg: the origin of each value as a comment */
+    bool multirun;      /* -m */
+    bool plan;          /* with -m: print the jobs */
+    bool retry_failed;  /* with --resume */
+    const char *extend; /* with --resume: --extend N */
+    bool trust;         /* a run folder's plugins may be loaded, its outputs written anywhere */
+    bool json, once;    /* of top; json also of doctor, sweep */
     const char *output, *target; /* of new and explain-prediction */
     const char *table;           /* of new */
     bool force;                  /* of new and sweep: replace the file */

@@ -86,7 +86,7 @@ typedef struct KilnTrialReport {
 typedef struct KilnTrial {
     size_t job;                 /* its number */
     const KilnAxisValue *point; /* by axis */
-    KilnJobStatus status;
+    KilnJobStatus status;       /* of one that a request has stopped OK, without reports FAILED */
     const KilnTrialReport *const *reports; /* by rising steps; only where the sweeper has no
                                             * count() */
     size_t n_reports;
@@ -157,7 +157,7 @@ struct KilnPrunerOps {
      * stops it here, with a checkpoint; write why into `reason`. The trial waits for the answer. */
     bool (*prune)(KilnInstance *self, const KilnHistory *history, size_t trial,
                   char reason[KILN_SWEEP_REASON]);
-    /* Optional. A trial with the status STOPPED that goes on from its checkpoint, before any new
+    /* Optional. A trial with the status STOPPED that continues from its checkpoint, before any new
      * one starts; KILN_NO_TRIAL: none. Called when a job could start. */
     size_t (*resume)(KilnInstance *self, const KilnHistory *history);
 };
@@ -212,6 +212,8 @@ typedef struct KilnLaunch {
     const volatile int *stop;
     /* Of a job that next() gave. */
     KilnJobNeeds (*needs)(void *ctx, size_t job);
+    /* True: stop this running job with a checkpoint. Call it for each one after tick(). */
+    bool (*stops)(void *ctx, size_t job);
 } KilnLaunch;
 
 struct KilnLauncherOps {
@@ -230,6 +232,7 @@ typedef struct KilnSweepOptions {
     int64_t max_jobs;
     double timeout;
     int64_t max_steps, patience;
+    bool optuna;
 } KilnSweepOptions;
 
 /* kiln.sweeper, without the options of the component that it names. */

@@ -36,14 +36,14 @@ static KilnStatus refuse_axis(const KilnSweep *sweep, const KilnAxis *axis, Kiln
     append_sweepers(&sweepers, sweep->compose.registry, axis->kind);
     if (sweepers.failed)
         return kiln_error_nomem(err, 1);
-    kiln_error_set(
-        err, KILN_E_TYPE, "%s: sweeper/%s does not accept %s%s; select a sweeper that does (%s)",
-        axis->key, kiln_instance_name(sweep->sweeper), kind_names[__builtin_ctz(axis->kind)],
-        kiln_axis_is_interval(axis)
-            ? ", which has no end of values; write range(start,stop,step) or the "
-              "values with commas, or"
-            : "",
-        sweepers.data);
+    kiln_error_set(err, KILN_E_TYPE,
+                   "%s: sweeper/%s does not accept %s%s select a sweeper that does (%s)", axis->key,
+                   kiln_instance_name(sweep->sweeper), kind_names[__builtin_ctz(axis->kind)],
+                   kiln_axis_is_interval(axis)
+                       ? ", which has no end of values; write range(start,stop,step) or the "
+                         "values with commas, or"
+                       : ";",
+                   sweepers.data);
     kiln_text_release(&sweepers);
     return err->status;
 }
@@ -107,6 +107,15 @@ static double final_value(const KilnSweep *sweep, const KilnJob *job)
     return job->n_reports > 0 ? job->reports[job->n_reports - 1]->values[0] : (double)NAN;
 }
 
+/* A job that a request has stopped never resumes. For sweepers and pruners it has ended, well if it
+ * has a value: they would resume a stopped one. */
+static KilnJobStatus trial_status(const KilnJob *job)
+{
+    if (job->status != KILN_JOB_STOPPED || job->halted == NULL)
+        return job->status;
+    return job->n_reports > 0 ? KILN_JOB_OK : KILN_JOB_FAILED;
+}
+
 KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *err)
 {
     KilnJob *job = &sweep->jobs.items[number];
@@ -115,7 +124,7 @@ KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *e
     if (job->trial == 0)
         return KILN_OK;
     KilnTrial *trial = sweep->trials[job->trial - 1];
-    trial->status = job->status;
+    trial->status = trial_status(job);
     trial->reports = (const KilnTrialReport *const *)job->reports;
     trial->n_reports = job->n_reports;
     trial->values = NULL;
@@ -144,31 +153,27 @@ static KilnStatus put_trial(KilnSweep *sweep, KilnJob *job, const KilnAxisValue 
     return KILN_OK;
 }
 
-/* Make trials of the jobs whose overrides are a point of the space. */
-static KilnStatus claim_trials(KilnSweep *sweep, KilnError *err)
+KilnStatus kiln_sweep_claim_trial(KilnSweep *sweep, size_t number, KilnError *err)
 {
     const KilnSpace *space = &sweep->arguments.space;
-    KilnStatus status = KILN_OK;
+    KilnJob *job = &sweep->jobs.items[number];
+    const size_t parent = job->parent > 0 ? sweep->jobs.items[job->parent - 1].trial : 0;
+    KilnAxisValue *point = kiln_arena_alloc(&sweep->arena, (space->count + 1) * sizeof(*point));
 
-    for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {
-        KilnJob *job = &sweep->jobs.items[i];
-        const size_t parent = job->parent > 0 ? sweep->jobs.items[job->parent - 1].trial : 0;
-        KilnAxisValue *point = kiln_arena_alloc(&sweep->arena, (space->count + 1) * sizeof(*point));
-
-        if (point == NULL)
-            return kiln_error_nomem(err, space->count);
-        if (!kiln_space_locate(space, job->overrides, point))
-            continue;
-        job->claimed = true;
-        status = put_trial(sweep, job, point, parent > 0 ? parent - 1 : KILN_NO_TRIAL, err);
-    }
-    return status;
+    if (point == NULL)
+        return kiln_error_nomem(err, space->count);
+    if (job->trial != 0 || !kiln_space_locate(space, job->overrides, point))
+        return KILN_OK;
+    job->claimed = true;
+    return put_trial(sweep, job, point, parent > 0 ? parent - 1 : KILN_NO_TRIAL, err);
 }
 
 KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err)
 {
-    KilnStatus status = sweep->learns ? claim_trials(sweep, err) : KILN_OK;
+    KilnStatus status = KILN_OK;
 
+    for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++)
+        status = kiln_sweep_claim_trial(sweep, i, err);
     for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {
         status = kiln_sweep_update_trial(sweep, i, err);
         if (sweep->objective.mode == KILN_MODE_AUTO)

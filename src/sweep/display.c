@@ -119,6 +119,15 @@ void kiln_display_print(KilnDisplay *display, const char *format, ...)
     flush(display);
 }
 
+void kiln_display_note(KilnDisplay *display, size_t number, const char *what)
+{
+    append_erase(display);
+    kiln_text_printf(&display->text, "#%zu %s", number, what);
+    kiln_display_values(display, &display->sweep->jobs.items[number]);
+    kiln_text_char(&display->text, '\n');
+    flush(display);
+}
+
 static void append_indented(KilnText *text, const char *lines)
 {
     while (*lines != '\0') {

@@ -27,6 +27,8 @@ void kiln_display_release(KilnDisplay *display);
 void kiln_display_tick(KilnDisplay *display);
 /* Show that a job ended, after `seconds`; `log`: the end of its log (NULL: none). */
 void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, const char *log);
+/* Show what happened to a job, with its values. */
+void kiln_display_note(KilnDisplay *display, size_t number, const char *what);
 KILN_PRINTF(2, 3) void kiln_display_print(KilnDisplay *display, const char *format, ...);
 /* Append the status area to the text. */
 void kiln_display_area(KilnDisplay *display);

@@ -16,7 +16,7 @@
 #include "sweep/sweep_state.h"
 
 enum { LOG_LINES = 6, LOG_BYTES = 4096 };
-static const double results_every_s = 1.0;
+static const double results_every_s = 1.0, requests_every_s = 1.0;
 
 typedef struct Launching {
     KilnSweep *sweep;
@@ -28,6 +28,8 @@ typedef struct Launching {
     bool settled;   /* the pruner resumes nothing before the next report or end */
     bool exhausted; /* the budget is used up */
     double started, written; /* when the launch, and when the results were, by kiln_clock */
+    double looked;           /* for requests, by kiln_clock */
+    KilnError failed;        /* of a tick; what is called next returns it */
 } Launching;
 
 static int run(void *ctx, size_t number, int report)
@@ -36,6 +38,15 @@ static int run(void *ctx, size_t number, int report)
 }
 
 /* ---- Events of the launcher --------------------------------------------------------- */
+
+/* Set a time of a job to the current one. */
+static KilnStatus set_time(KilnSweep *sweep, const char **ret, KilnError *err)
+{
+    char now[KILN_TIME_TEXT];
+
+    *ret = kiln_arena_strdup(&sweep->jobs.arena, kiln_time_text(now));
+    return *ret != NULL ? KILN_OK : kiln_error_nomem(err, sizeof(now));
+}
 
 static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
 {
@@ -47,17 +58,22 @@ static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
     job->reason = "";
     job->error = NULL;
     job->stopping = NULL;
+    job->terminating = false;
     job->started = kiln_clock();
     job->progress = (KilnJobProgress) { .done = (double)NAN };
     kiln_text_clear(&job->report);
     KilnStatus status = kiln_sweep_update_trial(sweep, number, err);
+    if (status >= 0 && job->began == NULL)
+        status = set_time(sweep, &job->began, err);
     if (status < 0)
         return status;
     /* Not synced: a job whose start is lost is waiting, and runs again. */
-    return kiln_journal_append(sweep->journal, kiln_record_started(number, job, pid), err);
+    status = kiln_journal_append(sweep->journal, kiln_record_started(number, job, pid), err);
+    return status >= 0 ? kiln_optuna_update(sweep, number, err) : status;
 }
 
-/* Put new reports into the journal: a learning sweeper needs them when the sweep is resumed. */
+/* Put new reports into the journal: a learning sweeper needs them when the sweep is resumed, and
+ * optuna.log is written from them then. */
 static KilnStatus record_reports(KilnSweep *sweep, size_t number, KilnError *err)
 {
     KilnJob *job = &sweep->jobs.items[number];
@@ -67,7 +83,7 @@ static KilnStatus record_reports(KilnSweep *sweep, size_t number, KilnError *err
         status = kiln_journal_append(
             sweep->journal, kiln_record_reported(number, job->reports[job->n_recorded], job->mode),
             err);
-    return status;
+    return status >= 0 ? kiln_optuna_update(sweep, number, err) : status;
 }
 
 /* Does the sweeper stop the job? The decision is in the journal before the job gets it. */
@@ -76,15 +92,17 @@ static KilnStatus decide(KilnSweep *sweep, size_t number, bool *ret_stop, KilnEr
     KilnJob *job = &sweep->jobs.items[number];
     char reason[KILN_SWEEP_REASON];
 
-    /* A job that stops reports its last values again. */
-    *ret_stop = job->stopping != NULL || kiln_sweep_tell(sweep, number, reason);
+    /* A job that stops reports its last values again. One that the launcher stops has its signal,
+     * and would take the reply for a second one. */
+    *ret_stop = !job->terminating &&
+                (job->stopping != NULL || kiln_sweep_tell(sweep, number, reason));
     if (!*ret_stop || job->stopping != NULL)
         return KILN_OK;
     job->stopping = kiln_arena_strdup(&sweep->jobs.arena,
                                       reason[0] != '\0' ? reason : "by the sweeper");
     if (job->stopping == NULL)
         return kiln_error_nomem(err, sizeof(reason));
-    return kiln_journal_append(sweep->journal, kiln_record_stopping(number, job->stopping), err);
+    return kiln_journal_append(sweep->journal, kiln_record_stopping(number, job), err);
 }
 
 static KilnStatus reported(void *ctx, size_t number, const char *bytes, size_t size,
@@ -97,7 +115,7 @@ static KilnStatus reported(void *ctx, size_t number, const char *bytes, size_t s
     KilnStatus status = KILN_OK;
     bool stop = false;
 
-    if (!sweep->follows)
+    if (!sweep->follows && !sweep->options->optuna)
         return KILN_OK;
     launching->waits = launching->settled = false;
     if (sweep->objective.mode == KILN_MODE_AUTO)
@@ -171,15 +189,19 @@ static KilnStatus write_results(Launching *launching, bool now, KilnError *err)
 static KilnStatus record_end(Launching *launching, size_t number, double seconds, KilnError *err)
 {
     KilnSweep *sweep = launching->sweep;
-    const KilnJob *job = &sweep->jobs.items[number];
+    KilnJob *job = &sweep->jobs.items[number];
 
     launching->waits = launching->settled = false;
     KilnStatus status = kiln_sweep_update_trial(sweep, number, err);
 
     if (status >= 0)
+        status = set_time(sweep, &job->finished, err);
+    if (status >= 0)
         status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, seconds), err);
     if (status >= 0)
         status = kiln_journal_sync(sweep->journal, err);
+    if (status >= 0)
+        status = kiln_optuna_update(sweep, number, err);
     if (status >= 0)
         status = write_results(launching, false, err);
     char *log = kiln_job_failed(job) && job->dir != NULL ? log_tail(sweep, job) : NULL;
@@ -195,7 +217,10 @@ static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnErr
     KilnJob *job = &sweep->jobs.items[number];
     double seconds = kiln_clock() - job->started;
 
-    const bool stopped = job->stopping != NULL && end->status == KILN_JOB_INTERRUPTED;
+    /* Before it handles signals, SIGTERM kills it. */
+    const bool stopped = job->stopping != NULL &&
+                         (end->status == KILN_JOB_INTERRUPTED ||
+                          (job->terminating && end->status == KILN_JOB_KILLED));
 
     job->status = stopped ? KILN_JOB_STOPPED : end->status;
     job->seconds += seconds;
@@ -268,6 +293,8 @@ static KilnStatus ask(Launching *launching, KilnAdvice *ret, size_t *ret_job, Ki
     launching->done = *ret == KILN_ADVICE_DONE;
     if (status >= 0 && *ret == KILN_ADVICE_TRIAL)
         status = kiln_sweep_record_job(sweep, *ret_job, err);
+    if (status >= 0 && *ret == KILN_ADVICE_TRIAL)
+        status = kiln_optuna_update(sweep, *ret_job, err);
     return status;
 }
 
@@ -342,15 +369,33 @@ static KilnStatus take_new(Launching *launching, bool *ret_any, size_t *ret_job,
     return status;
 }
 
-/* Jobs that were interrupted go on first: they had begun when the sweeper and the pruner knew what
- * they knew then. */
+static KilnStatus take_requests(Launching *launching, KilnError *err)
+{
+    bool any = false;
+
+    launching->looked = kiln_clock();
+    KilnStatus status = kiln_sweep_take_requests(launching->sweep, &launching->display, &any, err);
+    if (status < 0 || !any)
+        return status;
+    launching->waits = launching->settled = false;
+    return write_results(launching, false, err);
+}
+
+/* Jobs that were interrupted continue first: they had begun when the sweeper and the pruner knew
+ * what they knew then. */
 static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err)
 {
     Launching *launching = ctx;
     const KilnSweep *sweep = launching->sweep;
     bool any = false;
-    KilnStatus status = take(launching, &launching->begun, sweep->n_old, true, &any, ret_job, err);
 
+    if (launching->failed.status < 0) {
+        *err = launching->failed;
+        return err->status;
+    }
+    KilnStatus status = take_requests(launching, err);
+    if (status >= 0)
+        status = take(launching, &launching->begun, sweep->n_old, true, &any, ret_job, err);
     if (status >= 0 && !any)
         status = check_budget(launching, err);
     if (status >= 0 && !any && !launching->exhausted)
@@ -370,7 +415,14 @@ static void tick(void *ctx)
 {
     Launching *launching = ctx;
 
+    if (kiln_clock() - launching->looked >= requests_every_s && launching->failed.status >= 0)
+        (void)!take_requests(launching, &launching->failed);
     kiln_display_tick(&launching->display);
+}
+
+static bool stops(void *ctx, size_t number)
+{
+    return ((Launching *)ctx)->sweep->jobs.items[number].terminating;
 }
 
 /* ---- Launch -------------------------------------------------------------------- */
@@ -398,10 +450,12 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
         .tick = tick,
         .stop = sweep->request->stop,
         .needs = needs,
+        .stops = stops,
     };
 
     kiln_display_init(&launching.display, sweep, sweep->request->console,
                       ops->n_jobs(sweep->launcher));
+    KilnStatus status = take_requests(&launching, err);
     if (sweep->learns)
         kiln_display_print(&launching.display, "jobs that %s chooses, %zu at a time: %s",
                            kiln_instance_name(sweep->sweeper), launching.display.at_once,
@@ -410,12 +464,17 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
         kiln_display_print(&launching.display, "%zu jobs of %zu to run, %zu at a time: %s",
                            launching.display.to_run, sweep->jobs.count, launching.display.at_once,
                            sweep->dir);
-    KilnStatus status = write_results(&launching, true, err);
+    if (status >= 0)
+        status = write_results(&launching, true, err);
+    if (status >= 0)
+        status = kiln_optuna_rewrite(sweep, err);
     if (status >= 0)
         status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),
                              err);
     if (status >= 0)
         status = write_results(&launching, true, err);
+    if (status >= 0)
+        status = kiln_optuna_finish(sweep, err);
     if (status >= 0)
         status = close_journal(sweep, err);
     kiln_display_close(&launching.display);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/parse.h"
 #include "base/system/file.h"
 #include "config/provenance/error_list.h"
 #include "registry/registry.h"
@@ -18,7 +19,7 @@
 static KilnStatus no_sweep(const char *dir, KilnError *err)
 {
     return kiln_error_set(err, KILN_E_IO,
-                          "--resume %s: not a sweep's folder (it has no %s); sweeps write their "
+                          "%s: not a sweep's folder (it has no %s); sweeps write their "
                           "folders below multirun/, `last` means the newest there",
                           dir, KILN_JOURNAL_FILE);
 }
@@ -39,14 +40,15 @@ static bool reached_stop(const KilnSweep *sweep, const KilnJob *job)
     return reached;
 }
 
-/* Jobs whose launcher was killed between a decision to stop and the end. */
+/* Jobs whose launcher was killed between a decision to stop and the end. One that a request stops
+ * does not run for the rest of the way. */
 static void end_stopped(KilnSweep *sweep)
 {
     for (size_t i = 0; i < sweep->jobs.count; i++) {
         KilnJob *job = &sweep->jobs.items[i];
 
         if (job->status != KILN_JOB_INTERRUPTED || job->stopping == NULL ||
-            !reached_stop(sweep, job))
+            (job->halted == NULL && !reached_stop(sweep, job)))
             continue;
         job->status = KILN_JOB_STOPPED;
         job->reason = job->stopping;
@@ -57,15 +59,19 @@ static KilnStatus replay(KilnSweep *sweep, KilnError *err)
 {
     KilnReplay replayed = { .jobs = &sweep->jobs };
     size_t skipped = 0;
-    KilnStatus status = kiln_journal_replay(sweep->journal, kiln_replay_record, &replayed, &skipped,
-                                            err);
+    KilnStatus status = sweep->journal != NULL
+                            ? kiln_journal_replay(sweep->journal, kiln_replay_record, &replayed,
+                                                  &skipped, err)
+                            : kiln_journal_read(sweep->path, kiln_replay_record, &replayed, err);
 
     if (status >= 0 && !replayed.started)
         status = kiln_error_set(err, KILN_E_FORMAT,
                                 "%s: its journal does not say how the sweep began; start it again",
                                 sweep->path);
-    kiln_replay_end(&replayed);
-    end_stopped(sweep);
+    if (sweep->journal != NULL) {
+        kiln_replay_end(&replayed);
+        end_stopped(sweep);
+    }
     sweep->start = replayed.start;
     sweep->complete = replayed.complete;
     sweep->n_old = sweep->jobs.count;
@@ -76,10 +82,9 @@ static KilnStatus replay(KilnSweep *sweep, KilnError *err)
     return status;
 }
 
-/* Append the arguments of this command line to those in the journal. */
-static KilnStatus join_arguments(KilnSweep *sweep, KilnError *err)
+/* Append more arguments (NULL: none) to those in the journal. */
+static KilnStatus join_arguments(KilnSweep *sweep, const char *const *more, KilnError *err)
 {
-    const char *const *more = sweep->request->compose.overrides;
     const char **all;
     size_t n = 0, m = 0;
 
@@ -95,6 +100,41 @@ static KilnStatus join_arguments(KilnSweep *sweep, KilnError *err)
     sweep->compose.overrides = all;
     sweep->start.arguments = all;
     return KILN_OK;
+}
+
+/* kiln.sweeper.n_trials, and the trials that request->extend adds. */
+static KilnStatus more_trials(KilnSweep *sweep, int64_t *ret, KilnError *err)
+{
+    const int64_t more = sweep->request->extend;
+    char *text = NULL;
+    KilnStatus status = KILN_E_KEY;
+
+    if (kiln_config_text(sweep->config, "kiln.sweeper.n_trials", &text, NULL) >= 0)
+        status = kiln_parse_i64(text, ret, NULL);
+    free(text);
+    if (status < 0)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "--extend %lld: this sweeper has no option n_trials that could be "
+                              "raised; add values instead: train -m --resume DIR lr=0.1,0.2",
+                              (long long)more);
+    if (*ret > INT64_MAX - more)
+        return kiln_error_set(err, KILN_E_RANGE, "--extend %lld: too many trials", (long long)more);
+    *ret += more;
+    return KILN_OK;
+}
+
+/* Make the raised number an argument of the sweep, so that a later resume has it, too. */
+static KilnStatus extend(KilnSweep *sweep, KilnError *err)
+{
+    int64_t n_trials = 0;
+    KilnStatus status = more_trials(sweep, &n_trials, err);
+    const char *argument = kiln_arena_printf(&sweep->arena, "kiln.sweeper.n_trials=%lld",
+                                             (long long)n_trials);
+    const char *const more[] = { argument, NULL };
+
+    if (status < 0)
+        return status;
+    return argument != NULL ? join_arguments(sweep, more, err) : kiln_error_nomem(err, 1);
 }
 
 const char *kiln_sweep_shown_path(const char *path)
@@ -118,14 +158,14 @@ KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
         status = no_sweep(dir, err);
-    if (status >= 0)
+    if (status >= 0 && !sweep->request->reads)
         status = kiln_journal_open(dir, &sweep->journal, err);
-    if (status >= 0)
+    if (status >= 0 && !sweep->request->reads)
         status = kiln_dir_prune(dir, err);
     if (status >= 0)
         status = replay(sweep, err);
     if (status >= 0)
-        status = join_arguments(sweep, err);
+        status = join_arguments(sweep, sweep->request->compose.overrides, err);
     if (status >= 0)
         status = kiln_sweep_use_copies(sweep, err);
     free(journal);
@@ -226,6 +266,22 @@ bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job)
 /* ---- Opening and closing ----------------------------------------------------------------------
  */
 
+/* Compose the sweep; with request->extend, again with the raised number of trials. */
+static KilnStatus compose(KilnSweep *sweep, KilnErrors *errors)
+{
+    KilnError err = { 0 };
+    KilnStatus status = kiln_compose_sweep(&sweep->compose, &sweep->config, &sweep->arguments,
+                                           errors);
+
+    if (status < 0 || sweep->request->extend == 0)
+        return status;
+    if (extend(sweep, &err) < 0)
+        return kiln_errors_add(errors, &err);
+    kiln_config_free(sweep->config);
+    sweep->config = NULL;
+    return kiln_compose_sweep(&sweep->compose, &sweep->config, &sweep->arguments, errors);
+}
+
 KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors)
 {
     KilnError err = { 0 };
@@ -235,7 +291,7 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
     status = request->resume != NULL ? kiln_sweep_reopen(ret, &err) : begin(ret, &err);
     if (status < 0)
         return kiln_errors_add(errors, &err);
-    status = kiln_compose_sweep(&ret->compose, &ret->config, &ret->arguments, errors);
+    status = compose(ret, errors);
     if (status < 0)
         return status;
     status = kiln_config_check_own(ret->config, request->compose.registry, errors);
@@ -253,6 +309,7 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
 
 void kiln_sweep_close(KilnSweep *sweep)
 {
+    kiln_optuna_free(sweep->optuna);
     free(sweep->copies);
     free(sweep->trials);
     kiln_instance_free(sweep->sweeper);

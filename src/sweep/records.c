@@ -85,6 +85,8 @@ json_t *kiln_record_submitted(size_t number, const KilnJob *job)
 
     if (job->parent > 0)
         kiln_json_put(&record, "parent", json_integer((json_int_t)job->parent - 1));
+    if (job->added != NULL)
+        kiln_json_put(&record, "request", kiln_json_text(job->added));
     return record;
 }
 
@@ -100,10 +102,23 @@ json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid)
     return record;
 }
 
-json_t *kiln_record_stopping(size_t number, const char *reason)
+json_t *kiln_record_stopping(size_t number, const KilnJob *job)
 {
-    return json_pack("{s:s, s:I, s:o}", "event", "stopping", "job", (json_int_t)number, "reason",
-                     kiln_json_text(reason));
+    json_t *record = json_pack("{s:s, s:I, s:o}", "event", "stopping", "job", (json_int_t)number,
+                               "reason", kiln_json_text(job->stopping));
+
+    if (job->halted != NULL)
+        kiln_json_put(&record, "request", kiln_json_text(job->halted));
+    return record;
+}
+
+json_t *kiln_record_refused(const char *request, const char *reason)
+{
+    json_t *record = timed("refused");
+
+    kiln_json_put(&record, "request", kiln_json_text(request));
+    kiln_json_put(&record, "reason", kiln_json_text(reason));
+    return record;
 }
 
 json_t *kiln_record_environment(const char *const *variables)
@@ -153,6 +168,8 @@ json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
     kiln_json_put(&record, "seconds", json_real(seconds));
     kiln_json_put(&record, "steps", json_integer((json_int_t)job->steps));
     kiln_json_put(&record, "metrics", metrics);
+    if (job->halted != NULL)
+        kiln_json_put(&record, "request", kiln_json_text(job->halted));
     return record;
 }
 
@@ -232,6 +249,16 @@ const char *const *kiln_texts_read(KilnArena *arena, const json_t *list)
     return all;
 }
 
+/* The name of the request that made the record, if one did; *ret is unchanged else. */
+static KilnStatus read_request(KilnJobs *jobs, const json_t *line, const char **ret, KilnError *err)
+{
+    const char *name = json_string_value(json_object_get(line, "request"));
+
+    if (name != NULL && (*ret = kiln_arena_strdup(&jobs->arena, name)) == NULL)
+        return kiln_error_nomem(err, strlen(name));
+    return KILN_OK;
+}
+
 static KilnStatus read_begun(KilnReplay *replay, const json_t *line, KilnError *err)
 {
     KilnArena *arena = &replay->jobs->arena;
@@ -280,7 +307,15 @@ static KilnStatus read_submitted(KilnReplay *replay, const json_t *line, KilnErr
     if (json_is_integer(parent) && json_integer_value(parent) >= 0 &&
         json_integer_value(parent) < number)
         job->parent = (size_t)json_integer_value(parent) + 1;
-    return KILN_OK;
+    return read_request(jobs, line, &job->added, err);
+}
+
+/* NULL when there is none, or memory is out: such a job has the current time. */
+static const char *read_time(KilnJobs *jobs, const json_t *line)
+{
+    const char *time = json_string_value(json_object_get(line, "time"));
+
+    return time != NULL ? kiln_arena_strdup(&jobs->arena, time) : NULL;
 }
 
 static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
@@ -293,6 +328,8 @@ static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line,
         .cpus = json_integer_value(json_object_get(line, "cpus")),
         .memory = json_integer_value(json_object_get(line, "memory")),
     };
+    if (job->began == NULL)
+        job->began = read_time(jobs, line);
     if (dir != NULL && (job->dir = kiln_arena_strdup(&jobs->arena, dir)) == NULL)
         return kiln_error_nomem(err, strlen(dir));
     return KILN_OK;
@@ -314,7 +351,8 @@ static KilnStatus read_stopping(KilnJobs *jobs, KilnJob *job, const json_t *line
     const char *reason = json_string_value(json_object_get(line, "reason"));
 
     job->stopping = kiln_arena_strdup(&jobs->arena, reason != NULL ? reason : "");
-    return job->stopping != NULL ? KILN_OK : kiln_error_nomem(err, 1);
+    return job->stopping != NULL ? read_request(jobs, line, &job->halted, err)
+                                 : kiln_error_nomem(err, 1);
 }
 
 static KilnStatus read_environment(KilnReplay *replay, const json_t *line, KilnError *err)
@@ -340,9 +378,12 @@ static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, K
     job->reason = kiln_arena_strdup(&jobs->arena, reason != NULL ? reason : "");
     if (job->reason == NULL)
         return kiln_error_nomem(err, 1);
+    job->finished = read_time(jobs, line);
     if (isfinite(seconds))
         job->seconds += seconds;
     job->steps = json_integer_value(json_object_get(line, "steps"));
+    if (read_request(jobs, line, &job->halted, err) < 0)
+        return err->status;
     return read_metrics(&jobs->arena, json_object_get(line, "metrics"), job, err);
 }
 

@@ -36,12 +36,14 @@ json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
 json_t *kiln_record_submitted(size_t number, const KilnJob *job);
 json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid);
 json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, KilnMode mode);
-json_t *kiln_record_stopping(size_t number, const char *reason);
+json_t *kiln_record_stopping(size_t number, const KilnJob *job);
 /* `variables`: NULL-terminated. */
 json_t *kiln_record_environment(const char *const *variables);
 /* `seconds`: of this start alone. */
 json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds);
 json_t *kiln_record_plain(const char *event);
+/* A request that cannot be fulfilled. */
+json_t *kiln_record_refused(const char *request, const char *reason);
 /* The budget is used up. */
 json_t *kiln_record_exhausted(const char *reason);
 

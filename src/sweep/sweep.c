@@ -20,9 +20,10 @@ enum { MAX_DEPTH = 3 }; /* folders between multirun/ and a sweep's */
 static KilnStatus begin(KilnSweep *sweep, KilnError *err)
 {
     const bool extended = sweep->request->resume != NULL;
+    const bool changed = sweep->jobs.count > sweep->n_old || sweep->request->extend > 0;
     KilnStatus status = kiln_sweep_snapshot(sweep, err);
 
-    if (status >= 0 && (!extended || sweep->jobs.count > sweep->n_old))
+    if (status >= 0 && (!extended || changed))
         status = kiln_journal_append(
             sweep->journal,
             kiln_record_begun(&sweep->start, &sweep->arguments.space, &sweep->objective, extended),
@@ -188,11 +189,10 @@ KilnStatus kiln_sweep_find(const char *resume, KilnSweepFolder *ret, KilnError *
     if (status < 0)
         (void)kiln_error_prefix(err, "--resume ");
     if (status >= 0 && kiln_journal_peek(dir, &begun, err) < 0)
-        status =
-            kiln_error_set(err, KILN_E_FORMAT,
-                           "--resume %s: there is no sweep to resume: it ended before it began, "
-                           "or its " KILN_JOURNAL_FILE " is damaged; start it again",
-                           resume);
+        status = kiln_error_set(err, KILN_E_FORMAT,
+                                "%s: there is no sweep to resume: it ended before it began, "
+                                "or its " KILN_JOURNAL_FILE " is damaged; start it again",
+                                resume);
     if (status >= 0) {
         const char *cwd = json_string_value(json_object_get(begun, "cwd"));
 

@@ -25,6 +25,8 @@ typedef struct KilnSweepRequest {
     const char *const *plugins; /* absolute paths, NULL-terminated; recorded for --resume */
     const char *resume;         /* folder of the sweep to resume; NULL: a new one */
     bool retry_failed;
+    int64_t extend; /* more trials of the sweep `resume`: added to kiln.sweeper.n_trials; 0: none */
+    bool reads;     /* only look at the sweep `resume`, which another process may run */
     const KilnConsole *console; /* of the display; NULL: none */
     const volatile int *stop;
     /* A job's work; the exit status of its process (KILN_JOB_EXIT_*). stdout and stderr
@@ -69,6 +71,31 @@ KILN_NODISCARD KilnStatus kiln_sweep_find(const char *resume, KilnSweepFolder *r
  * `dir` is no sweep's folder. */
 KILN_NODISCARD KilnStatus kiln_sweep_status(const char *dir, size_t *ret_jobs, size_t *ret_ended,
                                             KilnError *err);
+
+/* ---- Requests to a sweep, whether it runs or not ------------------------------------------ */
+
+/* Who has a request. */
+typedef enum KilnRequestState {
+    KILN_REQUEST_TAKEN,  /* the launcher that runs the sweep: it is in the journal */
+    KILN_REQUEST_LATE,   /* a launcher runs, but has not taken it after some seconds */
+    KILN_REQUEST_WAITING /* no launcher runs: the next one takes it */
+} KilnRequestState;
+
+typedef struct KilnSweepAnswer {
+    KilnRequestState state;
+    size_t job;    /* once it is taken: the job that was added */
+    bool is_point; /* of an added job: is it a point of the space, which sweepers learn from? */
+    bool runs;     /* of a job that is stopped: it runs until its checkpoint is saved */
+} KilnSweepAnswer;
+
+/* Ask for one more job with these overrides (`words`, NULL-terminated), after checking them against
+ * the space and the config of the sweep request->resume. */
+KILN_NODISCARD KilnStatus kiln_sweep_add(const KilnSweepRequest *request, const char *const *words,
+                                         KilnSweepAnswer *ret, KilnErrors *errors);
+/* Ask for the end of a job of the sweep in `dir`: with a checkpoint if it runs; one that waits does
+ * not start. KILN_E_KEY: there is no such job, or it has ended. */
+KILN_NODISCARD KilnStatus kiln_sweep_stop(const char *dir, size_t job, KilnSweepAnswer *ret,
+                                          KilnError *err);
 
 /* ---- For the body ---------------------------------------------------------------- */
 

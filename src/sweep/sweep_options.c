@@ -7,13 +7,16 @@ const KilnField kiln_sweep_fields[] = {
     KILN_FIELD_I64(KilnSweepOptions, max_jobs, "10000", 1, 1e7,
                    "the most jobs that a sweep may have"),
     KILN_FIELD_DURATION(KilnSweepOptions, timeout, "0", 0.0, 1e9,
-                        "no job starts after this time, counted anew after a resume; 0: no limit"),
+                        "no job starts after this time; a resume counts from 0; 0: no limit"),
     KILN_FIELD_I64(KilnSweepOptions, max_steps, "0", 0, 1e15,
                    "no job starts once all jobs together have made so many optimizer steps; 0: no "
                    "limit"),
     KILN_FIELD_I64(KilnSweepOptions, patience, "0", 0, 1e7,
                    "no job starts once so many jobs in succession have ended without a better "
                    "value; 0: no limit"),
+    KILN_FIELD_BOOL(KilnSweepOptions, optuna, "false",
+                    "write optuna.log in the folder of a sweep, which Optuna reads and "
+                    "optuna-dashboard shows while the sweep runs"),
     KILN_FIELD_END,
 };
 

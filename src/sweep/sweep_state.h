@@ -2,6 +2,8 @@
 #ifndef KILN_SWEEP_SWEEP_STATE_H
 #define KILN_SWEEP_SWEEP_STATE_H
 
+#include <time.h>
+
 #include "config/sweep/sweep_arguments.h"
 #include "sweep/jobs/job_errors.h"
 #include "sweep/records.h"
@@ -19,6 +21,9 @@ typedef struct KilnConfigCopy {
 typedef struct KilnJobFiles {
     char *config, *references, *overrides, *own, *origins;
 } KilnJobFiles;
+
+struct KilnDisplay;
+typedef struct KilnOptuna KilnOptuna;
 
 typedef struct KilnSweep {
     const KilnSweepRequest *request;
@@ -52,6 +57,9 @@ typedef struct KilnSweep {
     KilnObjective objective;            /* the metric, with the mode that reports declare */
     const KilnObjective *objectives[1]; /* for the history */
     KilnMode metric_mode;               /* AUTO: as the metric itself declares */
+    KilnOptuna *optuna;                 /* what optuna.log has; NULL: nothing yet */
+    struct timespec requests_seen;      /* when the folder of requests had changed, as of the last
+                                         * look */
 } KilnSweep;
 
 /* ---- open.c: from the request to a space of points --- -------------------------------- */
@@ -99,8 +107,10 @@ KilnStatus kiln_sweep_record_job(const KilnSweep *sweep, size_t number, KilnErro
 KilnStatus kiln_sweep_ask_all(KilnSweep *sweep, KilnError *err);
 /* The trial to resume that the pruner names; *ret_any false: none. */
 KilnStatus kiln_sweep_ask_pruner(KilnSweep *sweep, bool *ret_any, size_t *ret_job, KilnError *err);
-/* Give the trials the results of the jobs of earlier processes; of a sweeper that learns, make
- * trials of those whose overrides are a point of the space. */
+/* Make a trial of a job without one, if its overrides are a point of the space. */
+KilnStatus kiln_sweep_claim_trial(KilnSweep *sweep, size_t number, KilnError *err);
+/* Give the trials the results of the jobs of earlier processes, of which those at a point of the
+ * space become trials. */
 KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err);
 /* Copy a job's status, reports and values to its trial. */
 KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *err);
@@ -203,6 +213,21 @@ char *kiln_sweep_job_path(const KilnSweep *sweep, const KilnJob *job, const char
 
 KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err);
 
+/* ---- take_requests.c ------------------------------------------------------------------------ */
+
+/* Take the requests in the sweep's folder, if there are new ones: put what they change into the
+ * journal, and on the display. *ret_any: something has changed. */
+KilnStatus kiln_sweep_take_requests(KilnSweep *sweep, struct KilnDisplay *display, bool *ret_any,
+                                    KilnError *err);
+
+/* ---- point.c: the overrides of a point by hand ----------------------------------------------- */
+
+/* Check the arguments of an added job. *ret_overrides: those of the job, NULL-terminated, in the
+ * arena. */
+KilnStatus kiln_sweep_check_point(KilnSweep *sweep, const char *const *words,
+                                  const char *const **ret_overrides, bool *ret_is_point,
+                                  KilnErrors *errors);
+
 /* ---- rank.c ------------------------------------------------------------------------- */
 
 /* Set sweep->metric from kiln.sweeper.metric, or from the callbacks of the sweep's config. */
@@ -215,6 +240,20 @@ const KilnJob *kiln_sweep_best(const KilnSweep *sweep);
 /* Numbers of the successful jobs that can be ranked, best first; returns how many. `ret` has room
  * for all jobs. */
 size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret);
+
+/* ---- optuna_journal.c: optuna.log ------------------------------------------------------ */
+
+#define KILN_OPTUNA_FILE "optuna.log"
+
+/* Write the log again, from all jobs, with kiln.sweep.optuna; not before it is known whether a
+ * larger value is better. */
+KilnStatus kiln_optuna_rewrite(KilnSweep *sweep, KilnError *err);
+/* Append what has changed in a job. */
+KilnStatus kiln_optuna_update(KilnSweep *sweep, size_t number, KilnError *err);
+/* No job runs any more: append the states that are final only now. */
+KilnStatus kiln_optuna_finish(KilnSweep *sweep, KilnError *err);
+/* Accepts NULL. */
+void kiln_optuna_free(KilnOptuna *optuna);
 
 /* ---- results.c ---------------------------------------------------------------------- */
 

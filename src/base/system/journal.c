@@ -107,6 +107,18 @@ void kiln_journal_close(KilnJournal *journal)
     free(journal);
 }
 
+bool kiln_journal_is_owned(const char *dir)
+{
+    char *path = kiln_path_join(dir, KILN_JOURNAL_FILE);
+    const int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const bool owned = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+
+    if (fd >= 0)
+        close(fd); /* which unlocks it: a process that opens the journal now tries again */
+    free(path);
+    return owned;
+}
+
 bool kiln_journal_is_new(const KilnJournal *journal)
 {
     return journal->length == 0;
@@ -114,15 +126,16 @@ bool kiln_journal_is_new(const KilnJournal *journal)
 
 /* ---- Reading ----------------------------------------------------------------------------- */
 
-KilnStatus kiln_journal_replay(const KilnJournal *journal,
-                               KilnStatus (*record)(void *ctx, const json_t *line, KilnError *err),
-                               void *ctx, size_t *ret_skipped, KilnError *err)
+/* `text` is whole lines. */
+static KilnStatus each_line(const char *text, size_t size,
+                            KilnStatus (*record)(void *ctx, const json_t *line, KilnError *err),
+                            void *ctx, size_t *ret_skipped, KilnError *err)
 {
-    const char *end = journal->text + journal->length;
+    const char *end = text + size;
     KilnStatus status = KILN_OK;
     size_t skipped = 0;
 
-    for (const char *p = journal->text; p < end && status >= 0;) {
+    for (const char *p = text; p < end && status >= 0;) {
         size_t length = (size_t)((const char *)memchr(p, '\n', (size_t)(end - p)) - p);
         json_t *line = json_loadb(p, length, JSON_REJECT_DUPLICATES, NULL);
 
@@ -134,6 +147,31 @@ KilnStatus kiln_journal_replay(const KilnJournal *journal,
         p += length + 1;
     }
     *ret_skipped = skipped;
+    return status;
+}
+
+KilnStatus kiln_journal_replay(const KilnJournal *journal,
+                               KilnStatus (*record)(void *ctx, const json_t *line, KilnError *err),
+                               void *ctx, size_t *ret_skipped, KilnError *err)
+{
+    return each_line(journal->text, journal->length, record, ctx, ret_skipped, err);
+}
+
+KilnStatus kiln_journal_read(const char *dir,
+                             KilnStatus (*record)(void *ctx, const json_t *line, KilnError *err),
+                             void *ctx, KilnError *err)
+{
+    char *path = kiln_path_join(dir, KILN_JOURNAL_FILE), *text = NULL;
+    size_t size = 0, skipped;
+    KilnStatus status = path == NULL ? kiln_error_nomem(err, strlen(dir))
+                                     : kiln_file_read(path, largest, &text, &size, err);
+
+    while (size > 0 && text[size - 1] != '\n') /* its owner is writing */
+        size--;
+    if (status >= 0)
+        status = each_line(text, size, record, ctx, &skipped, err);
+    free(text);
+    free(path);
     return status;
 }
 

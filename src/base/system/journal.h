@@ -28,6 +28,13 @@ KILN_NODISCARD KilnStatus kiln_journal_replay(const KilnJournal *journal,
 KILN_NODISCARD KilnStatus kiln_journal_append(KilnJournal *journal, json_t *record, KilnError *err);
 /* Sync to disk. */
 KILN_NODISCARD KilnStatus kiln_journal_sync(KilnJournal *journal, KilnError *err);
+/* The same for all whole lines of the journal of `dir`, which another process may own. */
+KILN_NODISCARD KilnStatus kiln_journal_read(const char *dir,
+                                            KilnStatus (*record)(void *ctx, const json_t *line,
+                                                                 KilnError *err),
+                                            void *ctx, KilnError *err);
+/* Does a process own the journal of `dir`? */
+bool kiln_journal_is_owned(const char *dir);
 /* The first record of the journal of `dir`, without locking it. Owned by the caller (json_decref).
  */
 KILN_NODISCARD KilnStatus kiln_journal_peek(const char *dir, json_t **ret, KilnError *err);

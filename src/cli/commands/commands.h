@@ -5,10 +5,14 @@
 
 #include "cli/args.h"
 #include "kiln/embed/config.h"
+#include "sweep/sweep.h"
 
 int kiln_command_train(KilnArgs *args);
 /* train -m, --plan and --resume: many jobs. */
 int kiln_command_train_sweep(KilnArgs *args);
+/* Take the plugins and the working folder of a sweep, as its jobs have them. */
+KILN_NODISCARD KilnStatus kiln_command_enter_sweep(KilnArgs *args, const KilnSweepFolder *folder,
+                                                   KilnError *err);
 /* train --plan of one run, whose config has been checked. */
 int kiln_command_plan(const KilnArgs *args, KilnConfig *config, const KilnRegistry *registry);
 /* train --info: search path, defaults list, plugins. */

@@ -12,6 +12,8 @@ static const struct {
     int (*run)(KilnArgs *args);
 } verbs[] = {
     { "report", kiln_sweep_verb_report },
+    { "add", kiln_sweep_verb_add },
+    { "stop", kiln_sweep_verb_stop },
 };
 
 static int unknown(const KilnArgs *args)

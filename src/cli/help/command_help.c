@@ -118,17 +118,22 @@ static const CommandHelp pages[] = {
         "after a NaN, a spike, a crash or a kill", "kiln replay RUN trainer.precision=32-true",
         "would it happen with other options?", NULL } },
     { "sweep",
-      "Reads the folder of a sweep that `train -m` made, finished or still running (`last`: the "
+      "For the folder of a sweep that `train -m` made, finished or still running (`last`: the "
       "newest one below multirun/). report prints the best jobs, how much of the metric's variance "
       "each parameter explains, alone and in pairs, values that lie at an end of the space, and "
       "the command lines to run next. It writes them to DIR/report: report.json, importance.csv, "
       "pictures (history, parallel, slice, importance), and best.yaml, with which `train "
-      "experiment=best` repeats the best job. It changes nothing else in the sweep.",
+      "experiment=best` repeats the best job. add adds a job, with a value of each key that the "
+      "sweep varies, and of others as far as they differ from the config. stop ends a job with a "
+      "checkpoint, as if the sweeper had stopped it; one that waits does not start. If no launcher "
+      "runs, `train -m --resume DIR` takes the request.",
       { "kiln sweep report last", "the newest sweep",
         "kiln sweep report multirun/2026-11-20/21-03-11", "another one",
         "kiln sweep report last --write best", "and make its best config an experiment",
         "train experiment=best", "then: repeat the best job",
-        "kiln sweep report last --json | jq .best", "for programs; writes no files", NULL } },
+        "kiln sweep report last --json | jq .best", "for programs; writes no files",
+        "kiln sweep add last lr=0.3 model=mlp", "one more job of the newest sweep",
+        "kiln sweep stop multirun/2026-11-20/21-03-11 7", "the end of job 7", NULL } },
     { "tune",
       "Searches a learning rate, the largest batch that fits into memory, or both, for the run "
       "that the arguments describe: batch_size by memory estimates and a few steps, lr by training "

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/call.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/open_config.h"
@@ -125,6 +126,8 @@ static int run_job(void *ctx, const KilnSweepTask *task)
 
 /* ---- The launcher's process ----------------------------------------------------------------- */
 
+enum { MAX_EXTEND = 10000000 };
+
 static void print_line(void *ctx, const char *line)
 {
     (void)ctx;
@@ -155,13 +158,30 @@ static int plan_or_run(const KilnArgs *args, const KilnSweepRequest *request)
     return kiln_screen_signal_status() != 0 ? kiln_screen_signal_status() : result.failed > 0;
 }
 
+/* N of --extend; 0: it was not given. */
+static KilnStatus read_extend(const KilnArgs *args, int64_t *ret)
+{
+    KilnError err = { 0 };
+
+    if (args->extend == NULL ||
+        (kiln_parse_i64(args->extend, ret, NULL) >= 0 && *ret >= 1 && *ret <= MAX_EXTEND))
+        return KILN_OK;
+    kiln_error_set(&err, KILN_E_USAGE, "--extend %s: expected a number of trials, at least 1",
+                   args->extend);
+    kiln_screen_error(args->command, &err);
+    return err.status;
+}
+
 static int sweep(const KilnArgs *args, const char *resume, const char *const *plugins)
 {
     KilnConsole console;
     Job job = { .args = args, .dir = resume };
     KilnRegistry *registry = NULL;
-    KilnStatus status = kiln_command_registry(args, &registry);
+    int64_t extend = 0;
+    KilnStatus status = read_extend(args, &extend);
 
+    if (status >= 0)
+        status = kiln_command_registry(args, &registry);
     if (status < 0)
         return kiln_screen_exit_status(status);
     job.registry = registry;
@@ -170,6 +190,7 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
         .plugins = plugins,
         .resume = resume,
         .retry_failed = args->retry_failed,
+        .extend = extend,
         .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
         .stop = args->plan ? NULL : kiln_screen_catch_signals().stop,
         .body = run_job,
@@ -197,8 +218,7 @@ static int start_sweep(KilnArgs *args)
     return status;
 }
 
-/* Take the plugins and the working folder of the sweep that is resumed. */
-static KilnStatus restore(KilnArgs *args, const KilnSweepFolder *folder, KilnError *err)
+KilnStatus kiln_command_enter_sweep(KilnArgs *args, const KilnSweepFolder *folder, KilnError *err)
 {
     KilnStatus status = kiln_untrusted_plugins(args, "sweep", folder->dir, folder->plugins, err);
 
@@ -220,7 +240,7 @@ static int resume_sweep(KilnArgs *args)
 
     if (status < 0)
         return kiln_screen_result(args->command, status, &err);
-    status = restore(args, &folder, &err);
+    status = kiln_command_enter_sweep(args, &folder, &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
     int exit_status = status < 0 ? 1 : sweep(args, folder.dir, NULL);

@@ -103,8 +103,9 @@ static KilnStatus check_dir(const char *dir, KilnError *err)
                     "(kiln.job.config.override_dirname.exclude_keys)";
         p += length + (p[length] == '/');
     }
-    if (wrong == NULL && (strcmp(dir, KILN_JOURNAL_FILE) == 0 ||
-                          kiln_starts_with(dir, "results.") || strcmp(dir, "report") == 0))
+    if (wrong == NULL &&
+        (strcmp(dir, KILN_JOURNAL_FILE) == 0 || strcmp(dir, KILN_OPTUNA_FILE) == 0 ||
+         kiln_starts_with(dir, "results.") || strcmp(dir, "report") == 0))
         wrong = "is a file or folder of the sweep itself";
     return wrong == NULL
                ? KILN_OK

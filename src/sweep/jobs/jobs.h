@@ -36,10 +36,15 @@ typedef struct KilnJob {
     size_t parent; /* the number, from 1, of the job from whose checkpoint it started; 0: none */
     KilnTrialReport **reports;                      /* by rising steps */
     size_t n_reports, n_recorded, reports_capacity; /* n_recorded: in the journal */
-    KilnMode mode;        /* of the metric in its reports, as it declares */
-    const char *stopping; /* why the sweeper stops it; NULL: it does not */
-    double *values;       /* of the objectives, once it is OK or STOPPED; NULL before */
-    double started;       /* by kiln_clock, while it runs */
+    KilnMode mode;                /* of the metric in its reports, as it declares */
+    const char *stopping;         /* why the sweeper, or a request, stops it; NULL: none does */
+    const char *added, *halted;   /* the names of the requests that added it, and that stop it for
+                                   * good; NULL: none */
+    bool terminating;             /* the launcher ends its process, with a checkpoint */
+    double *values;               /* of the objectives, once it is OK or STOPPED; NULL before */
+    double started;               /* by kiln_clock, in this process; 0: it was not */
+    const char *began, *finished; /* the times of its first start and its last end, as in the
+                                   * journal; NULL: none */
     KilnJobProgress progress;
     KilnText report;   /* an incomplete line of its process's report */
     const char *error; /* that its process reported; NULL: none */

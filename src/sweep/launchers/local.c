@@ -369,7 +369,7 @@ static KilnStatus poll_jobs(KilnInstance *self, const KilnLaunch *launch, bool s
         if (slot->pid == 0)
             continue;
         status = read_report(launch, slot, err);
-        enforce_limits(kiln_opts(self), slot, stop);
+        enforce_limits(kiln_opts(self), slot, stop || launch->stops(launch->ctx, slot->job));
         if (status >= 0)
             status = reap(self, launch, slot, err);
     }

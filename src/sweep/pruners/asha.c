@@ -1,5 +1,5 @@
 /* Successive halving without waiting: of the trials that have reached a rung, a number of epochs,
- * the best 1 / reduction_factor go on to the next; the others are stopped, and resumed once they
+ * the best 1 / reduction_factor continue to the next; the others are stopped, and resumed once they
  * belong to the best. Li et al., "A system for massively parallel hyperparameter tuning" (MLSys
  * 2020). With several brackets, whose first rungs differ: Hyperband (Li et al., JMLR 2018). */
 #include "kiln.h"
@@ -15,7 +15,7 @@ typedef struct Opts {
 static const KilnField fields[] = {
     KILN_FIELD_I64(Opts, min_epochs, "1", 1, 1e9, "epochs of the first rung"),
     KILN_FIELD_I64(Opts, reduction_factor, "3", 2, 1000,
-                   "of so many jobs one goes on, to so many times the epochs"),
+                   "of so many jobs one continues, to so many times the epochs"),
     KILN_FIELD_I64(Opts, brackets, "1", 1, 16,
                    "groups of jobs; each begins one rung later than the one before, so that less "
                    "depends on short runs (Hyperband)"),
@@ -108,7 +108,8 @@ static size_t collect(const Opts *opts, State *state, const KilnHistory *history
     return n;
 }
 
-/* How many of `n` go on: at least one when no other trial follows, so that one gets to the end. */
+/* How many of `n` continue: at least one when no other trial follows, so that one gets to the end.
+ */
 static size_t promoted(const Opts *opts, const KilnHistory *history, size_t n)
 {
     const size_t best = n / (size_t)opts->reduction_factor;
@@ -149,7 +150,7 @@ static bool prune(KilnInstance *self, const KilnHistory *history, size_t trial,
     if (place < best && isfinite(state->racers[place].loss))
         return false;
     snprintf(reason, KILN_SWEEP_REASON,
-             "after epoch %lld: rank %zu of %zu at this rung, where the best %zu go on",
+             "after epoch %lld: rank %zu of %zu at this rung, where the best %zu continue",
              (long long)epochs_reached(history->trials[trial]), place + 1, n, best);
     return true;
 }
@@ -202,7 +203,7 @@ static const KilnPrunerOps ops = { .prune = prune, .resume = resume };
 const KilnComponent kiln_pruner_asha = {
     .kind = KILN_KIND_PRUNER,
     .name = "asha",
-    .summary = "Successive halving: many short jobs, of which the best go on (ASHA, Hyperband)",
+    .summary = "Successive halving: many short jobs, of which the best continue (ASHA, Hyperband)",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

@@ -1,4 +1,4 @@
-/* Lets a trial go on while its value improves. Where it does not, another pruner decides, or it
+/* Lets a trial continue while its value improves. Where it does not, another pruner decides, or it
  * stops. */
 #include "kiln.h"
 

@@ -13,7 +13,7 @@ typedef struct Opts {
 
 static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, percentile, "50", 0.0, 100.0,
-                   "the share of trials that goes on, in percent; 50: the better half (median)"),
+                   "the share of jobs that continue, in percent; 50: the better half (median)"),
     KILN_FIELD_I64(Opts, startup_trials, "5", 1, 1e6,
                    "a trial stops only where so many others have reached its epoch"),
     KILN_FIELD_I64(Opts, warmup_epochs, "0", 0, 1e9, "a trial stops only after these epochs"),

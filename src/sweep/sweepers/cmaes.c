@@ -360,7 +360,7 @@ static uint64_t digest(const KilnHistory *history, size_t n)
     return hash;
 }
 
-/* One that was killed or interrupted may not go on: it counts as the worst. */
+/* One that was killed or interrupted may not continue: it counts as the worst. */
 static bool has_running(const KilnHistory *history, size_t first, size_t n)
 {
     for (size_t i = first; i < first + n; i++)

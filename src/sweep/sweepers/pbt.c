@@ -1,7 +1,7 @@
 /* Population based training: all members of a population train some epochs; then the worst are
- * replaced by copies of the best, which go on from their checkpoints with other values. Jaderberg
- * et al., "Population based training of neural networks" (2017). The members of a generation wait
- * for each other, so that the result does not depend on how many run at a time. */
+ * replaced by copies of the best, which continue from their checkpoints with other values.
+ * Jaderberg et al., "Population based training of neural networks" (2017). The members of a
+ * generation wait for each other, so that the result does not depend on how many run at a time. */
 #include "kiln.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static const KilnField fields[] = {
     KILN_FIELD_F64(Opts, quantile, "0.25", 0.0, 0.5,
                    "the share of the population that is replaced, by copies of as many best"),
     KILN_FIELD_F64(Opts, resample, "0.25", 0.0, 1.0,
-                   "how often a value of a copy is drawn anew, instead of changed a little"),
+                   "how often a value of a copy is drawn again, instead of changed a little"),
     KILN_FIELD_F64(Opts, factor, "1.2", 1.0001, 1000.0,
                    "a number is multiplied by it, or divided by it"),
     KILN_FIELD_I64(Opts, seed, "1", 0, 1e15, "of the points; the same seed, the same points"),
@@ -201,7 +201,7 @@ static bool replace(const Opts *opts, State *state, const KilnHistory *history, 
     return false;
 }
 
-/* True: a member that stopped at the epoch is to go on. */
+/* True: a member that stopped at the epoch is to continue. */
 static bool resume_one(const Opts *opts, const State *state, const KilnHistory *history,
                        int64_t epoch, KilnSuggestion *ret)
 {
@@ -299,7 +299,7 @@ static const KilnSweeperOps ops = {
 const KilnComponent kiln_sweeper_pbt = {
     .kind = KILN_KIND_SWEEPER,
     .name = "pbt",
-    .summary = "Population based training: the worst go on as changed copies of the best",
+    .summary = "Population based training: the worst continue as changed copies of the best",
     KILN_FIELDS(fields),
     .opts_size = sizeof(Opts),
     .state_size = sizeof(State),

@@ -313,6 +313,8 @@ class Docs(unittest.TestCase):
             before = "train -q model=mlp 'lora.targets=[layers.*.weight]' kiln.run.dir=adapted\nln -sfn adapted RUN\n"
         if line.startswith("kiln ckpt diff"):
             after = " || [ $? = 1 ]"  # they differ
+        if line.startswith("kiln sweep stop"):
+            after = " || [ $? = 1 ]"  # it has no job 7
         if line.startswith("kiln check-data datamodule="):
             after = " || [ $? = 1 ]"  # its images are copies
         return Block(f"kiln {name} --help", number, shell.group(1) if shell else "sh",

@@ -63,6 +63,32 @@ class Random(Sweepers):
         self.assertEqual([row["status"] for row in rows], 5 * ["ok"])
         self.assertEqual([row["lr"] for row in rows[:3]], [row["lr"] for row in first])
 
+    def test_more_trials(self):
+        sweep = [*self.random, *JOB, "lr=interval(0.01,0.1)", "kiln.sweep.dir=s"]
+        self.sweep(*sweep, "kiln.sweeper.n_trials=2", "trainer.max_epochs=1")
+        self.assertEqual(len([line for line in self.sweep("--resume", "s", "--extend", "3", "--plan")[0].splitlines()
+                              if line.startswith("#")]), 3)
+        self.sweep("--resume", "s", "--extend", "1")
+        self.sweep("--resume", "s", "--extend", "1")
+        self.sweep("--resume", "s")  # which has the raised number
+        points = self.plan(*sweep[:-1], "kiln.sweeper.n_trials=4", "trainer.max_epochs=1")
+        self.assertEqual([f"lr={row['lr']}" for row in self.results()],
+                         [word for point in points for word in point.split() if word.startswith("lr=")])
+        self.refused("-m", "--resume", "s", "--extend", "0", says=["expected a number of trials"], status=2)
+        self.refused("-m", *sweep, "--extend", "5", says=["--resume"], status=2)
+        self.sweep(*JOB, "lr=0.1,0.01", "kiln.sweep.dir=grid", "trainer.max_epochs=1")
+        self.refused("-m", "--resume", "grid", "--extend", "5",
+                     says=["--extend 5: this sweeper has no option n_trials"], status=2)
+
+    def test_trials_without_a_number(self):
+        """The option has its default, which --extend raises."""
+        self.sweep(*self.random, *JOB, "lr=interval(0.01,0.1)", "kiln.sweep.dir=s", "trainer.max_epochs=1",
+                   "kiln.sweep.max_steps=1")
+        self.assertEqual(len(self.results()), 20)
+        plan = self.sweep("--resume", "s", "--extend", "2", "--plan")[0]
+        self.assertIn("#21 : ", plan)
+        self.assertNotIn("#22 : ", plan)
+
     def test_an_interval_of_the_grid(self):
         for flags in (["-m"], ["-m", "--plan"]):
             self.refused(*flags, *JOB, "lr=interval(0.01,0.1)",

@@ -161,11 +161,40 @@ static void only_one_process_owns_it(void **unused)
     assert_int_equal(read(ends[0], &byte, 1), 1);
     assert_int_equal(kiln_journal_open(dir, &other, &err), KILN_E_IO);
     assert_non_null(strstr(err.text, "another process"));
+    assert_true(kiln_journal_is_owned(dir));
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     close(ends[0]);
     close(ends[1]);
-    kiln_journal_close(open_journal());
+    assert_false(kiln_journal_is_owned(dir));
+    other = open_journal(); /* looking did not lock it */
+    assert_true(kiln_journal_is_owned(dir));
+    kiln_journal_close(other);
+}
+
+static KilnStatus count_record(void *ctx, const json_t *line, KilnError *err)
+{
+    (void)line;
+    (void)err;
+    ++*(int *)ctx;
+    return KILN_OK;
+}
+
+static void it_is_read_while_another_process_writes(void **unused)
+{
+    int count = 0;
+
+    (void)unused;
+    write_journal("{\"event\":\"complete\"}\nno record\n{\"event\":\"complete\"}\n{\"event\"");
+    KilnJournal *owner = open_journal(); /* which cuts the torn line off */
+    write_journal("{\"event\":\"complete\"}\nno record\n{\"event\":\"complete\"}\n{\"event\"");
+    assert_int_equal(kiln_journal_read(dir, count_record, &count, NULL), KILN_OK);
+    assert_int_equal(count, 2);
+    write_journal("{\"event\"");
+    assert_int_equal(kiln_journal_read(dir, count_record, &count, NULL), KILN_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(kiln_journal_read("/nowhere", count_record, &count, NULL), KILN_E_IO);
+    kiln_journal_close(owner);
 }
 
 static void what_is_written_reads_back(void **unused)
@@ -192,6 +221,8 @@ static void what_is_written_reads_back(void **unused)
                        .dir = job->dir,
                        .status = KILN_JOB_TIMEOUT,
                        .reason = "timeout after 90s",
+                       .stopping = "why",
+                       .halted = "1.json",
                        .metrics = &metric,
                        .n_metrics = 1 };
     KilnJournal *journal = open_journal();
@@ -203,11 +234,12 @@ static void what_is_written_reads_back(void **unused)
     assert_int_equal(
         kiln_journal_append(journal, kiln_record_reported(0, &report, KILN_MODE_MIN), &err),
         KILN_OK);
-    assert_int_equal(kiln_journal_append(journal, kiln_record_stopping(0, "why"), &err), KILN_OK);
+    assert_int_equal(kiln_journal_append(journal, kiln_record_stopping(0, job), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_ended(0, job, 1.25), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_environment(variables), &err),
                      KILN_OK);
     job->parent = 1;
+    job->added = "2.json";
     assert_int_equal(kiln_journal_append(journal, kiln_record_submitted(1, job), &err), KILN_OK);
     kiln_journal_close(journal);
 
@@ -220,7 +252,12 @@ static void what_is_written_reads_back(void **unused)
     assert_true(read.items[0].reports[0]->values[0] == 0.5);
     assert_int_equal(read.items[0].mode, KILN_MODE_MIN);
     assert_string_equal(read.items[0].stopping, "why");
+    assert_string_equal(read.items[0].halted, "1.json");
+    assert_null(read.items[0].added);
     assert_int_equal(read.items[1].parent, 1);
+    assert_string_equal(read.items[1].added, "2.json");
+    assert_non_null(read.items[0].began);
+    assert_non_null(read.items[0].finished);
     assert_int_equal(replayed.n_variables, 2);
     assert_string_equal(replayed.variables[0], "RATE=0.1");
     free(replayed.variables);
@@ -241,6 +278,7 @@ int main(void)
         cmocka_unit_test(torn_and_foreign_lines),
         cmocka_unit_test(a_journal_that_lacks_jobs),
         cmocka_unit_test(only_one_process_owns_it),
+        cmocka_unit_test(it_is_read_while_another_process_writes),
         cmocka_unit_test(what_is_written_reads_back),
     };
 
