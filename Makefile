@@ -361,7 +361,7 @@ $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files ops tools) \
+		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files ops search tools) \
 		$(DESTDIR)$(PREFIX)/share/kiln
 	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
 	ln -sf kiln $(DESTDIR)$(PREFIX)/bin/train
@@ -372,7 +372,7 @@ install: all
 	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
 	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
-	for room in embed files ops tools; do \
+	for room in embed files ops search tools; do \
 		install -m 644 src/kiln/$$room/*.h $(DESTDIR)$(PREFIX)/include/kiln/$$room/; \
 	done
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/

@@ -44,6 +44,7 @@ static void record_trial(Sweep *sweep, KilnJournal *journal, const KilnPrunerOps
     const size_t n = sweep->history.count++;
     char lr[32], reason[KILN_SWEEP_REASON];
     const char *const overrides[] = { lr, "model=mlp", NULL };
+    const KilnMode modes[] = { KILN_MODE_MIN };
     KilnError err = { 0 };
 
     snprintf(lr, sizeof(lr), "lr=%.17g", 0.001 * (double)(n + 1));
@@ -54,14 +55,14 @@ static void record_trial(Sweep *sweep, KilnJournal *journal, const KilnPrunerOps
     check(kiln_journal_append(journal, kiln_record_submitted(n, job), &err), &err);
     check(kiln_journal_append(journal, kiln_record_started(n, job, 1), &err), &err);
     for (int64_t epoch = 1; epoch <= REPORTS; epoch++) {
-        const KilnTrialReport *report =
-            kiln_job_add_report(&sweep->jobs.arena, job, epoch, 100 * epoch,
-                                1.0 / (double)epoch + 0.01 * (double)(n * 37 % 100));
+        const double value = 1.0 / (double)epoch + 0.01 * (double)(n * 37 % 100);
+        const double values[KILN_MAX_OBJECTIVES] = { value };
+        const KilnTrialReport *report = kiln_job_add_report(&sweep->jobs.arena, job, epoch,
+                                                            100 * epoch, values);
 
         sweep->trials[n].reports = (const KilnTrialReport *const *)job->reports;
         sweep->trials[n].n_reports = job->n_reports;
-        check(kiln_journal_append(journal, kiln_record_reported(n, report, KILN_MODE_MIN), &err),
-              &err);
+        check(kiln_journal_append(journal, kiln_record_reported(n, report, modes, 1), &err), &err);
         (void)ops->prune(pruner, &sweep->history, n, reason);
     }
     job->status = sweep->trials[n].status = KILN_JOB_OK;

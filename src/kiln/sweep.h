@@ -68,7 +68,7 @@ typedef enum KilnJobStatus {
     KILN_JOB_FORBIDDEN    /* it never runs: kiln.sweeper.forbid */
 } KilnJobStatus;
 
-/* What jobs are compared by: kiln.sweeper.metric. */
+/* What jobs are compared by: kiln.sweeper.metric, or one of kiln.sweeper.metrics. */
 typedef struct KilnObjective {
     const char *metric;
     KilnMode mode; /* AUTO: not known before the first report */
@@ -242,6 +242,10 @@ typedef struct KilnRankOptions {
     int64_t mode; /* KilnMode */
     char **forbid;
     size_t forbid_count;
+    char **metrics;
+    size_t metrics_count;
+    int64_t *modes;
+    size_t modes_count;
 } KilnRankOptions;
 
 /* `kiln`: only its components. */

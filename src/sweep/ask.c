@@ -98,13 +98,13 @@ KilnStatus kiln_sweep_count(KilnSweep *sweep, KilnError *err)
 /* ---- The history --------------------------------------------------------------------------- */
 
 /* The value of a finished job: the best, or of a stopped one the last; NaN: none. */
-static double final_value(const KilnSweep *sweep, const KilnJob *job)
+static double final_value(const KilnSweep *sweep, const KilnJob *job, size_t objective)
 {
     KilnMode mode;
 
     if (job->status == KILN_JOB_OK)
-        return kiln_sweep_score(sweep, job, &mode);
-    return job->n_reports > 0 ? job->reports[job->n_reports - 1]->values[0] : (double)NAN;
+        return kiln_sweep_value(sweep, job, objective, &mode);
+    return job->n_reports > 0 ? job->reports[job->n_reports - 1]->values[objective] : (double)NAN;
 }
 
 /* A job that a request has stopped never resumes. For sweepers and pruners it has ended, well if it
@@ -131,10 +131,12 @@ KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *e
     if (!ended)
         return KILN_OK;
     if (job->values == NULL)
-        job->values = kiln_arena_alloc(&sweep->jobs.arena, sizeof(*job->values));
+        job->values = kiln_arena_alloc(&sweep->jobs.arena,
+                                       KILN_MAX_OBJECTIVES * sizeof(*job->values));
     if (job->values == NULL)
-        return kiln_error_nomem(err, sizeof(*job->values));
-    job->values[0] = final_value(sweep, job);
+        return kiln_error_nomem(err, KILN_MAX_OBJECTIVES * sizeof(*job->values));
+    for (size_t i = 0; i <= sweep->n_more; i++)
+        job->values[i] = final_value(sweep, job, i);
     trial->values = job->values;
     return KILN_OK;
 }
@@ -168,6 +170,13 @@ KilnStatus kiln_sweep_claim_trial(KilnSweep *sweep, size_t number, KilnError *er
     return put_trial(sweep, job, point, parent > 0 ? parent - 1 : KILN_NO_TRIAL, err);
 }
 
+void kiln_sweep_learn_modes(KilnSweep *sweep, const KilnJob *job)
+{
+    for (size_t i = 0; i <= sweep->n_more; i++)
+        if (sweep->declared[i].mode == KILN_MODE_AUTO)
+            sweep->declared[i].mode = job->modes[i];
+}
+
 KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err)
 {
     KilnStatus status = KILN_OK;
@@ -176,8 +185,7 @@ KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err)
         status = kiln_sweep_claim_trial(sweep, i, err);
     for (size_t i = 0; i < sweep->jobs.count && status >= 0; i++) {
         status = kiln_sweep_update_trial(sweep, i, err);
-        if (sweep->objective.mode == KILN_MODE_AUTO)
-            sweep->objective.mode = sweep->jobs.items[i].mode;
+        kiln_sweep_learn_modes(sweep, &sweep->jobs.items[i]);
     }
     return status;
 }
@@ -187,7 +195,7 @@ static KilnHistory history_of(const KilnSweep *sweep)
     return (KilnHistory) {
         .space = &sweep->arguments.space,
         .objectives = sweep->objectives,
-        .n_objectives = 1,
+        .n_objectives = sweep->n_more + 1,
         .trials = (const KilnTrial *const *)sweep->trials,
         .count = sweep->n_trials,
         .complete = sweep->complete,

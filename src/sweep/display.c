@@ -138,13 +138,25 @@ static void append_indented(KilnText *text, const char *lines)
     }
 }
 
+/* The metrics of a finished job: "  val/loss 0.12". */
+static void append_scores(KilnDisplay *display, const KilnJob *job)
+{
+    KilnMode mode;
+
+    for (size_t i = 0; i <= display->sweep->n_more; i++) {
+        const double value = kiln_sweep_value(display->sweep, job, i, &mode);
+
+        if (isfinite(value))
+            kiln_text_printf(&display->text, "  %s %.4g", kiln_sweep_metric(display->sweep, i),
+                             value);
+    }
+}
+
 void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, const char *log)
 {
     const KilnSweep *sweep = display->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
     KilnText *text = &display->text;
-    KilnMode mode;
-    double score = kiln_sweep_score(sweep, job, &mode);
 
     display->ended++;
     append_erase(display);
@@ -154,8 +166,7 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
         kiln_text_printf(text, "[%zu/%zu] #%zu %s  ", display->ended, display->to_run, number,
                          kiln_job_status_name(job->status));
     kiln_display_time(text, seconds);
-    if (isfinite(score))
-        kiln_text_printf(text, "  %s %.4g", sweep->metric, score);
+    append_scores(display, job);
     kiln_display_values(display, job);
     kiln_text_char(text, '\n');
     if (job->reason[0] != '\0')
@@ -169,44 +180,84 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
 
 /* ---- The end ------------------------------------------------------------------------ */
 
+/* The first objective that no successful job has a value of, or else one whose mode is not known;
+ * *ret_logged: it is the latter. */
+static size_t find_unranked(const KilnSweep *sweep, bool *ret_logged)
+{
+    size_t unknown = 0;
+
+    for (size_t objective = 0; objective <= sweep->n_more; objective++) {
+        KilnMode mode = KILN_MODE_AUTO;
+        bool logged = false;
+
+        for (size_t i = 0; i < sweep->jobs.count && mode == KILN_MODE_AUTO; i++) {
+            const KilnJob *job = &sweep->jobs.items[i];
+            const char *name = kiln_sweep_metric(sweep, objective);
+
+            if (job->status != KILN_JOB_OK || kiln_job_metric(job, name) == NULL)
+                continue;
+            logged = true;
+            (void)kiln_sweep_value(sweep, job, objective, &mode);
+        }
+        if (!logged) {
+            *ret_logged = false;
+            return objective;
+        }
+        unknown = mode == KILN_MODE_AUTO ? objective : unknown;
+    }
+    *ret_logged = true;
+    return unknown;
+}
+
 /* Explain why successful jobs have no rank. */
 static void append_unranked(KilnDisplay *display)
 {
     const KilnSweep *sweep = display->sweep;
-    size_t with_metric = 0;
+    const char *s = sweep->n_more > 0 ? "s" : "", *open = sweep->n_more > 0 ? "[...," : "";
+    bool logged;
 
-    for (size_t i = 0; i < sweep->jobs.count; i++)
-        with_metric += sweep->jobs.items[i].status == KILN_JOB_OK &&
-                       kiln_job_metric(&sweep->jobs.items[i], sweep->metric) != NULL;
     if (kiln_jobs_count(&sweep->jobs, KILN_JOB_OK) == 0)
         return;
-    if (with_metric == 0)
+    const char *metric = kiln_sweep_metric(sweep, find_unranked(sweep, &logged));
+    if (!logged)
         kiln_text_printf(&display->text,
                          "no ranking: no job logged %s; select a metric with "
-                         "kiln.sweeper.metric\n",
-                         sweep->metric);
+                         "kiln.sweeper.metric%s\n",
+                         metric, s);
     else
-        kiln_text_printf(&display->text,
-                         "no ranking: %s does not declare whether a larger or a smaller value is "
-                         "better; write kiln.sweeper.mode=max or kiln.sweeper.mode=min\n",
-                         sweep->metric);
+        kiln_text_printf(
+            &display->text,
+            "no ranking: %s does not declare whether a larger or a smaller value is "
+            "better; write kiln.sweeper.mode%s=%smax%s or kiln.sweeper.mode%s=%smin%s\n",
+            metric, s, open, *s != '\0' ? "]" : "", s, open, *s != '\0' ? "]" : "");
 }
 
-static void append_ranking(KilnDisplay *display, const size_t *order, size_t n)
+static int column_width(const KilnSweep *sweep, size_t objective)
+{
+    const int width = (int)strlen(kiln_sweep_metric(sweep, objective));
+
+    return width > 10 ? width : 10;
+}
+
+static void append_ranking(KilnDisplay *display, const size_t *order, const size_t *ranks, size_t n)
 {
     const KilnSweep *sweep = display->sweep;
     KilnText *text = &display->text;
-    int width = (int)strlen(sweep->metric) > 10 ? (int)strlen(sweep->metric) : 10;
+    KilnMode mode;
 
     if (n == 0)
         return;
-    kiln_text_printf(text, "rank  job   %*s\n", width, sweep->metric);
+    kiln_text_append(text, "rank  job  ");
+    for (size_t k = 0; k <= sweep->n_more; k++)
+        kiln_text_printf(text, " %*s", column_width(sweep, k), kiln_sweep_metric(sweep, k));
+    kiln_text_char(text, '\n');
     for (size_t i = 0; i < n && i < MAX_RANKED; i++) {
         const KilnJob *job = &sweep->jobs.items[order[i]];
-        KilnMode mode;
 
-        kiln_text_printf(text, "%4zu  #%-4zu%*.5g", i + 1, order[i], width,
-                         kiln_sweep_score(sweep, job, &mode));
+        kiln_text_printf(text, "%4zu  #%-4zu", ranks[i], order[i]);
+        for (size_t k = 0; k <= sweep->n_more; k++)
+            kiln_text_printf(text, "%s%*.5g", k > 0 ? " " : "", column_width(sweep, k),
+                             kiln_sweep_value(sweep, job, k, &mode));
         kiln_display_values(display, job);
         kiln_text_char(text, '\n');
     }
@@ -256,21 +307,38 @@ static void append_next_step(KilnDisplay *display)
                          display->sweep->dir);
 }
 
+/* The best job, or with several objectives those that no other one beats. */
+static void append_best(KilnDisplay *display, const size_t *order, const size_t *ranks, size_t n)
+{
+    const KilnSweep *sweep = display->sweep;
+    size_t front = 0;
+
+    while (front < n && ranks[front] == 1)
+        front++;
+    if (n > 0 && sweep->n_more > 0)
+        kiln_text_printf(&display->text, "Pareto front: %zu of %zu jobs\n", front, n);
+    if (n > 0)
+        kiln_text_printf(&display->text, "best run%s%s: %s/%s\n", sweep->n_more > 0 ? " by " : "",
+                         sweep->n_more > 0 ? sweep->metric : "", sweep->dir,
+                         sweep->jobs.items[order[0]].dir);
+}
+
 void kiln_display_close(KilnDisplay *display)
 {
     const KilnSweep *sweep = display->sweep;
-    size_t *order = calloc(sweep->jobs.count + 1, sizeof(*order));
+    size_t *order = calloc(2 * (sweep->jobs.count + 1), sizeof(*order));
+    size_t *ranks = order + sweep->jobs.count + 1;
     size_t n = order != NULL && sweep->metric != NULL ? kiln_sweep_rank(sweep, order) : 0;
 
+    if (n > 0)
+        kiln_sweep_ranks(sweep, order, n, ranks);
     append_erase(display);
-    append_ranking(display, order, n);
+    append_ranking(display, order, ranks, n);
     if (n == 0)
         append_unranked(display);
     append_failed(display);
     kiln_text_printf(&display->text, "sweep folder: %s (results.csv, results.json)\n", sweep->dir);
-    if (n > 0)
-        kiln_text_printf(&display->text, "best run: %s/%s\n", sweep->dir,
-                         sweep->jobs.items[order[0]].dir);
+    append_best(display, order, ranks, n);
     append_next_step(display);
     flush(display);
     free(order);

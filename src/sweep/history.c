@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kiln/tools/search.h"
+#include "kiln/search/history.h"
 
 double kiln_objective_loss(const KilnObjective *objective, double value)
 {

@@ -80,9 +80,10 @@ static KilnStatus record_reports(KilnSweep *sweep, size_t number, KilnError *err
     KilnStatus status = KILN_OK;
 
     for (; job->n_recorded < job->n_reports && status >= 0; job->n_recorded++)
-        status = kiln_journal_append(
-            sweep->journal, kiln_record_reported(number, job->reports[job->n_recorded], job->mode),
-            err);
+        status = kiln_journal_append(sweep->journal,
+                                     kiln_record_reported(number, job->reports[job->n_recorded],
+                                                          job->modes, sweep->n_more + 1),
+                                     err);
     return status >= 0 ? kiln_optuna_update(sweep, number, err) : status;
 }
 
@@ -118,8 +119,7 @@ static KilnStatus reported(void *ctx, size_t number, const char *bytes, size_t s
     if (!sweep->follows && !sweep->options->optuna)
         return KILN_OK;
     launching->waits = launching->settled = false;
-    if (sweep->objective.mode == KILN_MODE_AUTO)
-        sweep->objective.mode = job->mode;
+    kiln_sweep_learn_modes(sweep, job);
     status = kiln_sweep_update_trial(sweep, number, err);
     if (status >= 0)
         status = record_reports(sweep, number, err);

@@ -299,6 +299,8 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
         return status;
     status = read_options(ret, &err);
     if (status >= 0)
+        status = kiln_sweep_choose_metric(ret, &err);
+    if (status >= 0)
         status = kiln_sweep_check_axes(ret, &err);
     if (status >= 0)
         status = kiln_sweep_read_forbidden(ret, &err);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "config/tree/node.h"
+#include "kiln/search/pareto.h"
 #include "sweep/sweep_state.h"
 
 /* ---- The metric ------------------------------------------------------------------------- */
@@ -41,7 +42,37 @@ static const KilnConfigNode *find_monitor(const KilnConfig *config)
     return NULL;
 }
 
-KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
+/* Several objectives. */
+static KilnStatus choose_metrics(KilnSweep *sweep, KilnError *err)
+{
+    const KilnRankOptions *rank = sweep->rank;
+    const size_t n = rank->metrics_count;
+
+    if (rank->metric != NULL || rank->mode != KILN_MODE_AUTO)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "kiln.sweeper.metrics: kiln.sweeper.metric and mode are for a single "
+                              "one; remove them, and write kiln.sweeper.modes if needed");
+    if (n > KILN_MAX_OBJECTIVES)
+        return kiln_error_set(err, KILN_E_RANGE, "kiln.sweeper.metrics: %zu of them; at most %d", n,
+                              KILN_MAX_OBJECTIVES);
+    if (rank->modes != NULL && rank->modes_count != n)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "kiln.sweeper.modes: %zu of them for %zu metrics; write one for each",
+                              rank->modes_count, n);
+    sweep->more = kiln_arena_alloc(&sweep->arena, n * sizeof(*sweep->more));
+    if (sweep->more == NULL)
+        return kiln_error_nomem(err, n);
+    for (size_t i = 1; i < n; i++)
+        sweep->more[sweep->n_more++] = (KilnObjective) {
+            .metric = rank->metrics[i],
+            .mode = rank->modes != NULL ? (KilnMode)rank->modes[i] : KILN_MODE_AUTO,
+        };
+    sweep->metric = rank->metrics[0];
+    sweep->metric_mode = rank->modes != NULL ? (KilnMode)rank->modes[0] : KILN_MODE_AUTO;
+    return KILN_OK;
+}
+
+static KilnStatus choose_one(KilnSweep *sweep, KilnError *err)
 {
     const KilnConfig *config = sweep->config;
     const KilnConfigNode *monitor = find_monitor(config);
@@ -55,18 +86,41 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
     if (sweep->metric_mode == KILN_MODE_AUTO && monitored != NULL && strcmp(monitored, name) == 0)
         sweep->metric_mode = kiln_mode_of(mode);
     sweep->metric = kiln_arena_strdup(&sweep->arena, name);
-    sweep->objective = (KilnObjective) { .metric = sweep->metric, .mode = sweep->metric_mode };
-    sweep->objectives[0] = &sweep->objective;
     return sweep->metric != NULL ? KILN_OK : kiln_error_nomem(err, strlen(name));
+}
+
+/* The configured mode. */
+static KilnMode mode_of(const KilnSweep *sweep, size_t objective)
+{
+    return objective == 0 ? sweep->metric_mode : sweep->more[objective - 1].mode;
+}
+
+KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
+{
+    const bool several = sweep->rank->metrics_count > 0;
+    KilnStatus status = several ? choose_metrics(sweep, err) : choose_one(sweep, err);
+
+    for (size_t i = 0; i <= sweep->n_more && status >= 0; i++) {
+        sweep->declared[i] = (KilnObjective) { .metric = kiln_sweep_metric(sweep, i),
+                                               .mode = mode_of(sweep, i) };
+        sweep->objectives[i] = &sweep->declared[i];
+    }
+    return status;
 }
 
 /* ---- The order ---------------------------------------------------------------------------- */
 
-double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode)
+const char *kiln_sweep_metric(const KilnSweep *sweep, size_t objective)
 {
-    const KilnJobMetric *metric = kiln_job_metric(job, sweep->metric);
+    return objective == 0 ? sweep->metric : sweep->more[objective - 1].metric;
+}
 
-    *ret_mode = sweep->metric_mode;
+double kiln_sweep_value(const KilnSweep *sweep, const KilnJob *job, size_t objective,
+                        KilnMode *ret_mode)
+{
+    const KilnJobMetric *metric = kiln_job_metric(job, kiln_sweep_metric(sweep, objective));
+
+    *ret_mode = mode_of(sweep, objective);
     if (metric == NULL)
         return (double)NAN;
     if (*ret_mode == KILN_MODE_AUTO)
@@ -74,6 +128,11 @@ double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *re
     /* A run records a best value only for a metric that declares its mode. */
     return metric->mode != KILN_MODE_AUTO && *ret_mode == metric->mode ? metric->best
                                                                        : metric->last;
+}
+
+double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode)
+{
+    return kiln_sweep_value(sweep, job, 0, ret_mode);
 }
 
 const KilnJob *kiln_sweep_best(const KilnSweep *sweep)
@@ -95,36 +154,80 @@ const KilnJob *kiln_sweep_best(const KilnSweep *sweep)
     return best;
 }
 
+/* The value as a loss, of which less is better; NaN: it has none, or no known mode. */
+static double loss_of(const KilnSweep *sweep, size_t number, size_t objective)
+{
+    KilnMode mode;
+    const double value = kiln_sweep_value(sweep, &sweep->jobs.items[number], objective, &mode);
+
+    return mode == KILN_MODE_AUTO ? (double)NAN : mode == KILN_MODE_MAX ? -value : value;
+}
+
+static bool can_be_ranked(const KilnSweep *sweep, size_t number)
+{
+    bool can = sweep->jobs.items[number].status == KILN_JOB_OK;
+
+    for (size_t i = 0; i <= sweep->n_more; i++)
+        can &= !isnan(loss_of(sweep, number, i));
+    return can;
+}
+
 typedef struct Ranked {
-    size_t number;
-    double score; /* larger is better */
+    size_t number, rank;
+    double loss; /* of the first objective */
 } Ranked;
 
 static int compare_ranked(const void *a, const void *b)
 {
     const Ranked *x = a, *y = b;
 
-    if (x->score != y->score)
-        return x->score < y->score ? 1 : -1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->loss != y->loss)
+        return x->loss < y->loss ? -1 : 1;
     return (x->number > y->number) - (x->number < y->number);
+}
+
+/* The front of each of `n` jobs; all 0 when memory is out. */
+static void put_fronts(const KilnSweep *sweep, const size_t *numbers, size_t n, size_t *ret)
+{
+    const size_t width = sweep->n_more + 1;
+    double *losses = calloc(n * width + 1, sizeof(*losses));
+
+    memset(ret, 0, n * sizeof(*ret));
+    for (size_t i = 0; losses != NULL && i < n; i++)
+        for (size_t k = 0; k < width; k++)
+            losses[i * width + k] = loss_of(sweep, numbers[i], k);
+    if (losses != NULL)
+        (void)!kiln_pareto_ranks(losses, n, width, ret, NULL);
+    free(losses);
+}
+
+void kiln_sweep_ranks(const KilnSweep *sweep, const size_t *order, size_t n, size_t *ret)
+{
+    if (sweep->n_more > 0)
+        put_fronts(sweep, order, n, ret);
+    for (size_t i = 0; i < n && sweep->n_more == 0; i++)
+        ret[i] = i + 1;
 }
 
 size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret)
 {
     Ranked *ranked = calloc(sweep->jobs.count + 1, sizeof(*ranked));
-    size_t n = 0;
+    size_t *fronts = calloc(sweep->jobs.count + 1, sizeof(*fronts)), n = 0;
 
-    for (size_t i = 0; ranked != NULL && i < sweep->jobs.count; i++) {
-        KilnMode mode;
-        double score = kiln_sweep_score(sweep, &sweep->jobs.items[i], &mode);
-
-        if (sweep->jobs.items[i].status == KILN_JOB_OK && !isnan(score) && mode != KILN_MODE_AUTO)
-            ranked[n++] = (Ranked) { .number = i, .score = mode == KILN_MODE_MAX ? score : -score };
-    }
+    for (size_t i = 0; ranked != NULL && fronts != NULL && i < sweep->jobs.count; i++)
+        if (can_be_ranked(sweep, i))
+            ret[n++] = i;
+    if (n > 0 && sweep->n_more > 0)
+        put_fronts(sweep, ret, n, fronts);
+    for (size_t i = 0; i < n; i++)
+        ranked[i] = (Ranked) { ret[i], fronts[i], loss_of(sweep, ret[i], 0) };
     if (n > 0)
         qsort(ranked, n, sizeof(*ranked), compare_ranked);
     for (size_t i = 0; i < n; i++)
         ret[i] = ranked[i].number;
     free(ranked);
+    free(fronts);
     return n;
 }

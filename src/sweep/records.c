@@ -145,12 +145,41 @@ static json_t *number_json(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, KilnMode mode)
+static json_t *mode_json(KilnMode mode)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:s?}", "event", "reported", "job",
-                     (json_int_t)number, "epoch", (json_int_t)report->epoch, "step",
-                     (json_int_t)report->step, "value", number_json(report->values[0]), "mode",
-                     kiln_mode_text(mode));
+    const char *text = kiln_mode_text(mode);
+
+    return text != NULL ? json_string(text) : json_null();
+}
+
+void kiln_values_put(json_t *record, const double *values, const KilnMode *modes, size_t n)
+{
+    json_t *all = json_array(), *all_modes = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        kiln_json_add(&all, number_json(values[i]));
+        kiln_json_add(&all_modes, mode_json(modes[i]));
+    }
+    json_object_set_new(record, "value", number_json(values[0]));
+    json_object_set_new(record, "mode", mode_json(modes[0]));
+    if (n > 1) {
+        json_object_set(record, "values", all);
+        json_object_set(record, "modes", all_modes);
+    }
+    json_decref(all);
+    json_decref(all_modes);
+}
+
+json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, const KilnMode *modes,
+                             size_t n_objectives)
+{
+    json_t *record = json_pack("{s:s, s:I, s:I, s:I}", "event", "reported", "job",
+                               (json_int_t)number, "epoch", (json_int_t)report->epoch, "step",
+                               (json_int_t)report->step);
+
+    if (record != NULL)
+        kiln_values_put(record, report->values, modes, n_objectives);
+    return record;
 }
 
 json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
@@ -178,6 +207,24 @@ json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
 static double number_of(const json_t *value)
 {
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+void kiln_values_read(const json_t *record, double ret_values[KILN_MAX_OBJECTIVES],
+                      KilnMode ret_modes[KILN_MAX_OBJECTIVES])
+{
+    const json_t *values = json_object_get(record, "values");
+    const json_t *modes = json_object_get(record, "modes");
+
+    for (size_t i = 0; i < KILN_MAX_OBJECTIVES; i++) {
+        const json_t *value = json_array_get(values, i), *mode = json_array_get(modes, i);
+
+        if (i == 0) {
+            value = json_object_get(record, "value");
+            mode = json_object_get(record, "mode");
+        }
+        ret_values[i] = number_of(value);
+        ret_modes[i] = kiln_mode_of(json_string_value(mode));
+    }
 }
 
 /* Of a summary the values lie one level deeper: {"last": {"value": 1}}. */
@@ -337,10 +384,11 @@ static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line,
 
 static KilnStatus read_reported(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
 {
-    job->mode = kiln_mode_of(json_string_value(json_object_get(line, "mode")));
+    double values[KILN_MAX_OBJECTIVES];
+
+    kiln_values_read(line, values, job->modes);
     if (kiln_job_add_report(&jobs->arena, job, json_integer_value(json_object_get(line, "epoch")),
-                            json_integer_value(json_object_get(line, "step")),
-                            number_of(json_object_get(line, "value"))) == NULL)
+                            json_integer_value(json_object_get(line, "step")), values) == NULL)
         return kiln_error_nomem(err, 1);
     job->n_recorded = job->n_reports;
     return KILN_OK;

@@ -35,7 +35,8 @@ json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
                           const KilnObjective *objective, bool extended);
 json_t *kiln_record_submitted(size_t number, const KilnJob *job);
 json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid);
-json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, KilnMode mode);
+json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, const KilnMode *modes,
+                             size_t n_objectives);
 json_t *kiln_record_stopping(size_t number, const KilnJob *job);
 /* `variables`: NULL-terminated. */
 json_t *kiln_record_environment(const char *const *variables);
@@ -46,6 +47,12 @@ json_t *kiln_record_plain(const char *event);
 json_t *kiln_record_refused(const char *request, const char *reason);
 /* The budget is used up. */
 json_t *kiln_record_exhausted(const char *reason);
+
+/* Put the values of the objectives, and the modes that they declare, into a record or a report, and
+ * read them back: NaN and AUTO for those that it lacks. */
+void kiln_values_put(json_t *record, const double *values, const KilnMode *modes, size_t n);
+void kiln_values_read(const json_t *record, double ret_values[KILN_MAX_OBJECTIVES],
+                      KilnMode ret_modes[KILN_MAX_OBJECTIVES]);
 
 /* Read the metrics of a run's summary.json into `job`, if there is one. Texts live in the arena. */
 KilnStatus kiln_job_read_summary(KilnArena *arena, const char *path, KilnJob *job, KilnError *err);

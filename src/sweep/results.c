@@ -93,6 +93,7 @@ static Names metric_names(const KilnJobs *jobs, KilnArena *arena)
 typedef struct Ranking {
     size_t *order; /* numbers of n jobs, best first */
     size_t *of;    /* the rank of each job, from 1; 0: it has none */
+    size_t *ranks; /* by order */
     size_t n;
 } Ranking;
 
@@ -101,13 +102,15 @@ static bool make_ranking(const KilnSweep *sweep, KilnArena *arena, Ranking *ret)
     const size_t count = sweep->jobs.count + 1;
 
     *ret = (Ranking) { .order = kiln_arena_alloc(arena, count * sizeof(size_t)),
-                       .of = kiln_arena_alloc(arena, count * sizeof(size_t)) };
-    if (ret->order == NULL || ret->of == NULL)
+                       .of = kiln_arena_alloc(arena, count * sizeof(size_t)),
+                       .ranks = kiln_arena_alloc(arena, count * sizeof(size_t)) };
+    if (ret->order == NULL || ret->of == NULL || ret->ranks == NULL)
         return false;
     ret->n = kiln_sweep_rank(sweep, ret->order);
+    kiln_sweep_ranks(sweep, ret->order, ret->n, ret->ranks);
     memset(ret->of, 0, count * sizeof(size_t));
     for (size_t i = 0; i < ret->n; i++)
-        ret->of[ret->order[i]] = i + 1;
+        ret->of[ret->order[i]] = ret->ranks[i];
     return true;
 }
 
@@ -218,7 +221,7 @@ static json_t *values_json(const KilnJob *job, const char *const *keys)
     return values;
 }
 
-static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *keys)
+static json_t *job_json(const KilnJobs *jobs, size_t number, size_t rank, const char *const *keys)
 {
     const KilnJob *job = &jobs->items[number];
     json_t *metrics = json_object(), *overrides = json_array();
@@ -230,23 +233,27 @@ static json_t *job_json(const KilnJobs *jobs, size_t number, const char *const *
                                 kiln_mode_text(job->metrics[i].mode)));
     for (const char *const *override = job->overrides; *override != NULL; override++)
         kiln_json_add(&overrides, kiln_json_text(*override));
-    return json_pack("{s:I, s:s, s:s, s:f, s:s?, s:o, s:o, s:o}", "job", (json_int_t)number,
-                     "status", kiln_job_status_name(job->status), "reason", job->reason, "seconds",
-                     job->seconds, "dir", job->dir, "values", values_json(job, keys), "overrides",
-                     overrides, "metrics", metrics);
+    json_t *ranked = rank > 0 ? json_integer((json_int_t)rank) : json_null();
+    return json_pack("{s:I, s:o, s:s, s:s, s:f, s:s?, s:o, s:o, s:o}", "job", (json_int_t)number,
+                     "rank", ranked, "status", kiln_job_status_name(job->status), "reason",
+                     job->reason, "seconds", job->seconds, "dir", job->dir, "values",
+                     values_json(job, keys), "overrides", overrides, "metrics", metrics);
 }
 
 static char *make_json(const KilnSweep *sweep, const Ranking *ranking, const char *const *keys)
 {
-    json_t *all = json_array(), *ranked = json_array(), *results;
+    json_t *all = json_array(), *ranked = json_array(), *metrics = json_array(), *results;
     char *text = NULL;
 
     for (size_t i = 0; i < sweep->jobs.count; i++)
-        kiln_json_add(&all, job_json(&sweep->jobs, i, keys));
+        kiln_json_add(&all, job_json(&sweep->jobs, i, ranking->of[i], keys));
     for (size_t i = 0; i < ranking->n; i++)
         kiln_json_add(&ranked, json_integer((json_int_t)ranking->order[i]));
-    results = json_pack("{s:s, s:s?, s:o, s:o}", "metric", sweep->metric, "mode",
-                        kiln_mode_text(sweep->metric_mode), "ranked", ranked, "jobs", all);
+    for (size_t i = 0; i <= sweep->n_more; i++)
+        kiln_json_add(&metrics, kiln_json_text(kiln_sweep_metric(sweep, i)));
+    results = json_pack("{s:s, s:s?, s:o, s:o, s:o}", "metric", sweep->metric, "mode",
+                        kiln_mode_text(sweep->metric_mode), "metrics", metrics, "ranked", ranked,
+                        "jobs", all);
     if (results != NULL)
         text = kiln_json_dump(results, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     json_decref(results);

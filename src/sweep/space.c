@@ -4,7 +4,7 @@
 
 #include "base/parse.h"
 #include "config/sweep/decimal.h"
-#include "kiln/tools/search.h"
+#include "kiln/search/history.h"
 #include "sweep/sweep_state.h"
 
 /* ---- Values ------------------------------------------------------------------------------- */

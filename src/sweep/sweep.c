@@ -24,10 +24,10 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
     KilnStatus status = kiln_sweep_snapshot(sweep, err);
 
     if (status >= 0 && (!extended || changed))
-        status = kiln_journal_append(
-            sweep->journal,
-            kiln_record_begun(&sweep->start, &sweep->arguments.space, &sweep->objective, extended),
-            err);
+        status = kiln_journal_append(sweep->journal,
+                                     kiln_record_begun(&sweep->start, &sweep->arguments.space,
+                                                       &sweep->declared[0], extended),
+                                     err);
     if (status >= 0)
         status = kiln_sweep_record_sources(sweep, err);
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
@@ -78,8 +78,6 @@ static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_c
         return status;
     if (!resumed)
         status = make_dir(sweep, err);
-    if (status >= 0)
-        status = kiln_sweep_choose_metric(sweep, err);
     if (status >= 0)
         status = kiln_sweep_restore_trials(sweep, err);
     if (status >= 0)

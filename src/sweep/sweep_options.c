@@ -28,6 +28,11 @@ const KilnField kiln_rank_fields[] = {
     KILN_FIELD_MODE(KilnRankOptions),
     KILN_FIELD_STR_LIST(KilnRankOptions, forbid, "[]",
                         "combinations that do not run: \"model=resnet batch_size>128\""),
+    KILN_FIELD_STR_LIST_OPT(KilnRankOptions, metrics, "null",
+                            "several objectives, at most 8: a job is better than another if it is "
+                            "better in one metric and worse in none; null: only `metric`"),
+    KILN_FIELD_ENUM_LIST_OPT(KilnRankOptions, modes, "null", kiln_modes,
+                             "min, max or auto for each of `metrics`; null: as they declare"),
     KILN_FIELD_END,
 };
 

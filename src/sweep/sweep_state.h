@@ -54,12 +54,14 @@ typedef struct KilnSweep {
     const char **variables; /* of the environment: NAME=VALUE, or NAME; NULL-terminated */
     size_t n_variables, n_recorded, variables_capacity; /* n_recorded: in the journal */
     const char *metric;                                 /* jobs are ranked by it */
-    KilnObjective objective;            /* the metric, with the mode that reports declare */
-    const KilnObjective *objectives[1]; /* for the history */
-    KilnMode metric_mode;               /* AUTO: as the metric itself declares */
-    KilnOptuna *optuna;                 /* what optuna.log has; NULL: nothing yet */
-    struct timespec requests_seen;      /* when the folder of requests had changed, as of the last
-                                         * look */
+    KilnMode metric_mode;                               /* AUTO: as the metric itself declares */
+    KilnObjective *more; /* metrics by which jobs are ranked, too, and their modes */
+    size_t n_more;
+    KilnObjective declared[KILN_MAX_OBJECTIVES]; /* all of them, with modes that reports declare */
+    const KilnObjective *objectives[KILN_MAX_OBJECTIVES]; /* the same, for the history */
+    KilnOptuna *optuna;            /* what optuna.log has; NULL: nothing yet */
+    struct timespec requests_seen; /* when the folder of requests had changed, as of the last
+                                    * look */
 } KilnSweep;
 
 /* ---- open.c: from the request to a space of points --- -------------------------------- */
@@ -114,6 +116,8 @@ KilnStatus kiln_sweep_claim_trial(KilnSweep *sweep, size_t number, KilnError *er
 KilnStatus kiln_sweep_restore_trials(KilnSweep *sweep, KilnError *err);
 /* Copy a job's status, reports and values to its trial. */
 KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *err);
+/* Take the modes of objectives that are not known yet from the job's reports. */
+void kiln_sweep_learn_modes(KilnSweep *sweep, const KilnJob *job);
 /* Do jobs wait for an answer to their reports? */
 bool kiln_sweep_tells(const KilnSweep *sweep);
 /* Tell the sweeper and the pruner the last report of a job. True: stop the job, for that reason. */
@@ -230,16 +234,25 @@ KilnStatus kiln_sweep_check_point(KilnSweep *sweep, const char *const *words,
 
 /* ---- rank.c ------------------------------------------------------------------------- */
 
-/* Set sweep->metric from kiln.sweeper.metric, or from the callbacks of the sweep's config. */
+/* Set sweep->metric and `more` from kiln.sweeper, or from the callbacks of the sweep's config. */
 KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
 /* The value by which a job is ranked; NaN: it has none. *ret_mode: is a larger value better? AUTO:
  * it is not declared. */
 double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode);
 /* The best successful job; NULL: none can be ranked. */
 const KilnJob *kiln_sweep_best(const KilnSweep *sweep);
-/* Numbers of the successful jobs that can be ranked, best first; returns how many. `ret` has room
- * for all jobs. */
+/* The same of one of the objectives: 0, or one of `more`, from 1. */
+double kiln_sweep_value(const KilnSweep *sweep, const KilnJob *job, size_t objective,
+                        KilnMode *ret_mode);
+/* The name of an objective. */
+const char *kiln_sweep_metric(const KilnSweep *sweep, size_t objective);
+/* Numbers of the successful jobs that can be ranked, best first; returns how many. With several
+ * objectives they are in the order of their ranks, and then of the first one. `ret` has room for
+ * all jobs. */
 size_t kiln_sweep_rank(const KilnSweep *sweep, size_t *ret);
+/* Ranks of `n` jobs in the order of kiln_sweep_rank: 1, 2, 3, ...; with several objectives all jobs
+ * of a front have the same (kiln/search/pareto.h), and 0 when memory is out. */
+void kiln_sweep_ranks(const KilnSweep *sweep, const size_t *order, size_t n, size_t *ret);
 
 /* ---- optuna_journal.c: optuna.log ------------------------------------------------------ */
 

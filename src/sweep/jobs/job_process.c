@@ -73,12 +73,14 @@ int kiln_sweep_run_job(const KilnSweep *sweep, size_t number, int report)
     const KilnJob *job = &sweep->jobs.items[number];
     KilnReporter reporter = { .fd = report,
                               .metric = sweep->metric,
+                              .more = sweep->more,
+                              .n_more = sweep->n_more,
                               .asks = kiln_sweep_tells(sweep) };
     KilnSweepTask task = {
         .number = number,
         .overrides = job->overrides,
         .metric = sweep->metric,
-        .mode = sweep->rank->mode,
+        .mode = sweep->n_more > 0 ? (int64_t)sweep->metric_mode : sweep->rank->mode,
         .report = &reporter,
     };
     char *log = kiln_sweep_job_path(sweep, job, "train.log");

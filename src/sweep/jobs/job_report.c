@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "sweep/records.h"
 
 enum { LONGEST_ERROR = 1000 };
 
@@ -57,33 +58,56 @@ static bool is_metric(const char *name, const char *metric)
     return strncmp(name, metric, n) == 0 && (name[n] == '\0' || strcmp(name + n, "_epoch") == 0);
 }
 
-static void put_metric(json_t *report, const KilnReporter *reporter, const KilnMetric *metric)
+/* What the run has of a metric; NULL: nothing. */
+static const KilnMetric *find_metric(const KilnRunProgress *progress, const char *name)
+{
+    const KilnMetric *metric = NULL;
+
+    for (size_t i = 0; i < progress->n_metrics; i++)
+        if (is_metric(progress->metrics[i].name, name))
+            metric = &progress->metrics[i];
+    return metric;
+}
+
+static KilnMode mode_of(const KilnMetric *metric)
 {
     const bool higher = (metric->flags & KILN_LOG_HIGHER_IS_BETTER) != 0;
     const bool lower = (metric->flags & KILN_LOG_LOWER_IS_BETTER) != 0;
 
+    return higher == lower ? KILN_MODE_AUTO : higher ? KILN_MODE_MAX : KILN_MODE_MIN;
+}
+
+static void put_values(json_t *report, const KilnReporter *reporter,
+                       const KilnRunProgress *progress)
+{
+    double values[KILN_MAX_OBJECTIVES];
+    KilnMode modes[KILN_MAX_OBJECTIVES];
+    bool any = false;
+
+    for (size_t i = 0; i <= reporter->n_more; i++) {
+        const KilnMetric *metric = find_metric(progress, i == 0 ? reporter->metric
+                                                                : reporter->more[i - 1].metric);
+
+        values[i] = metric != NULL ? metric->value : (double)NAN;
+        modes[i] = metric != NULL ? mode_of(metric) : KILN_MODE_AUTO;
+        any |= metric != NULL;
+    }
+    if (!any)
+        return;
     json_object_set_new(report, "metric", json_string(reporter->metric));
-    if (isfinite(metric->value))
-        json_object_set_new(report, "value", json_real(metric->value));
-    if (higher != lower)
-        json_object_set_new(report, "mode", json_string(higher ? "max" : "min"));
+    kiln_values_put(report, values, modes, reporter->n_more + 1);
 }
 
 bool kiln_report_progress(const KilnReporter *reporter, const KilnRunProgress *progress,
                           double done)
 {
-    const KilnMetric *metric = NULL;
     json_t *report = json_pack("{s:I, s:I, s:I, s:b}", "epoch", (json_int_t)progress->epoch,
                                "max_epochs", (json_int_t)progress->max_epochs, "step",
                                (json_int_t)progress->step, "asks", reporter->asks);
 
-    for (size_t i = 0; i < progress->n_metrics; i++)
-        if (is_metric(progress->metrics[i].name, reporter->metric))
-            metric = &progress->metrics[i];
     if (isfinite(done))
         json_object_set_new(report, "done", json_real(done));
-    if (metric != NULL)
-        put_metric(report, reporter, metric);
+    put_values(report, reporter, progress);
     return send_report(reporter, report, reporter->asks) && reporter->asks && read_reply(reporter);
 }
 
@@ -108,15 +132,15 @@ void kiln_report_error(const KilnReporter *reporter, const char *text)
 /* ---- The launcher's side --------------------------------------------------------------------- */
 
 /* A resumed job repeats what it reported after its last checkpoint. */
-static void add_value(KilnArena *arena, KilnJob *job, const json_t *report)
+static void add_values(KilnArena *arena, KilnJob *job, const json_t *report)
 {
-    const json_t *value = json_object_get(report, "value");
     const int64_t step = json_integer_value(json_object_get(report, "step"));
     const bool repeats = job->n_reports > 0 && job->reports[job->n_reports - 1]->step >= step;
+    double values[KILN_MAX_OBJECTIVES];
 
+    kiln_values_read(report, values, job->modes);
     if (json_object_get(report, "metric") != NULL && !repeats)
-        (void)!kiln_job_add_report(arena, job, job->progress.epoch, step,
-                                   json_is_number(value) ? json_number_value(value) : (double)NAN);
+        (void)!kiln_job_add_report(arena, job, job->progress.epoch, step, values);
 }
 
 static void read_progress(KilnArena *arena, KilnJob *job, const json_t *report)
@@ -133,8 +157,7 @@ static void read_progress(KilnArena *arena, KilnJob *job, const json_t *report)
         snprintf(job->progress.metric, sizeof(job->progress.metric), "%s %.4g", metric,
                  json_number_value(value));
     job->steps = json_integer_value(json_object_get(report, "step"));
-    job->mode = kiln_mode_of(json_string_value(json_object_get(report, "mode")));
-    add_value(arena, job, report);
+    add_values(arena, job, report);
 }
 
 /* Does the job wait for a reply to the line? */

@@ -7,8 +7,10 @@
 
 struct KilnReporter {
     int fd;
-    const char *metric; /* that jobs are compared by */
-    bool asks;          /* wait for the sweeper's answer to progress */
+    const char *metric;        /* that jobs are compared by */
+    const KilnObjective *more; /* and by these, too */
+    size_t n_more;
+    bool asks; /* wait for the sweeper's answer to progress */
 };
 
 #define KILN_REPLY_CONTINUE "continue\n"

@@ -42,16 +42,16 @@ bool kiln_job_failed(const KilnJob *job)
 }
 
 KilnTrialReport *kiln_job_add_report(KilnArena *arena, KilnJob *job, int64_t epoch, int64_t step,
-                                     double value)
+                                     const double values[KILN_MAX_OBJECTIVES])
 {
     KilnTrialReport *report = kiln_arena_alloc(arena, sizeof(*report));
-    double *values = kiln_arena_alloc(arena, sizeof(*values));
+    double *copy = kiln_arena_alloc(arena, KILN_MAX_OBJECTIVES * sizeof(*copy));
 
-    if (report == NULL || values == NULL ||
+    if (report == NULL || copy == NULL ||
         !KILN_ARENA_RESERVE(arena, job->reports, job->reports_capacity, job->n_reports + 1))
         return NULL;
-    values[0] = value;
-    *report = (KilnTrialReport) { .epoch = epoch, .step = step, .values = values };
+    memcpy(copy, values, KILN_MAX_OBJECTIVES * sizeof(*copy));
+    *report = (KilnTrialReport) { .epoch = epoch, .step = step, .values = copy };
     return job->reports[job->n_reports++] = report;
 }
 

@@ -6,6 +6,9 @@
 #include "base/text.h"
 #include "kiln/sweep.h"
 
+/* The most metrics that jobs are compared by. */
+enum { KILN_MAX_OBJECTIVES = 8 };
+
 /* A metric of a finished job, from its summary. NaN: not a finite number. */
 typedef struct KilnJobMetric {
     const char *name;
@@ -36,7 +39,7 @@ typedef struct KilnJob {
     size_t parent; /* the number, from 1, of the job from whose checkpoint it started; 0: none */
     KilnTrialReport **reports;                      /* by rising steps */
     size_t n_reports, n_recorded, reports_capacity; /* n_recorded: in the journal */
-    KilnMode mode;                /* of the metric in its reports, as it declares */
+    KilnMode modes[KILN_MAX_OBJECTIVES];            /* of the objectives, as its reports declare */
     const char *stopping;         /* why the sweeper, or a request, stops it; NULL: none does */
     const char *added, *halted;   /* the names of the requests that added it, and that stop it for
                                    * good; NULL: none */
@@ -71,9 +74,10 @@ void kiln_jobs_release(KilnJobs *jobs);
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status);
 /* The metric of a job, or its mean over an epoch (NAME_epoch); NULL: it has none of that name. */
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
-/* Append a report; NULL when memory is out. */
+/* Append a report; NULL when memory is out. All KILN_MAX_OBJECTIVES values are copied, as the sweep
+ * that is resumed may have more objectives than before. */
 KilnTrialReport *kiln_job_add_report(KilnArena *arena, KilnJob *job, int64_t epoch, int64_t step,
-                                     double value);
+                                     const double values[KILN_MAX_OBJECTIVES]);
 /* "ok", "failed", ...; static text. */
 const char *kiln_job_status_name(KilnJobStatus status);
 /* False when there is no status of that name. */

@@ -46,7 +46,7 @@ struct KilnOptuna {
 
 static KilnMode mode_of(const KilnSweep *sweep)
 {
-    KilnMode mode = sweep->objective.mode;
+    KilnMode mode = sweep->declared[0].mode;
 
     for (size_t i = 0; i < sweep->jobs.count && mode == KILN_MODE_AUTO; i++)
         (void)kiln_sweep_score(sweep, &sweep->jobs.items[i], &mode);

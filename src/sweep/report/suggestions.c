@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/parse.h"
-#include "kiln/tools/search.h"
+#include "kiln/search/history.h"
 #include "sweep/report/sweep_report.h"
 
 enum { BEST = 3, LEAST_JOBS = 6 };

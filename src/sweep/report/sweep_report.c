@@ -7,7 +7,7 @@
 
 #include "base/system/file.h"
 #include "config/yaml/yaml_reader.h"
-#include "kiln/tools/search.h"
+#include "kiln/search/history.h"
 
 double kiln_sweep_report_value(const KilnSweepReport *report, size_t job)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kiln/tools/search.h"
+#include "kiln/search/history.h"
 #include "tests/support/components/built_component.h"
 
 enum { MOST_AXES = 6, MOST_TRIALS = 400 };

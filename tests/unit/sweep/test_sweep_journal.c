@@ -231,9 +231,11 @@ static void what_is_written_reads_back(void **unused)
         KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_submitted(0, job), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_started(0, job, 77), &err), KILN_OK);
-    assert_int_equal(
-        kiln_journal_append(journal, kiln_record_reported(0, &report, KILN_MODE_MIN), &err),
-        KILN_OK);
+    assert_int_equal(kiln_journal_append(
+                         journal,
+                         kiln_record_reported(0, &report, (const KilnMode[]) { KILN_MODE_MIN }, 1),
+                         &err),
+                     KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_stopping(0, job), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_ended(0, job, 1.25), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_environment(variables), &err),
@@ -250,7 +252,7 @@ static void what_is_written_reads_back(void **unused)
     assert_int_equal(read.items[0].reports[0]->epoch, 2);
     assert_int_equal(read.items[0].reports[0]->step, 8);
     assert_true(read.items[0].reports[0]->values[0] == 0.5);
-    assert_int_equal(read.items[0].mode, KILN_MODE_MIN);
+    assert_int_equal(read.items[0].modes[0], KILN_MODE_MIN);
     assert_string_equal(read.items[0].stopping, "why");
     assert_string_equal(read.items[0].halted, "1.json");
     assert_null(read.items[0].added);

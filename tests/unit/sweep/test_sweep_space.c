@@ -414,7 +414,7 @@ static void reports_fit_the_pipe(void **unused)
     assert_int_equal(strlen(job->error), 999);
     assert_string_equal(job->progress.metric, "val/loss 0.5");
     assert_int_equal(job->progress.epoch, 2);
-    assert_int_equal(job->mode, KILN_MODE_MIN);
+    assert_int_equal(job->modes[0], KILN_MODE_MIN);
     kiln_jobs_release(&jobs);
 }
 

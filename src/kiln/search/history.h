@@ -1,6 +1,6 @@
 /* For sweepers and pruners: axes as coordinates, and trials by their results. */
-#ifndef KILN_SEARCH_H
-#define KILN_SEARCH_H
+#ifndef KILN_HISTORY_H
+#define KILN_HISTORY_H
 
 #include "kiln/sweep.h"
 
