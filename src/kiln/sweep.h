@@ -233,6 +233,7 @@ typedef struct KilnSweepOptions {
     double timeout;
     int64_t max_steps, patience;
     bool optuna;
+    int64_t repeats, confirm;
 } KilnSweepOptions;
 
 /* kiln.sweeper, without the options of the component that it names. */

@@ -109,8 +109,10 @@ static double final_value(const KilnSweep *sweep, const KilnJob *job, size_t obj
 
 /* A job that a request has stopped never resumes. For sweepers and pruners it has ended, well if it
  * has a value: they would resume a stopped one. */
-static KilnJobStatus trial_status(const KilnJob *job)
+static KilnJobStatus trial_status(const KilnSweep *sweep, const KilnJob *job)
 {
+    if (job->next_run > 0 && job->status == KILN_JOB_OK)
+        return kiln_sweep_runs_of(sweep, job, 0).open > 0 ? KILN_JOB_RUNNING : KILN_JOB_OK;
     if (job->status != KILN_JOB_STOPPED || job->halted == NULL)
         return job->status;
     return job->n_reports > 0 ? KILN_JOB_OK : KILN_JOB_FAILED;
@@ -121,10 +123,12 @@ KilnStatus kiln_sweep_update_trial(KilnSweep *sweep, size_t number, KilnError *e
     KilnJob *job = &sweep->jobs.items[number];
     const bool ended = job->status == KILN_JOB_OK || job->status == KILN_JOB_STOPPED;
 
+    if (job->first_run > 0)
+        return kiln_sweep_update_trial(sweep, job->first_run - 1, err);
     if (job->trial == 0)
         return KILN_OK;
     KilnTrial *trial = sweep->trials[job->trial - 1];
-    trial->status = trial_status(job);
+    trial->status = trial_status(sweep, job);
     trial->reports = (const KilnTrialReport *const *)job->reports;
     trial->n_reports = job->n_reports;
     trial->values = NULL;
@@ -164,7 +168,7 @@ KilnStatus kiln_sweep_claim_trial(KilnSweep *sweep, size_t number, KilnError *er
 
     if (point == NULL)
         return kiln_error_nomem(err, space->count);
-    if (job->trial != 0 || !kiln_space_locate(space, job->overrides, point))
+    if (job->trial != 0 || job->first_run > 0 || !kiln_space_locate(space, job->overrides, point))
         return KILN_OK;
     job->claimed = true;
     return put_trial(sweep, job, point, parent > 0 ? parent - 1 : KILN_NO_TRIAL, err);

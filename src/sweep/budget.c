@@ -15,7 +15,8 @@ KilnSweepUse kiln_sweep_use(const KilnSweep *sweep)
         const KilnJob *job = &sweep->jobs.items[i];
 
         use.steps += job->steps;
-        use.ended_since_best += has_ended(job) && (best == NULL || job > best);
+        use.ended_since_best += has_ended(job) && job->first_run == 0 &&
+                                (best == NULL || job > best);
     }
     return use;
 }

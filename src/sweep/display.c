@@ -167,6 +167,8 @@ void kiln_display_ended(KilnDisplay *display, size_t number, double seconds, con
                          kiln_job_status_name(job->status));
     kiln_display_time(text, seconds);
     append_scores(display, job);
+    if (job->first_run > 0)
+        kiln_text_printf(text, "  repeats #%zu", job->first_run - 1);
     kiln_display_values(display, job);
     kiln_text_char(text, '\n');
     if (job->reason[0] != '\0')
@@ -239,6 +241,16 @@ static int column_width(const KilnSweep *sweep, size_t objective)
     return width > 10 ? width : 10;
 }
 
+/* "  ± 0.012 of 3 runs" */
+static void append_runs(KilnDisplay *display, const KilnJob *job)
+{
+    const KilnRuns runs = kiln_sweep_runs_of(display->sweep, job, 0);
+
+    if (runs.counted > 1)
+        kiln_text_printf(&display->text, "  %s %.2g of %zu runs",
+                         display->console.utf8 ? "±" : "+-", runs.deviation, runs.counted);
+}
+
 static void append_ranking(KilnDisplay *display, const size_t *order, const size_t *ranks, size_t n)
 {
     const KilnSweep *sweep = display->sweep;
@@ -258,6 +270,7 @@ static void append_ranking(KilnDisplay *display, const size_t *order, const size
         for (size_t k = 0; k <= sweep->n_more; k++)
             kiln_text_printf(text, "%s%*.5g", k > 0 ? " " : "", column_width(sweep, k),
                              kiln_sweep_value(sweep, job, k, &mode));
+        append_runs(display, job);
         kiln_display_values(display, job);
         kiln_text_char(text, '\n');
     }

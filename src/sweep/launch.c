@@ -192,12 +192,17 @@ static KilnStatus record_end(Launching *launching, size_t number, double seconds
     KilnJob *job = &sweep->jobs.items[number];
 
     launching->waits = launching->settled = false;
-    KilnStatus status = kiln_sweep_update_trial(sweep, number, err);
+    const size_t before = sweep->jobs.count;
+    KilnStatus status = set_time(sweep, &job->finished, err);
 
     if (status >= 0)
-        status = set_time(sweep, &job->finished, err);
-    if (status >= 0)
         status = kiln_journal_append(sweep->journal, kiln_record_ended(number, job, seconds), err);
+    if (status >= 0)
+        status = kiln_sweep_repeat(sweep, number, err);
+    job = &sweep->jobs.items[number]; /* jobs that were added have moved it */
+    launching->display.to_run += sweep->jobs.count - before;
+    if (status >= 0)
+        status = kiln_sweep_update_trial(sweep, number, err);
     if (status >= 0)
         status = kiln_journal_sync(sweep->journal, err);
     if (status >= 0)
@@ -353,8 +358,35 @@ static KilnStatus take_resumed(Launching *launching, bool *ret_any, size_t *ret_
     return status;
 }
 
+/* Jobs that ended well in an earlier process, before their repeats were in the journal. */
+static KilnStatus repeat_old(Launching *launching, KilnError *err)
+{
+    KilnSweep *sweep = launching->sweep;
+    const size_t before = sweep->jobs.count;
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < sweep->n_old && status >= 0; i++) {
+        status = kiln_sweep_repeat(sweep, i, err);
+        if (status >= 0)
+            status = kiln_sweep_update_trial(sweep, i, err);
+    }
+    launching->display.to_run += sweep->jobs.count - before;
+    return status;
+}
+
+/* Runs that confirm the best job. */
+static KilnStatus confirm(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
+{
+    const size_t before = launching->sweep->jobs.count;
+    bool confirms = false;
+    KilnStatus status = kiln_sweep_confirm(launching->sweep, &confirms, err);
+
+    launching->display.to_run += launching->sweep->jobs.count - before;
+    return status >= 0 && confirms ? take_waiting(launching, ret_any, ret_job, err) : status;
+}
+
 /* A new job: first a stopped one that the pruner resumes, which may resume more once no other
- * follows. */
+ * follows; at the end runs that confirm the best one. */
 static KilnStatus take_new(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
 {
     const bool complete = launching->sweep->complete;
@@ -366,6 +398,9 @@ static KilnStatus take_new(Launching *launching, bool *ret_any, size_t *ret_job,
         launching->settled = false;
         status = take_resumed(launching, ret_any, ret_job, err);
     }
+    if (status >= 0 && !*ret_any && !launching->waits &&
+        kiln_jobs_count(&launching->sweep->jobs, KILN_JOB_RUNNING) == 0)
+        status = confirm(launching, ret_any, ret_job, err);
     return status;
 }
 
@@ -456,6 +491,8 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
     kiln_display_init(&launching.display, sweep, sweep->request->console,
                       ops->n_jobs(sweep->launcher));
     KilnStatus status = take_requests(&launching, err);
+    if (status >= 0)
+        status = repeat_old(&launching, err);
     if (sweep->learns)
         kiln_display_print(&launching.display, "jobs that %s chooses, %zu at a time: %s",
                            kiln_instance_name(sweep->sweeper), launching.display.at_once,

@@ -305,6 +305,8 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
     if (status >= 0)
         status = kiln_sweep_read_forbidden(ret, &err);
     if (status >= 0)
+        status = kiln_sweep_check_repeats(ret, &err);
+    if (status >= 0)
         status = kiln_sweep_count(ret, &err);
     return status < 0 ? kiln_errors_add(errors, &err) : KILN_OK;
 }

@@ -115,8 +115,8 @@ const char *kiln_sweep_metric(const KilnSweep *sweep, size_t objective)
     return objective == 0 ? sweep->metric : sweep->more[objective - 1].metric;
 }
 
-double kiln_sweep_value(const KilnSweep *sweep, const KilnJob *job, size_t objective,
-                        KilnMode *ret_mode)
+double kiln_job_value_of(const KilnSweep *sweep, const KilnJob *job, size_t objective,
+                         KilnMode *ret_mode)
 {
     const KilnJobMetric *metric = kiln_job_metric(job, kiln_sweep_metric(sweep, objective));
 
@@ -128,6 +128,17 @@ double kiln_sweep_value(const KilnSweep *sweep, const KilnJob *job, size_t objec
     /* A run records a best value only for a metric that declares its mode. */
     return metric->mode != KILN_MODE_AUTO && *ret_mode == metric->mode ? metric->best
                                                                        : metric->last;
+}
+
+double kiln_sweep_value(const KilnSweep *sweep, const KilnJob *job, size_t objective,
+                        KilnMode *ret_mode)
+{
+    if (job->next_run == 0)
+        return kiln_job_value_of(sweep, job, objective, ret_mode);
+    const KilnRuns runs = kiln_sweep_runs_of(sweep, job, objective);
+
+    *ret_mode = runs.mode;
+    return runs.value;
 }
 
 double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode)
@@ -146,7 +157,8 @@ const KilnJob *kiln_sweep_best(const KilnSweep *sweep)
         const double score = kiln_sweep_score(sweep, job, &mode);
         const double loss = mode == KILN_MODE_MAX ? -score : score;
 
-        if (job->status != KILN_JOB_OK || mode == KILN_MODE_AUTO || !(loss < least))
+        if (job->status != KILN_JOB_OK || job->first_run > 0 || mode == KILN_MODE_AUTO ||
+            !(loss < least))
             continue;
         least = loss;
         best = job;
@@ -165,7 +177,8 @@ static double loss_of(const KilnSweep *sweep, size_t number, size_t objective)
 
 static bool can_be_ranked(const KilnSweep *sweep, size_t number)
 {
-    bool can = sweep->jobs.items[number].status == KILN_JOB_OK;
+    const KilnJob *job = &sweep->jobs.items[number];
+    bool can = job->status == KILN_JOB_OK && job->first_run == 0;
 
     for (size_t i = 0; i <= sweep->n_more; i++)
         can &= !isnan(loss_of(sweep, number, i));

@@ -85,6 +85,8 @@ json_t *kiln_record_submitted(size_t number, const KilnJob *job)
 
     if (job->parent > 0)
         kiln_json_put(&record, "parent", json_integer((json_int_t)job->parent - 1));
+    if (job->first_run > 0)
+        kiln_json_put(&record, "repeats", json_integer((json_int_t)job->first_run - 1));
     if (job->added != NULL)
         kiln_json_put(&record, "request", kiln_json_text(job->added));
     return record;
@@ -354,6 +356,12 @@ static KilnStatus read_submitted(KilnReplay *replay, const json_t *line, KilnErr
     if (json_is_integer(parent) && json_integer_value(parent) >= 0 &&
         json_integer_value(parent) < number)
         job->parent = (size_t)json_integer_value(parent) + 1;
+    const json_t *first = json_object_get(line, "repeats");
+    if (json_is_integer(first) && json_integer_value(first) >= 0 &&
+        json_integer_value(first) < number) {
+        job->claimed = true;
+        kiln_job_link_run(jobs, (size_t)json_integer_value(first), (size_t)number);
+    }
     return read_request(jobs, line, &job->added, err);
 }
 

@@ -157,6 +157,9 @@ static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, size
         kiln_text_printf(text, "%zu", rank);
     kiln_text_char(text, ',');
     append_cell(text, job->reason);
+    kiln_text_char(text, ',');
+    if (job->first_run > 0)
+        kiln_text_printf(text, "%zu", job->first_run - 1);
     for (; *keys != NULL; keys++) {
         const char *value = kiln_job_value(job, *keys);
 
@@ -184,7 +187,7 @@ static const char *metric_column(const Names *metrics, size_t i, const char *con
 static void make_csv(KilnText *text, const KilnJobs *jobs, const Ranking *ranking,
                      const char *const *keys, const Names *metrics)
 {
-    kiln_text_append(text, "job,status,seconds,rank,reason");
+    kiln_text_append(text, "job,status,seconds,rank,reason,repeats");
     for (const char *const *key = keys; *key != NULL; key++) {
         kiln_text_char(text, ',');
         append_cell(text, *key);
@@ -221,9 +224,20 @@ static json_t *values_json(const KilnJob *job, const char *const *keys)
     return values;
 }
 
-static json_t *job_json(const KilnJobs *jobs, size_t number, size_t rank, const char *const *keys)
+/* The runs of a point with other seeds; null: there are none. */
+static json_t *runs_json(const KilnSweep *sweep, const KilnJob *job)
 {
-    const KilnJob *job = &jobs->items[number];
+    const KilnRuns runs = kiln_sweep_runs_of(sweep, job, 0);
+
+    return runs.counted < 2 || job->first_run > 0
+               ? json_null()
+               : json_pack("{s:I, s:o, s:o}", "count", (json_int_t)runs.counted, "mean",
+                           number_json(runs.value), "deviation", number_json(runs.deviation));
+}
+
+static json_t *job_json(const KilnSweep *sweep, size_t number, size_t rank, const char *const *keys)
+{
+    const KilnJob *job = &sweep->jobs.items[number];
     json_t *metrics = json_object(), *overrides = json_array();
 
     for (size_t i = 0; i < job->n_metrics; i++)
@@ -234,8 +248,11 @@ static json_t *job_json(const KilnJobs *jobs, size_t number, size_t rank, const 
     for (const char *const *override = job->overrides; *override != NULL; override++)
         kiln_json_add(&overrides, kiln_json_text(*override));
     json_t *ranked = rank > 0 ? json_integer((json_int_t)rank) : json_null();
-    return json_pack("{s:I, s:o, s:s, s:s, s:f, s:s?, s:o, s:o, s:o}", "job", (json_int_t)number,
-                     "rank", ranked, "status", kiln_job_status_name(job->status), "reason",
+    json_t *repeats = job->first_run > 0 ? json_integer((json_int_t)job->first_run - 1)
+                                         : json_null();
+    return json_pack("{s:I, s:o, s:o, s:o, s:s, s:s, s:f, s:s?, s:o, s:o, s:o}", "job",
+                     (json_int_t)number, "rank", ranked, "repeats", repeats, "runs",
+                     runs_json(sweep, job), "status", kiln_job_status_name(job->status), "reason",
                      job->reason, "seconds", job->seconds, "dir", job->dir, "values",
                      values_json(job, keys), "overrides", overrides, "metrics", metrics);
 }
@@ -246,7 +263,7 @@ static char *make_json(const KilnSweep *sweep, const Ranking *ranking, const cha
     char *text = NULL;
 
     for (size_t i = 0; i < sweep->jobs.count; i++)
-        kiln_json_add(&all, job_json(&sweep->jobs, i, ranking->of[i], keys));
+        kiln_json_add(&all, job_json(sweep, i, ranking->of[i], keys));
     for (size_t i = 0; i < ranking->n; i++)
         kiln_json_add(&ranked, json_integer((json_int_t)ranking->order[i]));
     for (size_t i = 0; i <= sweep->n_more; i++)

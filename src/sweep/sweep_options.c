@@ -14,6 +14,11 @@ const KilnField kiln_sweep_fields[] = {
     KILN_FIELD_I64(KilnSweepOptions, patience, "0", 0, 1e7,
                    "no job starts once so many jobs in succession have ended without a better "
                    "value; 0: no limit"),
+    KILN_FIELD_I64(KilnSweepOptions, repeats, "1", 1, 1000,
+                   "runs of each job, with seeds that follow the job's; its value is their mean"),
+    KILN_FIELD_I64(KilnSweepOptions, confirm, "0", 0, 1000,
+                   "at the end the best job gets so many runs; another one that is then better, "
+                   "too"),
     KILN_FIELD_BOOL(KilnSweepOptions, optuna, "false",
                     "write optuna.log in the folder of a sweep, which Optuna reads and "
                     "optuna-dashboard shows while the sweep runs"),

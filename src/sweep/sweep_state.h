@@ -142,6 +142,22 @@ KilnStatus kiln_sweep_read_forbidden(KilnSweep *sweep, KilnError *err);
 /* The text of the combination that forbids the point; NULL: none does. */
 const char *kiln_sweep_forbids(const KilnSweep *sweep, const KilnAxisValue *point);
 
+/* ---- repeats.c: more runs of a point, with other seeds -------------------------------------- */
+
+/* All runs of a point. */
+typedef struct KilnRuns {
+    size_t count, open, counted; /* runs; those that have not ended; those whose value counts */
+    double value, deviation;     /* mean and standard deviation; NaN: none; 0: of fewer than two */
+    KilnMode mode;
+} KilnRuns;
+KilnRuns kiln_sweep_runs_of(const KilnSweep *sweep, const KilnJob *first, size_t objective);
+/* Refuse a space in which the seed varies itself. */
+KilnStatus kiln_sweep_check_repeats(const KilnSweep *sweep, KilnError *err);
+/* Add the runs of kiln.sweep.repeats to a job that has ended well. */
+KilnStatus kiln_sweep_repeat(KilnSweep *sweep, size_t number, KilnError *err);
+/* Add the runs of kiln.sweep.confirm to the best job; *ret_any: there were too few. */
+KilnStatus kiln_sweep_confirm(KilnSweep *sweep, bool *ret_any, KilnError *err);
+
 /* ---- job_config.c: the config of a job ------------------------------------------------- */
 
 /* Compose and check the config of job `number` with these overrides. Without `whole`, a config of
@@ -241,6 +257,9 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
 double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode);
 /* The best successful job; NULL: none can be ranked. */
 const KilnJob *kiln_sweep_best(const KilnSweep *sweep);
+/* The value of one run. */
+double kiln_job_value_of(const KilnSweep *sweep, const KilnJob *job, size_t objective,
+                         KilnMode *ret_mode);
 /* The same of one of the objectives: 0, or one of `more`, from 1. */
 double kiln_sweep_value(const KilnSweep *sweep, const KilnJob *job, size_t objective,
                         KilnMode *ret_mode);

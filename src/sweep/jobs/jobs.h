@@ -37,7 +37,10 @@ typedef struct KilnJob {
     bool claimed;  /* a point of the current space claims it */
     size_t trial;  /* its index in the history, from 1; 0: it has none */
     size_t parent; /* the number, from 1, of the job from whose checkpoint it started; 0: none */
-    KilnTrialReport **reports;                      /* by rising steps */
+    size_t first_run,
+        next_run;              /* numbers, from 1, of jobs that are the same point with other seeds:
+                                * the first one (0: this is it), and the next one; 0: none */
+    KilnTrialReport **reports; /* by rising steps */
     size_t n_reports, n_recorded, reports_capacity; /* n_recorded: in the journal */
     KilnMode modes[KILN_MAX_OBJECTIVES];            /* of the objectives, as its reports declare */
     const char *stopping;         /* why the sweeper, or a request, stops it; NULL: none does */
@@ -74,6 +77,8 @@ void kiln_jobs_release(KilnJobs *jobs);
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status);
 /* The metric of a job, or its mean over an epoch (NAME_epoch); NULL: it has none of that name. */
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
+/* Make job `number` one more run of job `first`. */
+void kiln_job_link_run(KilnJobs *jobs, size_t first, size_t number);
 /* Append a report; NULL when memory is out. All KILN_MAX_OBJECTIVES values are copied, as the sweep
  * that is resumed may have more objectives than before. */
 KilnTrialReport *kiln_job_add_report(KilnArena *arena, KilnJob *job, int64_t epoch, int64_t step,

@@ -112,7 +112,7 @@ class Add(Requests):
             self.wrong("add", "s", *words, says=[says], status=2)
         self.wrong("add", "s", says=["expected the folder"], status=2)
         self.wrong("add", "nowhere", "lr=1", says=["nowhere", "journal.jsonl"])
-        self.wrong("ad", "s", says=["expected add or stop; did you mean add?"], status=2)
+        self.wrong("ad", "s", says=["expected a verb: report, add, stop; did you mean add?"], status=2)
         self.assertEqual(self.requests(), [])
 
     def test_intervals(self):
@@ -214,6 +214,8 @@ class Stop(Requests):
         process = self.held("model=mlp", "lr=0.1,0.01")
         self.assertEqual(self.kiln("stop", "s", "0"), "job 0 stops with a checkpoint\n")
         self.wrong("stop", "s", "0", says=["job 0 is about to stop, on request"])
+        self.brake(200)  # it ends long before the other batches
+        self.wait_for(lambda: any(record["job"] == 0 for record in self.journal("ended")), process)
         out = self.finish(process)
         self.assertIn("#0 stops on request", out)
         self.assertIn("#0 stopped  ", out)

@@ -84,10 +84,10 @@ class Random(Sweepers):
         """The option has its default, which --extend raises."""
         self.sweep(*self.random, *JOB, "lr=interval(0.01,0.1)", "kiln.sweep.dir=s", "trainer.max_epochs=1",
                    "kiln.sweep.max_steps=1")
-        self.assertEqual(len(self.results()), 20)
+        self.assertEqual(len(self.results()), 50)
         plan = self.sweep("--resume", "s", "--extend", "2", "--plan")[0]
-        self.assertIn("#21 : ", plan)
-        self.assertNotIn("#22 : ", plan)
+        self.assertIn("#51 : ", plan)
+        self.assertNotIn("#52 : ", plan)
 
     def test_an_interval_of_the_grid(self):
         for flags in (["-m"], ["-m", "--plan"]):
