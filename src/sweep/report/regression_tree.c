@@ -95,7 +95,7 @@ static void try_ordered(Growing *growing, size_t begin, size_t end, size_t dim, 
 static void try_categories(Growing *growing, size_t begin, size_t end, size_t dim, Split *split)
 {
     const size_t n = end - begin, count = growing->data->categories[dim];
-    double sums[KILN_TREE_CATEGORIES] = { 0 }, mean[KILN_TREE_CATEGORIES];
+    double sums[KILN_TREE_CATEGORIES] = { 0 }, mean[KILN_TREE_CATEGORIES] = { 0 };
     size_t counts[KILN_TREE_CATEGORIES] = { 0 }, at = 0;
     uint64_t left = 0;
 

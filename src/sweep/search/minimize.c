@@ -63,7 +63,7 @@ static void steepest(Search *search)
 static void choose_direction(Search *search)
 {
     const size_t n = search->n, kept = search->pairs < REMEMBERED ? search->pairs : REMEMBERED;
-    double factors[REMEMBERED];
+    double factors[REMEMBERED] = { 0 };
 
     steepest(search);
     for (size_t back = 1; back <= kept; back++) {

@@ -276,7 +276,7 @@ static double log_sum(const double *logs, size_t n)
     for (size_t k = 0; k < n; k++)
         if (logs[k] > most - 30.0)
             sum += exp(logs[k] - most);
-    return most + log(sum);
+    return most + log(fmax(sum, 1.0)); /* the largest term alone is 1 */
 }
 
 /* The logarithm of the density at the point, up to a constant. `room`: by kernel. */
