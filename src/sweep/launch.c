@@ -232,7 +232,11 @@ static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnErr
     KilnStatus status = set_reason(&sweep->jobs, job, stopped ? job->stopping : end->reason, err);
     if (status >= 0)
         status = read_metrics(sweep, job, err);
-    return status >= 0 ? record_end(launching, number, seconds, err) : status;
+    if (status >= 0)
+        status = record_end(launching, number, seconds, err);
+    job = &sweep->jobs.items[number];
+    return status >= 0 && job->status == KILN_JOB_OK ? kiln_sweep_check_logged(sweep, job, err)
+                                                     : status;
 }
 
 /* The job's config has an error, which the check could not see: the job fails. */
@@ -508,8 +512,9 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),
                              err);
+    KilnStatus written = write_results(&launching, true, status >= 0 ? err : NULL);
     if (status >= 0)
-        status = write_results(&launching, true, err);
+        status = written;
     if (status >= 0)
         status = kiln_optuna_finish(sweep, err);
     if (status >= 0)

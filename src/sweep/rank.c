@@ -108,6 +108,36 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err)
     return status;
 }
 
+KilnStatus kiln_sweep_check_logged(const KilnSweep *sweep, const KilnJob *job, KilnError *err)
+{
+    const bool several = sweep->rank->metrics_count > 0;
+    const char **names = calloc(job->n_metrics + 1, sizeof(*names)), *missing = NULL;
+    KilnText list = { 0 };
+
+    for (size_t i = 0; i <= sweep->n_more && missing == NULL; i++)
+        if (kiln_job_metric(job, kiln_sweep_metric(sweep, i)) == NULL)
+            missing = kiln_sweep_metric(sweep, i);
+    if (missing == NULL || names == NULL || (!several && sweep->rank->metric == NULL)) {
+        free(names);
+        return KILN_OK;
+    }
+    for (size_t i = 0; i < job->n_metrics; i++) {
+        names[i] = job->metrics[i].name;
+        kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    const char *near = kiln_nearest(missing, names, job->n_metrics);
+    kiln_error_set(err, KILN_E_KEY,
+                   "kiln.sweeper.metric%s: job #%zu has ended, and logs no %s%s%s%s; it logs %s. "
+                   "Continue with: train -m --resume %s kiln.sweeper.metric%s=...",
+                   several ? "s" : "", (size_t)(job - sweep->jobs.items), missing,
+                   near != NULL ? " (did you mean " : "", near != NULL ? near : "",
+                   near != NULL ? "?)" : "", list.data != NULL ? list.data : "nothing", sweep->dir,
+                   several ? "s" : "");
+    kiln_text_release(&list);
+    free(names);
+    return err->status;
+}
+
 /* ---- The order ---------------------------------------------------------------------------- */
 
 const char *kiln_sweep_metric(const KilnSweep *sweep, size_t objective)

@@ -257,6 +257,8 @@ KilnStatus kiln_sweep_choose_metric(KilnSweep *sweep, KilnError *err);
 double kiln_sweep_score(const KilnSweep *sweep, const KilnJob *job, KilnMode *ret_mode);
 /* The best successful job; NULL: none can be ranked. */
 const KilnJob *kiln_sweep_best(const KilnSweep *sweep);
+/* Refuse a configured metric that a job, which has ended well, does not log. */
+KilnStatus kiln_sweep_check_logged(const KilnSweep *sweep, const KilnJob *job, KilnError *err);
 /* The value of one run. */
 double kiln_job_value_of(const KilnSweep *sweep, const KilnJob *job, size_t objective,
                          KilnMode *ret_mode);

@@ -77,8 +77,8 @@ class Objectives(Case):
             self.assertFalse(pathlib.Path(self.path("s")).exists())
 
     def test_a_metric_that_no_job_has(self):
-        out, _ = self.sweep("lr=0.1,0.01", "kiln.sweeper.metrics=[val/loss,val/los]", "kiln.sweep.dir=s")
-        self.assertIn("no ranking: no job logged val/los; select a metric with kiln.sweeper.metrics", out)
+        _, err = self.sweep("lr=0.1,0.01", "kiln.sweeper.metrics=[val/loss,val/los]", "kiln.sweep.dir=s", status=1)
+        self.assertIn("kiln.sweeper.metrics: job #0 has ended, and logs no val/los (did you mean val/loss?); it logs ", err)
 
 
 if __name__ == "__main__":

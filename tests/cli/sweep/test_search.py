@@ -61,6 +61,17 @@ class Search(Braked):
         self.run_kiln(*TPE, "kiln.sweeper.n_trials=9", "kiln.sweep.dir=whole")
         self.assertEqual(self.journal("submitted"), self.journal("submitted", folder="whole"))
 
+    def test_a_metric_that_no_job_logs(self):
+        """The first job tells; the sweep continues with another metric."""
+        _, err = self.run_kiln(*TPE, "kiln.sweeper.metric=val/acuracy", "kiln.sweep.dir=s", status=1)
+        for text in ("kiln.sweeper.metric: job #0 has ended, and logs no val/acuracy (did you mean val/accuracy?); it logs ",
+                     "train/accuracy", "train -m --resume s kiln.sweeper.metric="):
+            self.assertIn(text, err)
+        self.assertEqual([row["status"] for row in self.results()], ["ok"])
+        self.run_kiln("-m", "--resume", "s", "kiln.sweeper.metric=val/accuracy")
+        self.assertEqual({row["status"] for row in self.results()}, {"ok"})
+        self.assertEqual(len(self.results()), 12)
+
     def test_cmaes(self):
         self.run_kiln("-m", *JOB, "lr=tag(log,interval(1e-4,1))", "batch_size=int(interval(16,64,step=16))",
                       "kiln/sweeper=cmaes", "kiln.sweeper.n_trials=10", "kiln.sweep.dir=s")

@@ -134,11 +134,16 @@ class Run(Sweep):
         self.assertIn("kiln.sweeper.mode=max: val/loss gets better as it falls; write kiln.sweeper.mode=min", out)
         self.assertEqual(self.statuses(), ["failed", "failed"])
         self.assertFalse(os.path.exists(self.path("s/0/metrics.csv")))
-        for metric, says in [("lr", "lr does not declare whether a larger or a smaller value is better; write "
-                                    "kiln.sweeper.mode=max"), ("val/los", "no job logged val/los")]:
-            out, _ = self.sweep(*JOB, "lr=0.1,0.01", f"kiln.sweeper.metric={metric}")
-            self.assertIn("no ranking: " + says, out)
-            self.assertNotIn("best run", out)
+        out, _ = self.sweep(*JOB, "lr=0.1,0.01", "kiln.sweeper.metric=lr")
+        self.assertIn("no ranking: lr does not declare whether a larger or a smaller value is better; write "
+                      "kiln.sweeper.mode=max", out)
+        self.assertNotIn("best run", out)
+
+    def test_a_metric_that_no_job_logs(self):
+        out, err = self.sweep(*JOB, "lr=0.1,0.01", "kiln.sweeper.metric=val/los", "kiln.sweep.dir=s", status=1)
+        self.assertIn("job #0 has ended, and logs no val/los (did you mean val/loss?); it logs ", err)
+        self.assertNotIn("best run", out)
+        self.assertEqual(self.statuses(), ["ok", "waiting"])
 
     def test_a_job_equals_a_run_of_its_own(self):
         self.sweep(*JOB, "lr=0.1,0.01", "seed=3", "kiln.sweep.dir=s")
