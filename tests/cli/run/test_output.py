@@ -14,11 +14,12 @@ from kilntest import BUILD, TINY, Case, main, png, read
 SHORT_RUN = [*TINY, "trainer.max_epochs=1"]
 FULL = "cannot write standard output: No space left on device"
 
-# Each command of `kiln --help`, as often as it prints in different ways. RUN is a run with a flight record.
+# Each command of `kiln --help`, as often as it prints in different ways. RUN is a run with a flight record, SWEEP a sweep.
 COMMANDS = {
     "train": [["--help"], ["--cfg", "job"], ["--cfg", "all", "--origins"], ["--explain", "lr"], ["--info"],
               ["--version"], [*TINY, "--plan"], ["-m", *TINY, "lr=0.1,0.2", "--plan"],
               [*SHORT_RUN, "kiln.run.dir=run1"], ["-m", *SHORT_RUN, "lr=0.1,0.2", "kiln.sweep.dir=sweep1"]],
+    "sweep": [["report", "SWEEP"], ["report", "SWEEP", "--json"], ["add", "SWEEP", "lr=0.3"]],
     "new": [["t.csv", "-o", "new.yaml", "--force"]],
     "check-data": [TINY, ["--json", *TINY]],
     "eval": [["RUN"], ["--help"]],
@@ -41,6 +42,7 @@ COMMANDS = {
     "tokenizer": [["show", "t.json"]],
     "version": [[]],
 }
+FOLDERS = {"RUN": "outputs/a", "SWEEP": "swept"}
 
 
 class Output(Case):
@@ -48,6 +50,7 @@ class Output(Case):
         super().setUp()
         self.run_kiln(*TINY, "callbacks=[default,flight_recorder]", "callbacks.flight_recorder.keep=true",
                       "kiln.run.dir=outputs/a")
+        self.run_kiln("-m", *SHORT_RUN, "lr=0.1,0.2", "kiln.sweep.dir=swept")
         self.write("a.txt", "to be\n")
         self.write("t.csv", "size,price\n" + "".join(f"{i * i % 17},{i * i % 23}\n" for i in range(60)))
         with open(self.path("x.png"), "wb") as image:
@@ -57,7 +60,7 @@ class Output(Case):
     def lines(self):
         for command, lists in COMMANDS.items():
             for words in lists:
-                yield [os.path.join(BUILD, "kiln"), command, *("outputs/a" if w == "RUN" else w for w in words)]
+                yield [os.path.join(BUILD, "kiln"), command, *(FOLDERS.get(w, w) for w in words)]
 
     def test_every_command_is_here(self):
         out, _ = self.run_kiln("--help", program="kiln")

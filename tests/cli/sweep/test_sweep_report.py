@@ -185,7 +185,7 @@ class Errors(Reports):
                       "kiln.sweeper.mode=max", status=1)  # which the metric contradicts
         self.refuse("report", "s", says=["s: no job has finished: of 2 jobs 0 are running, 0 wait, 0 were stopped and 2 failed",
                                          "`train -m --resume s --retry-failed` runs them"])
-        self.run_kiln("-m", *JOB, "model=linear", "lr=0.01,0.001", "kiln.sweeper.metric=val/f1", "kiln.sweep.dir=t")
+        self.run_kiln("-m", *JOB, "model=linear", "lr=0.01,0.001", "kiln.sweeper.metric=val/f1", "kiln.sweep.dir=t", status=1)
         self.refuse("report", "t", says=["t: no job logged val/f1", "job #0 logged ", "val/loss",
                                          "`train -m --resume t kiln.sweeper.metric=NAME`"])
         self.run_kiln("-m", "--resume", "t", "kiln.sweeper.metric=val/accuracy")
