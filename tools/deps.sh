@@ -11,7 +11,7 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libcurl4-openssl-dev
        libopenblas0-pthread"
 check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
-       python3-jsonschema strace jq zsh fish bash-completion fonts-dejavu-core"
+       python3-jsonschema strace jq zsh fish bash-completion fonts-dejavu-core slurm-wlm munge"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
 fonts="fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-freefont-ttf fonts-urw-base35"
 
@@ -56,6 +56,8 @@ present() {
     libc6-dev) echo '#include <stdio.h>' | ${CC:-cc} -fsyntax-only -x c - 2>/dev/null ;;
     libclang-rt-dev) echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ;;
     libomp-dev) echo 'int main(void) { return 0; }' | clang -fopenmp -x c - -o /dev/null 2>/dev/null ;;
+    slurm-wlm) command -v slurmctld >/dev/null || [ -x /usr/sbin/slurmctld ] ;;
+    munge) command -v munged >/dev/null || [ -x /usr/sbin/munged ] ;;
     bash-completion) [ -e /usr/share/bash-completion/bash_completion ] ;;
     gcc-aarch64-linux-gnu) command -v aarch64-linux-gnu-gcc >/dev/null ;;
     qemu-user) command -v qemu-aarch64 >/dev/null ;;

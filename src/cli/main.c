@@ -13,6 +13,7 @@
 #include "cli/crash.h"
 #include "cli/help/command_help.h"
 #include "cli/screen/screen.h"
+#include "cli/sweep/job_command.h"
 
 static const KilnCommand commands[] = {
     { "train", kiln_command_train, true, "[resume=RUN] [OVERRIDE...]",
@@ -159,6 +160,20 @@ static int run_command(const KilnCommand *command, int argc, char **argv, int sk
     return kiln_screen_close(command->name, status);
 }
 
+/* A job of a sweep, as its launcher calls it: train --sweep-job DIR N. */
+static int run_remote_job(char **argv, char **words)
+{
+    kiln_crash_report("train");
+    limit_spinning(argv);
+    return kiln_screen_close("train", kiln_remote_job(words[1], words[2]));
+}
+
+static bool is_remote_job(const KilnCommand *command, int argc, char **words)
+{
+    return command->run == kiln_command_train && argc == 3 &&
+           strcmp(words[0], KILN_REMOTE_JOB_FLAG) == 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
@@ -166,6 +181,8 @@ int main(int argc, char **argv)
     const KilnCommand *command = kiln_command_find(self);
 
     kiln_screen_open();
+    if (command != NULL && is_remote_job(command, argc - 1, argv + 1))
+        return run_remote_job(argv, argv + 1);
     if (command != NULL)
         return run_command(command, argc, argv, 1);
     if (argc < 2) {
@@ -184,5 +201,7 @@ int main(int argc, char **argv)
     command = kiln_command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
     if (command == NULL)
         return unknown_command(argv[1]);
+    if (is_remote_job(command, argc - 2, argv + 2))
+        return run_remote_job(argv, argv + 2);
     return run_command(command, argc, argv, 2);
 }

@@ -4,6 +4,7 @@
 #define KILN_SWEEP_H
 
 #include "kiln/component.h"
+#include "kiln/tools/text.h"
 
 /* ---- The search space -------------------------------------------------------------- */
 
@@ -177,8 +178,15 @@ enum {
     KILN_JOB_EXIT_NUMERIC = 3, /* a loss was not a finite number */
     KILN_JOB_EXIT_IO = 4,
     KILN_JOB_EXIT_NOMEM = 5,
-    KILN_JOB_EXIT_SIGNAL = 128 /* plus the number of the signal that stopped it */
+    KILN_JOB_EXIT_REQUEUE = 85, /* of KilnLaunch.command: it saved near its time limit, and is to
+                                 * run again */
+    KILN_JOB_EXIT_SIGNAL = 128  /* plus the number of the signal that stopped it */
 };
+
+/* What the process of KilnLaunch.command reads from its environment. All are optional. */
+#define KILN_ENV_JOB_WHERE "KILN_JOB_WHERE"     /* "Slurm job 12_3 on node a7", for the journal */
+#define KILN_ENV_JOB_LIMIT "KILN_JOB_LIMIT"     /* "time limit of 30 min": what SIGUSR1 means */
+#define KILN_ENV_JOB_REQUEUE "KILN_JOB_REQUEUE" /* how often SIGUSR1 ends it with EXIT_REQUEUE */
 
 typedef enum KilnNextJob {
     KILN_NEXT_JOB,  /* start it */
@@ -191,6 +199,13 @@ typedef struct KilnJobNeeds {
     int64_t cpus;   /* processors; 0: its share of those that are there */
     int64_t memory; /* bytes; 0: not known */
 } KilnJobNeeds;
+
+/* What the files of a job say (KilnLaunch.collect). */
+typedef struct KilnJobNews {
+    bool begun;     /* a process runs, or has ended, and the job does not wait to run again */
+    bool over;      /* it has ended, as `end` says; a next one may begin */
+    KilnJobEnd end; /* INTERRUPTED: by a signal from outside; STOPPED: by the sweeper or pruner */
+} KilnJobNews;
 
 /* What a launcher calls. Jobs are identified by number. */
 typedef struct KilnLaunch {
@@ -214,6 +229,28 @@ typedef struct KilnLaunch {
     KilnJobNeeds (*needs)(void *ctx, size_t job);
     /* True: stop this running job with a checkpoint. Call it for each one after tick(). */
     bool (*stops)(void *ctx, size_t job);
+
+    /* ---- For launchers whose jobs run on other machines, and may outlive the launcher. They call
+     * these functions in place of run(), started() and reported(). */
+
+    const char *dir; /* the sweep's folder, absolute; a launcher may keep files in its .kiln */
+    /* Jobs to come depend on the results of earlier ones: take only as many as can run at once. */
+    bool follows;
+    /* Prepare the job for a new process, which must not run yet, and get the command that runs it
+     * on any machine that has the folder: *ret_argv, NULL-terminated, borrowed from the launch and
+     * the same for all jobs; the job's number is to be appended. The process handles SIGTERM (it
+     * stops with a checkpoint) and SIGUSR1 (the time limit is near), once each. */
+    KilnStatus (*command)(void *ctx, size_t job, const char *const **ret_argv, KilnError *err);
+    /* In place of command(): the job was taken, but the process that an earlier launcher prepared
+     * runs, waits to run, or has ended. */
+    KilnStatus (*attach)(void *ctx, size_t job, KilnError *err);
+    /* Read what the job's process has written since, answer it, and record that it started. */
+    KilnStatus (*collect)(void *ctx, size_t job, KilnJobNews *ret, KilnError *err);
+    /* The job's process has ended as `why` says, or is lost, and the job waits to run again from
+     * its checkpoint. Call ended() instead if it does not run again. */
+    KilnStatus (*requeued)(void *ctx, size_t job, const KilnJobEnd *why, KilnError *err);
+    /* Print a line. */
+    void (*print)(void *ctx, const char *line);
 } KilnLaunch;
 
 struct KilnLauncherOps {
@@ -222,6 +259,15 @@ struct KilnLauncherOps {
     /* Run jobs until none is left or `stop` is set. No job runs after it returns, even with an
      * error. A failed job is not an error. */
     KilnStatus (*launch)(KilnInstance *self, const KilnLaunch *launch, KilnError *err);
+    /* Optional. Processors that a job has, for trainer.threads=0; without it, a share of this
+     * machine's. */
+    size_t (*processors)(const KilnInstance *self);
+    /* Optional. Can jobs be launched from here? Called before anything is written. */
+    KilnStatus (*ready)(KilnInstance *self, KilnError *err);
+    /* Optional. Append what launch() would do with these jobs, for --plan. Of `launch` only dir and
+     * command are set, and command prepares nothing. */
+    KilnStatus (*plan)(KilnInstance *self, const KilnLaunch *launch, const size_t *jobs, size_t n,
+                       KilnText *ret, KilnError *err);
 };
 
 /* ---- Options ---------------------------------------------------------------------- */

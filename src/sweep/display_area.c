@@ -41,7 +41,7 @@ static double seconds_a_job(const KilnSweep *sweep, double now)
         if (job->status == KILN_JOB_OK) {
             sum += job->seconds;
             n++;
-        } else if (job->status == KILN_JOB_RUNNING && job->progress.done > 0.0) {
+        } else if (job->status == KILN_JOB_RUNNING && !job->queued && job->progress.done > 0.0) {
             guessed = (now - job->started) / job->progress.done;
         }
     }
@@ -57,7 +57,7 @@ static double seconds_left(const KilnDisplay *display, double now)
         const KilnJob *job = &display->sweep->jobs.items[i];
         double elapsed = now - job->started;
 
-        if (job->status == KILN_JOB_WAITING || job->status == KILN_JOB_INTERRUPTED)
+        if (job->queued || job->status == KILN_JOB_WAITING || job->status == KILN_JOB_INTERRUPTED)
             work += each;
         else if (job->status == KILN_JOB_RUNNING && job->progress.done > 0.0)
             work += elapsed / job->progress.done * (1.0 - job->progress.done);
@@ -87,7 +87,8 @@ static void append_summary(KilnDisplay *display, double now)
                      jobs->count - kiln_jobs_count(jobs, KILN_JOB_FORBIDDEN));
     append_count(text, kiln_jobs_count(jobs, KILN_JOB_STOPPED), "stopped");
     append_count(text, failed, "failed");
-    append_count(text, kiln_jobs_count(jobs, KILN_JOB_RUNNING), "running");
+    append_count(text, kiln_jobs_count(jobs, KILN_JOB_RUNNING) - kiln_jobs_queued(jobs), "running");
+    append_count(text, kiln_jobs_queued(jobs), "queued");
     if (isfinite(left) && left > 0.0) {
         kiln_text_append(text, ", about ");
         kiln_display_time(text, left);
@@ -206,7 +207,7 @@ void kiln_display_area(KilnDisplay *display)
     append_best(display, best);
     append_budget(display, now);
     for (size_t i = 0; i < sweep->jobs.count && n < MAX_SHOWN; i++) {
-        if (sweep->jobs.items[i].status != KILN_JOB_RUNNING)
+        if (sweep->jobs.items[i].status != KILN_JOB_RUNNING || sweep->jobs.items[i].queued)
             continue;
         widen(&range, &sweep->jobs.items[i]);
         shown[n++] = i;

@@ -13,6 +13,7 @@
 #include "kiln/tools/clock.h"
 #include "sweep/display.h"
 #include "sweep/jobs/job_report.h"
+#include "sweep/remote/remote_launch.h"
 #include "sweep/sweep_state.h"
 
 enum { LOG_LINES = 6, LOG_BYTES = 4096 };
@@ -30,6 +31,7 @@ typedef struct Launching {
     double started, written; /* when the launch, and when the results were, by kiln_clock */
     double looked;           /* for requests, by kiln_clock */
     KilnError failed;        /* of a tick; what is called next returns it */
+    KilnRemote remote;       /* jobs on other machines */
 } Launching;
 
 static int run(void *ctx, size_t number, int report)
@@ -55,6 +57,7 @@ static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
     KilnJob *job = &sweep->jobs.items[number];
 
     job->status = KILN_JOB_RUNNING;
+    job->queued = false;
     job->reason = "";
     job->error = NULL;
     job->stopping = NULL;
@@ -207,36 +210,75 @@ static KilnStatus record_end(Launching *launching, size_t number, double seconds
         status = kiln_journal_sync(sweep->journal, err);
     if (status >= 0)
         status = kiln_optuna_update(sweep, number, err);
-    if (status >= 0)
-        status = write_results(launching, false, err);
+    return status >= 0 ? write_results(launching, false, err) : status;
+}
+
+static void show_end(Launching *launching, size_t number, double seconds)
+{
+    const KilnSweep *sweep = launching->sweep;
+    const KilnJob *job = &sweep->jobs.items[number];
     char *log = kiln_job_failed(job) && job->dir != NULL ? log_tail(sweep, job) : NULL;
+
     kiln_display_ended(&launching->display, number, seconds, log);
     free(log);
-    return status;
+}
+
+/* Set how the job's process ended, and record it. */
+static KilnStatus end_process(Launching *launching, size_t number, const KilnJobEnd *end,
+                              double *ret_seconds, KilnError *err)
+{
+    KilnSweep *sweep = launching->sweep;
+    KilnJob *job = &sweep->jobs.items[number];
+    /* Before it handles signals, SIGTERM kills it. */
+    const bool stopped = job->stopping != NULL &&
+                         (end->status == KILN_JOB_INTERRUPTED || end->status == KILN_JOB_STOPPED ||
+                          (job->terminating && end->status == KILN_JOB_KILLED));
+
+    *ret_seconds = job->queued ? 0.0 : kiln_clock() - job->started;
+    job->status = stopped ? KILN_JOB_STOPPED : end->status;
+    job->queued = false;
+    job->seconds += *ret_seconds;
+    KilnStatus status = set_reason(&sweep->jobs, job, stopped ? job->stopping : end->reason, err);
+    if (status >= 0)
+        status = read_metrics(sweep, job, err);
+    return status >= 0 ? record_end(launching, number, *ret_seconds, err) : status;
 }
 
 static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnError *err)
 {
-    Launching *launching = ctx;
-    KilnSweep *sweep = launching->sweep;
-    KilnJob *job = &sweep->jobs.items[number];
-    double seconds = kiln_clock() - job->started;
+    double seconds = 0.0;
+    KilnStatus status = end_process(ctx, number, end, &seconds, err);
 
-    /* Before it handles signals, SIGTERM kills it. */
-    const bool stopped = job->stopping != NULL &&
-                         (end->status == KILN_JOB_INTERRUPTED ||
-                          (job->terminating && end->status == KILN_JOB_KILLED));
-
-    job->status = stopped ? KILN_JOB_STOPPED : end->status;
-    job->seconds += seconds;
-    KilnStatus status = set_reason(&sweep->jobs, job, stopped ? job->stopping : end->reason, err);
     if (status >= 0)
-        status = read_metrics(sweep, job, err);
-    if (status >= 0)
-        status = record_end(launching, number, seconds, err);
-    job = &sweep->jobs.items[number];
+        show_end(ctx, number, seconds);
+    const KilnSweep *sweep = ((Launching *)ctx)->sweep;
+    const KilnJob *job = &sweep->jobs.items[number];
     return status >= 0 && job->status == KILN_JOB_OK ? kiln_sweep_check_logged(sweep, job, err)
                                                      : status;
+}
+
+/* The launcher has taken the job, and its process has not started. */
+static KilnStatus set_queued(KilnSweep *sweep, size_t number, KilnError *err)
+{
+    KilnJob *job = &sweep->jobs.items[number];
+
+    job->before = job->status;
+    job->status = KILN_JOB_RUNNING;
+    job->queued = true;
+    return kiln_sweep_update_trial(sweep, number, err);
+}
+
+static KilnStatus requeued(void *ctx, size_t number, const KilnJobEnd *why, KilnError *err)
+{
+    Launching *launching = ctx;
+    double seconds = 0.0;
+    KilnStatus status = end_process(launching, number, why, &seconds, err);
+
+    if (status < 0)
+        return status;
+    kiln_display_print(&launching->display, "#%zu is queued again: %s", number,
+                       launching->sweep->jobs.items[number].reason);
+    return set_queued(launching->sweep, number, err);
 }
 
 /* The job's config has an error, which the check could not see: the job fails. */
@@ -249,7 +291,11 @@ static KilnStatus fail_config(Launching *launching, size_t number, const KilnErr
     job->status = KILN_JOB_FAILED;
     job->error = kiln_arena_strdup(&jobs->arena, wrong->text);
     KilnStatus status = set_reason(jobs, job, "config", err);
-    return status >= 0 ? record_end(launching, number, 0.0, err) : status;
+    if (status >= 0)
+        status = record_end(launching, number, 0.0, err);
+    if (status >= 0)
+        show_end(launching, number, 0.0);
+    return status;
 }
 
 /* ---- The next job ---------------------------------------------------------------------- */
@@ -425,7 +471,7 @@ static KilnStatus take_requests(Launching *launching, KilnError *err)
 static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err)
 {
     Launching *launching = ctx;
-    const KilnSweep *sweep = launching->sweep;
+    KilnSweep *sweep = launching->sweep;
     bool any = false;
 
     if (launching->failed.status < 0) {
@@ -439,6 +485,8 @@ static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *
         status = check_budget(launching, err);
     if (status >= 0 && !any && !launching->exhausted)
         status = take_new(launching, &any, ret_job, err);
+    if (status >= 0 && any)
+        status = set_queued(sweep, *ret_job, err);
     const bool may_resume = sweep->pruner != NULL && !launching->exhausted &&
                             kiln_jobs_count(&sweep->jobs, KILN_JOB_RUNNING) > 0;
     *ret = any ? KILN_NEXT_JOB : launching->waits || may_resume ? KILN_NEXT_WAIT : KILN_NEXT_NONE;
@@ -462,6 +510,41 @@ static void tick(void *ctx)
 static bool stops(void *ctx, size_t number)
 {
     return ((Launching *)ctx)->sweep->jobs.items[number].terminating;
+}
+
+/* ---- Jobs on other machines ---------------------------------------------------------------- */
+
+static KilnStatus command(void *ctx, size_t number, const char *const **ret_argv, KilnError *err)
+{
+    return kiln_remote_command(&((Launching *)ctx)->remote, number, ret_argv, err);
+}
+
+static KilnStatus attach(void *ctx, size_t number, KilnError *err)
+{
+    return kiln_remote_attach(&((Launching *)ctx)->remote, number, err);
+}
+
+static KilnStatus collect(void *ctx, size_t number, KilnJobNews *ret, KilnError *err)
+{
+    return kiln_remote_collect(&((Launching *)ctx)->remote, number, ret, err);
+}
+
+static void print(void *ctx, const char *line)
+{
+    kiln_display_print(&((Launching *)ctx)->display, "%s", line);
+}
+
+/* Jobs that were taken and did not start are as they were before. */
+static void return_queued(KilnSweep *sweep)
+{
+    for (size_t i = 0; i < sweep->jobs.count; i++) {
+        KilnJob *job = &sweep->jobs.items[i];
+
+        if (!job->queued)
+            continue;
+        job->status = job->before;
+        job->queued = false;
+    }
 }
 
 /* ---- Launch -------------------------------------------------------------------- */
@@ -490,7 +573,16 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
         .stop = sweep->request->stop,
         .needs = needs,
         .stops = stops,
+        .dir = sweep->path,
+        .follows = sweep->follows,
+        .command = command,
+        .attach = attach,
+        .collect = collect,
+        .requeued = requeued,
+        .print = print,
     };
+
+    launching.remote = (KilnRemote) { .sweep = sweep, .launch = &launch };
 
     kiln_display_init(&launching.display, sweep, sweep->request->console,
                       ops->n_jobs(sweep->launcher));
@@ -512,6 +604,7 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),
                              err);
+    return_queued(sweep);
     KilnStatus written = write_results(&launching, true, status >= 0 ? err : NULL);
     if (status >= 0)
         status = written;
@@ -519,6 +612,7 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
         status = kiln_optuna_finish(sweep, err);
     if (status >= 0)
         status = close_journal(sweep, err);
+    kiln_remote_release(&launching.remote);
     kiln_display_close(&launching.display);
     kiln_display_release(&launching.display);
     return status;

@@ -92,15 +92,37 @@ json_t *kiln_record_submitted(size_t number, const KilnJob *job)
     return record;
 }
 
+/* Of a job on another machine. */
+static void put_read(json_t **record, const KilnJob *job)
+{
+    if (job->read > 0)
+        kiln_json_put(record, "read", json_integer((json_int_t)job->read));
+}
+
+json_t *kiln_record_queued(size_t number, const KilnJob *job)
+{
+    json_t *record = timed("queued");
+
+    kiln_json_put(&record, "job", json_integer((json_int_t)number));
+    kiln_json_put(&record, "dir", kiln_json_text(job->dir));
+    put_read(&record, job);
+    return record;
+}
+
 json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid)
 {
     json_t *record = timed("started");
 
     kiln_json_put(&record, "job", json_integer((json_int_t)number));
     kiln_json_put(&record, "dir", kiln_json_text(job->dir));
-    kiln_json_put(&record, "pid", json_integer((json_int_t)pid));
     kiln_json_put(&record, "cpus", json_integer((json_int_t)job->needs.cpus));
     kiln_json_put(&record, "memory", json_integer((json_int_t)job->needs.memory));
+    if (job->where == NULL) {
+        kiln_json_put(&record, "pid", json_integer((json_int_t)pid));
+        return record;
+    }
+    kiln_json_put(&record, "where", kiln_json_text(job->where));
+    put_read(&record, job);
     return record;
 }
 
@@ -201,6 +223,7 @@ json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds)
     kiln_json_put(&record, "metrics", metrics);
     if (job->halted != NULL)
         kiln_json_put(&record, "request", kiln_json_text(job->halted));
+    put_read(&record, job);
     return record;
 }
 
@@ -373,6 +396,7 @@ static const char *read_time(KilnJobs *jobs, const json_t *line)
     return time != NULL ? kiln_arena_strdup(&jobs->arena, time) : NULL;
 }
 
+/* A job that was queued may have started since: it counts as running. */
 static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
 {
     const char *dir = json_string_value(json_object_get(line, "dir"));
@@ -385,6 +409,7 @@ static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line,
     };
     if (job->began == NULL)
         job->began = read_time(jobs, line);
+    job->read = json_integer_value(json_object_get(line, "read"));
     if (dir != NULL && (job->dir = kiln_arena_strdup(&jobs->arena, dir)) == NULL)
         return kiln_error_nomem(err, strlen(dir));
     return KILN_OK;
@@ -440,6 +465,7 @@ static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, K
     job->steps = json_integer_value(json_object_get(line, "steps"));
     if (read_request(jobs, line, &job->halted, err) < 0)
         return err->status;
+    job->read = json_integer_value(json_object_get(line, "read"));
     return read_metrics(&jobs->arena, json_object_get(line, "metrics"), job, err);
 }
 
@@ -462,7 +488,7 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err)
         replay->complete = true;
     if (strcmp(event, "environment") == 0)
         return read_environment(replay, line, err);
-    if (strcmp(event, "started") == 0 && job != NULL)
+    if ((strcmp(event, "started") == 0 || strcmp(event, "queued") == 0) && job != NULL)
         return read_started(replay->jobs, job, line, err);
     if (strcmp(event, "reported") == 0 && job != NULL)
         return read_reported(replay->jobs, job, line, err);

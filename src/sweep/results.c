@@ -152,7 +152,7 @@ static void append_row(KilnText *text, const KilnJobs *jobs, size_t number, size
 {
     const KilnJob *job = &jobs->items[number];
 
-    kiln_text_printf(text, "%zu,%s,%.3f,", number, kiln_job_status_name(job->status), job->seconds);
+    kiln_text_printf(text, "%zu,%s,%.3f,", number, kiln_job_status_text(job), job->seconds);
     if (rank > 0)
         kiln_text_printf(text, "%zu", rank);
     kiln_text_char(text, ',');
@@ -252,7 +252,7 @@ static json_t *job_json(const KilnSweep *sweep, size_t number, size_t rank, cons
                                          : json_null();
     return json_pack("{s:I, s:o, s:o, s:o, s:s, s:s, s:f, s:s?, s:o, s:o, s:o}", "job",
                      (json_int_t)number, "rank", ranked, "repeats", repeats, "runs",
-                     runs_json(sweep, job), "status", kiln_job_status_name(job->status), "reason",
+                     runs_json(sweep, job), "status", kiln_job_status_text(job), "reason",
                      job->reason, "seconds", job->seconds, "dir", job->dir, "values",
                      values_json(job, keys), "overrides", overrides, "metrics", metrics);
 }

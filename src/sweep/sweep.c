@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/call.h"
 #include "base/system/file.h"
 #include "config/provenance/error_list.h"
 #include "sweep/sweep_state.h"
@@ -64,6 +65,15 @@ static void count(const KilnSweep *sweep, KilnSweepResult *ret)
         ret->failed += kiln_job_failed(&jobs->items[i]);
 }
 
+static KilnStatus check_launcher(const KilnSweep *sweep, KilnError *err)
+{
+    const KilnLauncherOps *ops = kiln_instance_component(sweep->launcher)->ops.launcher;
+
+    return ops->ready == NULL
+               ? KILN_OK
+               : KILN_CALLED(sweep->launcher, "ready", ops->ready(sweep->launcher, err), err);
+}
+
 static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_checked,
                       KilnError *err)
 {
@@ -75,6 +85,9 @@ static KilnStatus run(KilnSweep *sweep, KilnJobErrors *job_errors, size_t *ret_c
     if (status >= 0)
         status = kiln_sweep_check(sweep, job_errors, ret_checked, err);
     if (status < 0 || job_errors->status < 0 || (sweep->jobs.count == 0 && !sweep->learns))
+        return status;
+    status = check_launcher(sweep, err);
+    if (status < 0)
         return status;
     if (!resumed)
         status = make_dir(sweep, err);

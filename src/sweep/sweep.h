@@ -33,6 +33,9 @@ typedef struct KilnSweepRequest {
      * are its log already. */
     int (*body)(void *ctx, const KilnSweepTask *task);
     void *ctx;
+    /* The command that calls kiln_sweep_run_remote with the sweep's folder and the job's number,
+     * its last arguments; NULL-terminated. For launchers whose jobs run on other machines. */
+    const char *const *command;
 } KilnSweepRequest;
 
 typedef struct KilnSweepResult {
@@ -66,6 +69,15 @@ typedef struct KilnSweepFolder {
 KILN_NODISCARD KilnStatus kiln_sweep_find_dir(const char *word, char **ret, KilnError *err);
 /* Find a sweep in the same way. */
 KILN_NODISCARD KilnStatus kiln_sweep_find(const char *resume, KilnSweepFolder *ret, KilnError *err);
+
+/* Run job `number` of the sweep in the folder `dir` (absolute), where its launcher, on another
+ * machine, has it run: with nothing but the files of the folder. `body` runs in a forked process;
+ * this one passes on signals (SIGUSR1: the time limit is near), and writes to the folder how the
+ * job ended. *ret_status: the exit status, KILN_JOB_EXIT_REQUEUE if it saved and is to run again.
+ */
+KILN_NODISCARD KilnStatus kiln_sweep_run_remote(const char *dir, size_t number,
+                                                int (*body)(void *ctx, const KilnSweepTask *task),
+                                                void *ctx, int *ret_status, KilnError *err);
 
 /* Count the jobs of the sweep in a folder and those that have ended; it may be running. Fails where
  * `dir` is no sweep's folder. */

@@ -204,7 +204,11 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, 
 
 /* ---- job_process.c ------------------------------------------------------------------------- */
 
-/* In the job's own process: run it, with its report to the socket; its exit status. */
+/* In a job's own process: set up its folder and its log, set task->ckpt_path, and run the body; the
+ * exit status. Of several processes of a job, ranks, only the first one writes to the folder. */
+int kiln_job_run(KilnSweepTask *task, bool first_rank,
+                 int (*body)(void *ctx, const KilnSweepTask *task), void *ctx);
+/* The same of a job of this sweep, with its report to the socket. */
 int kiln_sweep_run_job(const KilnSweep *sweep, size_t number, int report);
 
 /* ---- job_files.c ------------------------------------------------------------------------- */

@@ -165,6 +165,22 @@ KilnSignals kiln_screen_catch_signals(void)
     return (KilnSignals) { .stop = &stop_signal, .save = &save_requested };
 }
 
+static void on_batch_stop(int number)
+{
+    if (stop_signal == 0)
+        stop_signal = number;
+}
+
+KilnSignals kiln_screen_catch_batch_signals(void)
+{
+    static const int stops[] = { SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGUSR1 };
+    KilnSignals signals = kiln_screen_catch_signals();
+
+    for (size_t i = 0; i < KILN_COUNT(stops); i++)
+        handle(stops[i], on_batch_stop);
+    return signals;
+}
+
 int kiln_screen_signal_status(void)
 {
     return stop_signal != 0 ? 128 + stop_signal : 0;

@@ -38,6 +38,9 @@ typedef struct KilnSignals {
  * second one of the first three ends the process at once. SIGUSR1 requests a checkpoint. The run
  * polls the requests between batches: train/loop/signals.c. */
 KilnSignals kiln_screen_catch_signals(void);
+/* The same for a job of a batch system: SIGUSR1, too, requests a stop (the time limit is near), and
+ * only the first signal counts. The system sends some twice, and ends the job by SIGKILL itself. */
+KilnSignals kiln_screen_catch_batch_signals(void);
 /* 128 + the signal that requested a stop; 0: none. */
 int kiln_screen_signal_status(void);
 /* Print "train: error: MESSAGE" on stderr ("train" is `command`), with the source line and a caret

@@ -1,130 +1,20 @@
-/* kiln train -m: sweeps, and the body of their jobs, which fit a frozen config. The sweep itself:
+/* kiln train -m: sweeps. What their jobs do: cli/sweep/job_body.c. The sweep itself:
  * sweep/sweep.h. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/call.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
 #include "cli/open_config.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
-#include "config/override/override.h"
-#include "kiln/embed/run.h"
+#include "cli/sweep/job_body.h"
+#include "cli/sweep/job_command.h"
 #include "sweep/sweep.h"
-#include "train/run/run_config.h"
-
-/* ---- A job's process -------------------------------------------------------------------- */
-
-typedef struct Job {
-    const KilnArgs *args;
-    const KilnRegistry *registry;
-    const char *dir; /* of the sweep that is resumed; NULL: a new one */
-} Job;
-
-static void progress(void *ctx, const KilnRunProgress *progress)
-{
-    double done = (double)NAN;
-
-    if (progress->max_epochs > 0)
-        done = (double)progress->epoch / (double)progress->max_epochs;
-    if (progress->max_steps > 0) {
-        double by_steps = (double)progress->step / (double)progress->max_steps;
-
-        if (isnan(done) || by_steps > done)
-            done = by_steps;
-    }
-    /* Stops with a checkpoint, as on request from outside; after the last epoch it ends anyway. */
-    if (kiln_report_progress(ctx, progress, done) && !(done >= 1.0))
-        (void)raise(SIGTERM);
-}
-
-/* Compose and check a job's frozen config. Errors go to the job's log and to the launcher. */
-static KilnStatus compose(const Job *job, const KilnSweepTask *task, const char *const *overrides,
-                          KilnConfig **ret)
-{
-    KilnText path = { 0 };
-    KilnError first = { 0 };
-
-    kiln_text_printf(&path, "%s/.kiln", task->dir);
-    KilnComposeRequest request = {
-        .config_path = path.data,
-        .config_name = KILN_JOB_CONFIG,
-        .overrides = overrides,
-        .registry = job->registry,
-        .sections = kiln_run_sections(),
-    };
-    KilnStatus status = path.failed ? KILN_E_NOMEM
-                                    : kiln_command_compose_request(job->args, &request, true,
-                                                                   job->dir, ret, &first);
-    if (first.status < 0)
-        kiln_report_error(task->report, first.text);
-    kiln_text_release(&path);
-    return status;
-}
-
-/* The exit status of a job that failed before its run started; its memory limit applies already. */
-static int status_before(KilnStatus status)
-{
-    return status == KILN_E_NOMEM ? KILN_JOB_EXIT_NOMEM : KILN_JOB_EXIT_FAILED;
-}
-
-static int fit(const Job *job, const KilnSweepTask *task, KilnConfig *config)
-{
-    KilnRunResult result = { 0 };
-    KilnError err = { 0 };
-    KilnSignals signals = kiln_screen_catch_signals();
-    KilnRunEnv env = {
-        .registry = job->registry,
-        .overrides = task->overrides,
-        .stop = signals.stop,
-        .save = signals.save,
-        .progress = progress,
-        .ctx = (void *)task->report,
-        .ranked_by = task->metric,
-        .ranked_mode = task->mode,
-        .prepared = true,
-    };
-    KilnStatus status = kiln_run_fit(config, &env, &result, &err);
-
-    if (status < 0) {
-        kiln_screen_error(job->args->command, &err);
-        kiln_report_error(task->report, err.text);
-        return result.run_dir[0] != '\0' ? kiln_screen_run_status(status) : status_before(status);
-    }
-    return strcmp(result.status, "interrupted") == 0 ? kiln_screen_signal_status()
-                                                     : KILN_JOB_EXIT_OK;
-}
-
-static int run_job(void *ctx, const KilnSweepTask *task)
-{
-    KilnText dir = { 0 }, checkpoint = { 0 };
-    KilnConfig *config = NULL;
-    int exit_status = KILN_JOB_EXIT_NOMEM;
-
-    kiln_call_clear(); /* forget the launcher's call, which forked this process */
-    kiln_override_quote(&dir, "kiln.run.dir", task->dir);
-    if (task->ckpt_path != NULL)
-        kiln_override_quote(&checkpoint, "ckpt_path", task->ckpt_path);
-    if (!dir.failed && !checkpoint.failed) {
-        const char *overrides[] = { dir.data, checkpoint.data, NULL };
-        KilnStatus status = compose(ctx, task, overrides, &config);
-
-        exit_status = status >= 0 ? fit(ctx, task, config) : status_before(status);
-    }
-    kiln_config_free(config);
-    kiln_text_release(&dir);
-    kiln_text_release(&checkpoint);
-    return exit_status;
-}
-
-/* ---- The launcher's process ----------------------------------------------------------------- */
 
 enum { MAX_EXTEND = 10000000 };
 
@@ -175,7 +65,8 @@ static KilnStatus read_extend(const KilnArgs *args, int64_t *ret)
 static int sweep(const KilnArgs *args, const char *resume, const char *const *plugins)
 {
     KilnConsole console;
-    Job job = { .args = args, .dir = resume };
+    KilnJobBody job = { .args = args, .dir = resume };
+    KilnRemoteCommand command;
     KilnRegistry *registry = NULL;
     int64_t extend = 0;
     KilnStatus status = read_extend(args, &extend);
@@ -193,8 +84,9 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
         .extend = extend,
         .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
         .stop = args->plan ? NULL : kiln_screen_catch_signals().stop,
-        .body = run_job,
+        .body = kiln_job_body,
         .ctx = &job,
+        .command = kiln_remote_command_line(&command),
     };
     int exit_status = plan_or_run(args, &request);
     kiln_registry_free(registry);

@@ -26,23 +26,29 @@ static size_t processors(void)
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
 }
 
-static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, KilnJobErrors *job_errors,
-                                  size_t number)
+static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, size_t here, bool elsewhere,
+                                  KilnJobErrors *job_errors, size_t number)
 {
     KilnErrors *errors = NULL;
     KilnError err = { 0 };
     int64_t n = 0;
 
-    if (kiln_parse_i64(threads, &n, NULL) < 0 || n_jobs < 2 || n < 1 ||
-        (size_t)n * n_jobs <= processors())
+    if (kiln_parse_i64(threads, &n, NULL) < 0 || (n_jobs < 2 && !elsewhere) || n < 1 ||
+        (size_t)n * n_jobs <= here)
         return KILN_OK;
     KilnStatus status = kiln_errors_new(&errors);
     if (status < 0)
         return status;
-    kiln_error_set(&err, KILN_OK,
-                   "%zu jobs at a time with trainer.threads=%s use more threads than the %zu "
-                   "processors here; leave trainer.threads at 0 to divide the processors",
-                   n_jobs, threads, processors());
+    if (elsewhere)
+        kiln_error_set(&err, KILN_OK,
+                       "trainer.threads=%s is more than the %zu processors that the launcher gives "
+                       "a job; leave trainer.threads at 0 to use those",
+                       threads, here);
+    else
+        kiln_error_set(&err, KILN_OK,
+                       "%zu jobs at a time with trainer.threads=%s use more threads than the %zu "
+                       "processors here; leave trainer.threads at 0 to divide the processors",
+                       n_jobs, threads, here);
     kiln_errors_warn(errors, &err);
     kiln_job_errors_add(job_errors, errors, KILN_OK, number);
     kiln_errors_free(errors);
@@ -57,8 +63,10 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
     KilnEntry *entry = trainer != NULL ? kiln_node_entry(trainer, "threads") : NULL;
     const KilnConfigNode *threads = NULL;
     const int64_t cpus = sweep->jobs.items[number].needs.cpus;
-    size_t n_jobs = ops->n_jobs(sweep->launcher);
-    size_t share = cpus > 0 ? (size_t)cpus : processors() / n_jobs;
+    const bool elsewhere = ops->processors != NULL;
+    size_t n_jobs = elsewhere ? 1 : ops->n_jobs(sweep->launcher);
+    size_t here = elsewhere ? ops->processors(sweep->launcher) : processors();
+    size_t share = cpus > 0 ? (size_t)cpus : here / n_jobs;
     KilnArena *arena = kiln_config_arena(config);
 
     if (entry == NULL)
@@ -68,14 +76,14 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
         return status;
     if (threads->kind != KILN_NODE_SCALAR || strcmp(threads->text, "0") != 0)
         return threads->kind == KILN_NODE_SCALAR
-                   ? warn_of_threads(threads->text, n_jobs, job_errors, number)
+                   ? warn_of_threads(threads->text, n_jobs, here, elsewhere, job_errors, number)
                    : KILN_OK;
     KilnMaker maker = { .arena = arena, .layer = KILN_LAYER_ARGUMENT };
-    maker.origin.source = cpus > 0
-                              ? "kiln.needs.cpus"
-                              : kiln_arena_printf(arena,
-                                                  "%zu processors shared by %zu jobs at a time",
-                                                  processors(), n_jobs);
+    maker.origin.source =
+        cpus > 0 ? "kiln.needs.cpus"
+        : elsewhere
+            ? "processors that the launcher gives a job"
+            : kiln_arena_printf(arena, "%zu processors shared by %zu jobs at a time", here, n_jobs);
     const char *text = kiln_arena_printf(arena, "%zu", share > 0 ? share : 1);
     KilnConfigNode *node = text != NULL ? kiln_node_scalar(&maker, KILN_SCALAR_INT, text) : NULL;
     if (node == NULL || maker.origin.source == NULL)

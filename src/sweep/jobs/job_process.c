@@ -41,30 +41,65 @@ static KilnStatus clean(const char *dir, KilnError *err)
     return status;
 }
 
+/* The path of something in the job's folder, if it is there as `is` says; NULL: it is not, or
+ * memory is out, which *failed says. */
+static char *existing(const char *dir, const char *name, bool (*is)(const char *path), bool *failed)
+{
+    char *path = kiln_path_join(dir, name);
+
+    *failed |= path == NULL;
+    if (path != NULL && !is(path)) {
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
 /* *ret_ckpt_path, owned by the caller: what the job resumes from, its own last checkpoint or that
  * of its parent; NULL: it starts from the beginning. A job that resumes loses the summary of its
- * interrupted run, any other all that it has written. */
-static KilnStatus set_up_folder(const KilnSweep *sweep, const KilnJob *job, const char *dir,
-                                char **ret_ckpt_path, KilnError *err)
+ * interrupted run, any other all that it has written. Of several ranks the first one does that. */
+static KilnStatus set_up_folder(const char *dir, bool first_rank, char **ret_ckpt_path,
+                                KilnError *err)
 {
-    char *state = kiln_sweep_job_path(sweep, job, "checkpoints/last/state.json");
-    char *summary = kiln_sweep_job_path(sweep, job, "summary.json");
-    char *start = kiln_sweep_job_path(sweep, job, ".kiln/start");
-    KilnStatus status = KILN_OK;
+    bool failed = false;
+    char *state = existing(dir, "checkpoints/last/state.json", kiln_is_file, &failed);
+    char *start = existing(dir, ".kiln/start", kiln_is_dir, &failed);
+    char *summary = existing(dir, "summary.json", kiln_is_file, &failed);
+    KilnStatus status = failed ? kiln_error_nomem(err, strlen(dir)) : KILN_OK;
 
-    if (state == NULL || summary == NULL || start == NULL)
-        status = kiln_error_nomem(err, 1);
-    else if (kiln_is_file(state))
-        status = kiln_path_remove(summary, err);
-    else
+    if (status >= 0 && first_rank && state == NULL)
         status = clean(dir, err);
-    if (status >= 0 && kiln_is_file(state))
+    else if (status >= 0 && first_rank && summary != NULL)
+        status = kiln_path_remove(summary, err);
+    if (status >= 0 && state != NULL)
         *ret_ckpt_path = kiln_strdup(dir);
-    else if (status >= 0 && kiln_is_dir(start))
+    else if (status >= 0 && start != NULL)
         *ret_ckpt_path = kiln_strdup(start);
     free(state);
     free(summary);
     free(start);
+    return status;
+}
+
+int kiln_job_run(KilnSweepTask *task, bool first_rank,
+                 int (*body)(void *ctx, const KilnSweepTask *task), void *ctx)
+{
+    char *log = kiln_path_join(task->dir, "train.log"), *ckpt_path = NULL;
+    KilnError err = { 0 };
+    int status = KILN_JOB_EXIT_FAILED;
+
+    if (log == NULL)
+        kiln_error_nomem(&err, 1);
+    else if (set_up_folder(task->dir, first_rank, &ckpt_path, &err) >= 0 && first_rank &&
+             !redirect(log))
+        kiln_error_errno(&err, log);
+    task->ckpt_path = ckpt_path;
+    if (err.status < 0)
+        kiln_report_error(task->report, err.text);
+    else
+        status = body(ctx, task);
+    free(ckpt_path);
+    free(log);
     return status;
 }
 
@@ -76,30 +111,19 @@ int kiln_sweep_run_job(const KilnSweep *sweep, size_t number, int report)
                               .more = sweep->more,
                               .n_more = sweep->n_more,
                               .asks = kiln_sweep_tells(sweep) };
+    char *dir = kiln_sweep_job_path(sweep, job, NULL);
     KilnSweepTask task = {
         .number = number,
+        .dir = dir,
         .overrides = job->overrides,
         .metric = sweep->metric,
         .mode = sweep->n_more > 0 ? (int64_t)sweep->metric_mode : sweep->rank->mode,
         .report = &reporter,
     };
-    char *log = kiln_sweep_job_path(sweep, job, "train.log");
-    char *dir = kiln_sweep_job_path(sweep, job, NULL), *ckpt_path = NULL;
-    KilnError err = { 0 };
     int status = KILN_JOB_EXIT_FAILED;
 
-    if (dir == NULL || log == NULL)
-        kiln_error_nomem(&err, 1);
-    else if (set_up_folder(sweep, job, dir, &ckpt_path, &err) >= 0 && !redirect(log))
-        kiln_error_errno(&err, log);
-    task.dir = dir;
-    task.ckpt_path = ckpt_path;
-    if (err.status < 0)
-        kiln_report_error(&reporter, err.text);
-    else
-        status = sweep->request->body(sweep->request->ctx, &task);
+    if (dir != NULL)
+        status = kiln_job_run(&task, true, sweep->request->body, sweep->request->ctx);
     free(dir);
-    free(ckpt_path);
-    free(log);
     return status;
 }

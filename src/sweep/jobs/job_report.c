@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "sweep/records.h"
+#include "sweep/remote/mailbox.h"
 
 enum { LONGEST_ERROR = 1000 };
 
@@ -101,14 +102,24 @@ static void put_values(json_t *report, const KilnReporter *reporter,
 bool kiln_report_progress(const KilnReporter *reporter, const KilnRunProgress *progress,
                           double done)
 {
+    /* A job that stops reports its last values again. */
+    const bool stops = reporter->mailbox != NULL && reporter->mailbox->stopped;
+    const bool asks = reporter->asks && !stops;
     json_t *report = json_pack("{s:I, s:I, s:I, s:b}", "epoch", (json_int_t)progress->epoch,
                                "max_epochs", (json_int_t)progress->max_epochs, "step",
-                               (json_int_t)progress->step, "asks", reporter->asks);
+                               (json_int_t)progress->step, "asks", asks);
 
+    const int64_t number = reporter->mailbox != NULL ? kiln_mailbox_number(reporter->mailbox) : 0;
+
+    if (reporter->mailbox != NULL)
+        json_object_set_new(report, "number", json_integer(number));
     if (isfinite(done))
         json_object_set_new(report, "done", json_real(done));
     put_values(report, reporter, progress);
-    return send_report(reporter, report, reporter->asks) && reporter->asks && read_reply(reporter);
+    if (!send_report(reporter, report, asks) || !asks)
+        return false;
+    return reporter->mailbox != NULL ? kiln_mailbox_wait(reporter->mailbox, number)
+                                     : read_reply(reporter);
 }
 
 /* The length of the text, at most `most` bytes, without half a character at the end. */

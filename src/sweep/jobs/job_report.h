@@ -1,4 +1,5 @@
-/* Reports of a job's process to its launcher: one JSON object a line. */
+/* Reports of a job's process to its launcher: one JSON object a line, by a socket, or by a file
+ * (sweep/remote/mailbox.h). */
 #ifndef KILN_SWEEP_JOB_REPORT_H
 #define KILN_SWEEP_JOB_REPORT_H
 
@@ -6,11 +7,12 @@
 #include "sweep/sweep.h"
 
 struct KilnReporter {
-    int fd;
+    int fd;                    /* a socket, or the mailbox's file; -1: reports go nowhere */
     const char *metric;        /* that jobs are compared by */
     const KilnObjective *more; /* and by these, too */
     size_t n_more;
-    bool asks; /* wait for the sweeper's answer to progress */
+    bool asks;                   /* wait for the sweeper's answer to progress */
+    struct KilnMailbox *mailbox; /* answers come by it; NULL: by the socket */
 };
 
 #define KILN_REPLY_CONTINUE "continue\n"

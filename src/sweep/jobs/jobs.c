@@ -24,6 +24,11 @@ const char *kiln_job_status_name(KilnJobStatus status)
     return status_names[status];
 }
 
+const char *kiln_job_status_text(const KilnJob *job)
+{
+    return kiln_job_status_name(job->queued ? KILN_JOB_WAITING : job->status);
+}
+
 bool kiln_job_status_find(const char *name, KilnJobStatus *ret)
 {
     for (size_t i = 0; name != NULL && i < KILN_COUNT(status_names); i++) {
@@ -225,6 +230,15 @@ size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status)
 
     for (size_t i = 0; i < jobs->count; i++)
         n += jobs->items[i].status == status;
+    return n;
+}
+
+size_t kiln_jobs_queued(const KilnJobs *jobs)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < jobs->count; i++)
+        n += jobs->items[i].queued;
     return n;
 }
 

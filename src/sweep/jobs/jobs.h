@@ -51,6 +51,10 @@ typedef struct KilnJob {
     double started;               /* by kiln_clock, in this process; 0: it was not */
     const char *began, *finished; /* the times of its first start and its last end, as in the
                                    * journal; NULL: none */
+    bool queued;          /* RUNNING: a launcher has taken it, and its process has not started */
+    KilnJobStatus before; /* while it is queued: its status before */
+    const char *where;    /* "Slurm job 12_3 on node a7"; NULL: here */
+    int64_t read;         /* of what it wrote there, the bytes that were read (sweep/remote) */
     KilnJobProgress progress;
     KilnText report;   /* an incomplete line of its process's report */
     const char *error; /* that its process reported; NULL: none */
@@ -75,6 +79,8 @@ KilnJob *kiln_jobs_claim(KilnJobs *jobs, const char *const *overrides, size_t n)
 void kiln_jobs_release(KilnJobs *jobs);
 /* The number of jobs with that status. */
 size_t kiln_jobs_count(const KilnJobs *jobs, KilnJobStatus status);
+/* The number of those whose process has not started yet. */
+size_t kiln_jobs_queued(const KilnJobs *jobs);
 /* The metric of a job, or its mean over an epoch (NAME_epoch); NULL: it has none of that name. */
 const KilnJobMetric *kiln_job_metric(const KilnJob *job, const char *name);
 /* Make job `number` one more run of job `first`. */
@@ -85,6 +91,8 @@ KilnTrialReport *kiln_job_add_report(KilnArena *arena, KilnJob *job, int64_t epo
                                      const double values[KILN_MAX_OBJECTIVES]);
 /* "ok", "failed", ...; static text. */
 const char *kiln_job_status_name(KilnJobStatus status);
+/* The status of a job in tables: one that is queued waits. */
+const char *kiln_job_status_text(const KilnJob *job);
 /* False when there is no status of that name. */
 bool kiln_job_status_find(const char *name, KilnJobStatus *ret);
 /* "min" or "max"; NULL for AUTO; and back, AUTO for anything else. */

@@ -25,6 +25,8 @@ const char *kiln_signal_name(int number)
         return "SIGXCPU";
     case SIGPIPE:
         return "SIGPIPE";
+    case SIGUSR1:
+        return "SIGUSR1";
     default:
         return NULL;
     }

@@ -236,7 +236,7 @@ static double middle(double values[5])
 static double median_of(const char *sweeper, const char *trials)
 {
     double losses[5];
-    char seed[16];
+    char seed[32];
     static Sweep sweep;
     Built built;
 

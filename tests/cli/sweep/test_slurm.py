@@ -1,0 +1,304 @@
+"""The launcher slurm, on a Slurm of this machine: jobs end as with the launcher local, whatever ends or moves them."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import slurm_cluster
+from kilntest import Braked, main, read
+
+JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=128", "datamodule.val_count=32", "datamodule.test_count=32",
+       "datamodule.batch_size=32", "trainer.max_epochs=3"]
+SLURM = ["kiln/launcher=slurm"]
+MODEL = "checkpoints/last/model.safetensors"
+
+
+class Sweep(Braked):
+    def journal(self, *events, folder="s"):
+        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").splitlines()]
+        return [line for line in lines if line["event"] in events]
+
+    def results(self, folder="s"):
+        with open(self.path(folder, "results.csv"), newline="") as f:
+            return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(f)]
+
+    def statuses(self, folder="s"):
+        return [row["status"] for row in self.results(folder)]
+
+
+class OnSlurm(Sweep):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if (why := slurm_cluster.missing()) is not None:
+            super().tearDownClass()
+            raise unittest.SkipTest(why)
+        cls.slurm = slurm_cluster.Slurm(cpus=2)
+        try:
+            cls.slurm.start()
+        except BaseException:
+            cls.slurm.stop()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.slurm.stop()
+        super().tearDownClass()
+
+    def start(self, *args, **options):
+        return super().start(*args, **{"env": self.slurm.env, **options})
+
+    def tearDown(self):
+        self.slurm.output("scancel", "--me")
+        self.slurm.wait(lambda: not self.slurm.queue())
+        super().tearDown()
+
+    def until(self, ready, process):
+        return self.wait_for(ready, process, seconds=60)
+
+    def finish(self, process, status=0):
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, status, f"{out}\n{err}\n{self.slurm.logs()}")
+        return out
+
+    def begun(self, n=1, folder="s"):
+        """Have n jobs begun training?"""
+        return lambda: sum(os.path.exists(self.path(folder, str(i), "train.log")) for i in range(10)) >= n
+
+    def whole(self, *args):
+        """The same jobs with the launcher local."""
+        self.run_kiln("-m", *JOB, *args, "kiln.sweep.dir=whole", "kiln.launcher.n_jobs=2")
+
+    def check_equal(self, jobs):
+        for row, whole in zip(self.results(), self.results("whole"), strict=True):
+            self.assertEqual(row, whole)
+        for job in range(jobs):
+            self.assertEqual(read(self.path(f"s/{job}", MODEL)), read(self.path(f"whole/{job}", MODEL)))
+
+
+class Jobs(OnSlurm):
+    def test_results_equal_those_of_the_launcher_local(self):
+        self.whole("seed=1,2,3,4")
+        out, _ = self.run_kiln("-m", *JOB, "seed=1,2,3,4", *SLURM, "kiln.sweep.dir=s")
+        self.check_equal(4)
+        self.assertRegex(out, r"4 jobs submitted as Slurm job \d+")
+        self.assertEqual(sorted(os.listdir(self.dir)), ["s", "whole"])
+        self.assertEqual(read(self.path("s/0/train.log")).count(b"\nepoch"), read(self.path("whole/0/train.log")).count(b"\nepoch"))
+        for line in self.journal("started"):
+            self.assertRegex(line["where"], rf"^Slurm job \d+_{line['job']} on node \S+$")
+        # Nothing is left to do.
+        self.run_kiln("-m", "--resume", "s")
+        self.assertEqual(len(self.journal("started")), 4)
+
+    def test_pruner(self):
+        """One job at a time: the decisions are those of the launcher local."""
+        sweep = [*JOB, "lr=3,0.05,1e-05,0.1", "kiln/pruner=asha"]
+        self.run_kiln("-m", *sweep, "kiln.sweep.dir=whole")
+        self.run_kiln("-m", *sweep, *SLURM, "kiln.launcher.array_parallelism=1", "kiln.sweep.dir=s")
+        decisions = [[{k: v for k, v in line.items() if k != "time"} for line in self.journal("reported", "stopping", folder=folder)]
+                     for folder in ("s", "whole")]
+        self.assertEqual(*decisions)
+        self.assertEqual(self.results(), self.results("whole"))
+        self.assertIn("stopped", self.statuses())
+
+    def test_failing_job(self):
+        """In a folder whose name needs quotes."""
+        out, _ = self.run_kiln("-m", *JOB, "lr=0.1,1e6", "optimizer.momentum=0", *SLURM, 'kiln.sweep.dir="it\'s 100%A $x"', status=1)
+        self.assertEqual(self.statuses("it's 100%A $x"), ["ok", "failed"])
+        self.assertRegex(self.results("it's 100%A $x")[1]["reason"], r"^exit status 3 \(Slurm job \d+_1 on node \S+\): .*loss")
+        self.assertIn("    | ", out)
+
+    def test_setup_fails(self):
+        out, _ = self.run_kiln("-m", *JOB, "seed=1,2", *SLURM, "kiln.launcher.setup=['echo no such module >&2','exit 3']",
+                               "kiln.sweep.dir=s", status=1)
+        self.assertRegex(out, r"Slurm job \d+_0 ended before the job began: no such module")
+        self.assertEqual(self.statuses(), ["failed", "failed"])
+
+    def test_cancelled(self):
+        """By scancel: the job is not done, and a resume runs it from its checkpoint."""
+        self.hold(6)
+        process = self.start("-m", *JOB, "seed=1", *self.braked, *SLURM, "kiln.sweep.dir=s")
+        self.until(self.begun(), process)
+        self.slurm.output("scancel", *self.slurm.queue())
+        self.let_go()
+        out = self.finish(process)
+        self.assertRegex(out, r"#0 interrupted .*\n.*Slurm job \d+_0 was cancelled")
+        self.run_kiln("-m", "--resume", "s")
+        self.assertEqual(self.statuses(), ["ok"])
+
+
+    def test_stop_one(self):
+        """kiln sweep stop: a job that runs saves a checkpoint, one that waits leaves the queue; the others run."""
+        self.brake(1500)
+        process = self.start("-m", *JOB, "seed=1,2,3", *self.braked, *SLURM, "kiln.launcher.array_parallelism=1", "kiln.sweep.dir=s")
+        self.until(self.begun(), process)
+        for job in ("0", "2"):
+            self.run_kiln("sweep", "stop", "s", job, program="kiln")
+        self.until(lambda: len(self.journal("ended")) >= 1, process)
+        self.let_go()
+        self.finish(process)
+        self.assertEqual(self.statuses(), ["stopped", "ok", "stopped"])
+        self.assertEqual([row["reason"] for row in self.results()], ["on request", "", "on request"])
+        self.assertFalse(os.path.exists(self.path("s/2/train.log")))
+
+    def test_objectives(self):
+        metrics = "kiln.sweeper.metrics=[val/accuracy,val/loss]"
+        self.whole("seed=1,2", metrics)
+        self.run_kiln("-m", *JOB, "seed=1,2", metrics, *SLURM, "kiln.sweep.dir=s")
+        self.check_equal(2)
+
+
+class Requeue(OnSlurm):
+    """A job that Slurm stops goes on where it was, with the same bytes."""
+
+    def one_job(self, *args):
+        self.hold(6)
+        process = self.start("-m", *JOB, "seed=1", *self.braked, *SLURM, "kiln.sweep.dir=s", *args)
+        self.until(self.begun(), process)
+        self.until(lambda: os.path.exists(self.path("s/0/metrics.csv")), process)
+        return process
+
+    def check(self, n, reason):
+        self.whole("seed=1", *self.braked)
+        self.check_equal(1)
+        self.assertEqual(len(self.journal("started")), n + 1)
+        self.assertEqual([line["status"] for line in self.journal("ended")][-1], "ok")
+        for line in self.journal("ended")[:-1]:
+            self.assertRegex(line["reason"], reason)
+
+    def test_time_limit(self):
+        """As Slurm's --signal, scancel --signal reaches the step, not the script."""
+        process = self.one_job()
+        self.slurm.output("scancel", "--signal=USR1", *self.slurm.queue())
+        time.sleep(0.3)
+        self.let_go()
+        out = self.finish(process)
+        self.assertRegex(out, r"#0 is queued again: time limit of 60 min: requeued \(Slurm job \d+_0 on node ")
+        self.check(1, "time limit of 60 min: requeued")
+
+    def test_too_many_time_limits(self):
+        process = self.one_job("kiln.launcher.max_num_timeout=0")
+        self.slurm.output("scancel", "--signal=USR1", *self.slurm.queue())
+        time.sleep(0.3)
+        self.let_go()
+        self.finish(process, status=1)
+        self.assertEqual(self.statuses(), ["timeout"])
+        self.assertIn("time limit of 60 min", self.results()[0]["reason"])
+        self.run_kiln("-m", "--resume", "s", "--retry-failed")
+        self.check(1, "time limit")
+
+    def test_preemption(self):
+        process = self.one_job("kiln.launcher.cpus_per_task=2", "trainer.threads=1")
+        self.slurm.output("sbatch", "-p", "urgent", "-c", "2", "-o", "/dev/null", "--wrap", "sleep 1")
+        time.sleep(1.5)
+        self.let_go()
+        out = self.finish(process)
+        self.assertRegex(out, r"#0 is queued again: Slurm job \d+_0 .*requeued by Slurm")
+        self.check(1, "requeued by Slurm")
+
+    def test_killed_process(self):
+        """With nothing written: Slurm does not run it again, so the launcher submits it."""
+        process = self.one_job()
+        for pid in self.slurm.steps(lambda command: command[0].endswith("/kiln") and "--sweep-job" in command):
+            os.kill(pid, signal.SIGKILL)
+        self.let_go()
+        out = self.finish(process)
+        self.assertRegex(out, r"#0 is queued again: Slurm job \d+_0 ended, and the job wrote no end")
+        self.check(1, "the job wrote no end")
+
+    def test_node_failure(self):
+        process = self.one_job()
+        self.slurm.fail_node()
+        self.let_go()
+        out = self.finish(process)
+        self.assertRegex(out, r"#0 is queued again: ")
+        self.check(1, "requeued by Slurm|its process was lost|its node failed")
+
+
+class Launcher(OnSlurm):
+    """The launcher ends before its jobs do."""
+
+    def test_killed(self):
+        """Jobs go on; a resume takes what has ended, and waits for the rest."""
+        self.whole("seed=1,2,3,4")
+        self.hold(6)
+        process = self.start("-m", *JOB, "seed=1,2,3,4", *self.braked, *SLURM, "kiln.sweep.dir=s")
+        self.until(self.begun(2), process)
+        process.kill()
+        process.communicate()
+        self.brake(100)
+        self.slurm.wait(lambda: len(self.slurm.queue()) < 4)
+        process = self.start("-m", "--resume", "s")
+        self.until(self.begun(3), process)
+        self.let_go()
+        self.finish(process)
+        for job in range(4):
+            self.assertEqual(read(self.path(f"s/{job}", MODEL)), read(self.path(f"whole/{job}", MODEL)))
+            self.assertEqual(read(self.path(f"s/{job}/.kiln/reports.jsonl")).count(b"begins"), 1, "it ran twice")
+        self.assertEqual([line["status"] for line in self.journal("ended")], 4 * ["ok"])
+
+    def test_interrupt(self):
+        self.whole("seed=1,2,3,4")
+        self.hold(6)
+        process = self.start("-m", *JOB, "seed=1,2,3,4", *self.braked, *SLURM, "kiln.sweep.dir=s")
+        self.until(self.begun(2), process)
+        process.send_signal(signal.SIGINT)
+        self.slurm.wait(lambda: len(self.slurm.queue()) < 3)
+        self.let_go()
+        out = self.finish(process, status=130)
+        self.assertEqual(self.statuses(), 2 * ["interrupted"] + 2 * ["waiting"])
+        self.assertIn("4 jobs are not done; continue with: train -m --resume s", out)
+        self.assertEqual(self.slurm.queue(), {})
+        self.run_kiln("-m", "--resume", "s")
+        for job in range(4):
+            self.assertEqual(read(self.path(f"s/{job}", MODEL)), read(self.path(f"whole/{job}", MODEL)))
+
+    def test_refused(self):
+        _, err = self.run_kiln("-m", *JOB, "seed=1,2", *SLURM, "kiln.launcher.partition=none", "kiln.sweep.dir=s", status=1)
+        self.assertIn("sbatch refused the jobs (exit status 1): sbatch: error: ", err)
+        self.assertIn("invalid partition specified: none", err)
+        self.run_kiln("-m", "--resume", "s", "kiln.launcher.partition=main")
+        self.assertEqual(self.statuses(), ["ok", "ok"])
+
+
+class WithoutSlurm(Sweep):
+    def test_no_sbatch(self):
+        self.refused("-m", *JOB, "seed=1,2", *SLURM, env=dict(os.environ, PATH=self.dir), says=["sbatch is not on the PATH; "])
+
+    def test_options(self):
+        self.refused("-m", *JOB, "seed=1,2", *SLURM, "kiln.launcher.timeout=3", says=["did you mean 'kiln.launcher.timeout_min'?"])
+        self.refused("-m", *JOB, "seed=1,2", *SLURM, "+kiln.launcher.additional_parameters={a+b: 1}", "--plan",
+                     says=["'a+b' is no name of an option of sbatch"])
+
+    def test_plan(self):
+        out, _ = self.run_kiln("-m", *JOB, "seed=range(4)", *SLURM, "kiln.launcher.array_parallelism=2", "kiln.launcher.mem_gb=1.5",
+                               "kiln.launcher.timeout_min=null", "kiln.launcher.gres=gpu:2", "kiln.launcher.comment=a b",
+                               "+kiln.launcher.additional_parameters={mail_type: FAIL, exclusive: 'true'}",
+                               "kiln.launcher.setup=[module load gcc]", "kiln.launcher.srun_args=[--label,a b]",
+                               "kiln.sweep.dir=it's 100%", "--plan")
+        self.assertEqual(os.listdir(self.dir), [])
+        line, script = out.rstrip().split("\n\n")[-2:]
+        self.assertRegex(line, r"^sbatch --parsable --job-name=kiln --array=0-3%2 ")
+        for word in ("--mem=1536M", "--gres=gpu:2", "--mail-type=FAIL", "--exclusive", "--signal=USR1@120"):
+            self.assertIn(f" {word} ", line)
+        self.assertIn(" '--comment=a b' ", line)
+        self.assertNotIn("--time", line)
+        self.assertIn("module load gcc\nsrun --label 'a b' ", script)
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+            file.write(script)
+            file.flush()
+            subprocess.run(["sh", "-n", file.name], check=True)
+
+
+if __name__ == "__main__":
+    main()
