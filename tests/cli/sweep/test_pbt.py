@@ -5,9 +5,9 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import json
-import os
 
-from kilntest import Braked, main, read
+from kilntest import main, read
+from sweeptest import SweepCase
 
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=256", "datamodule.val_count=64", "datamodule.test_count=32",
        "datamodule.batch_size=32", "trainer.threads=1", "trainer.max_epochs=6"]
@@ -15,12 +15,7 @@ PBT = ["-m", *JOB, "kiln/sweeper=pbt", "lr=tag(log,interval(1e-4,1))", "optimize
        "kiln.sweeper.interval_epochs=2"]
 
 
-class Population(Braked):
-    def journal(self, *events, folder="s"):
-        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").splitlines()]
-        return [{k: v for k, v in line.items() if k not in ("time", "seconds", "pid")} for line in lines
-                if line["event"] in events]
-
+class Population(SweepCase):
     def decisions(self, folder="s"):
         """By job: its values, its parent, what it reported."""
         reports = {}
@@ -68,14 +63,7 @@ class Population(Braked):
         self.run_kiln(*PBT, *self.braked, "kiln.sweep.dir=s")
         for jobs, started in ((1, 3), (2, 7)):
             folder = f"killed{jobs}"
-            self.brake(20)
-            process = self.start(*PBT, *self.braked, f"kiln.sweep.dir={folder}", f"kiln.launcher.n_jobs={jobs}")
-            self.wait_for(lambda: os.path.exists(self.path(folder, "journal.jsonl")) and
-                          len(self.journal("started", folder=folder)) >= started, process)
-            process.kill()
-            process.communicate()
-            self.let_go()
-            self.run_kiln("-m", "--resume", folder)
+            self.kill_and_resume(*PBT, *self.braked, f"kiln.launcher.n_jobs={jobs}", folder=folder, started=started)
             self.assertEqual(self.decisions(folder), self.decisions())
             self.assertEqual(self.models(folder), self.models())
 

@@ -4,33 +4,17 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import csv
-import json
-import os
-
-from kilntest import Braked, main, read
+from kilntest import main, read
+from sweeptest import SweepCase
 
 # A job of some hundredths of a second an epoch.
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=256", "datamodule.val_count=64", "datamodule.test_count=32",
        "datamodule.batch_size=32", "trainer.threads=1"]
 RATES = [3, 0.05, 0.1, 1e-05, 2, 0.02, 1, 0.0001, 0.03]
-ASHA = ["-m", *JOB, "trainer.max_epochs=9", "lr=" + ",".join(map(str, RATES)), "kiln/pruner=asha", "kiln.sweep.dir=s"]
+ASHA = ["-m", *JOB, "trainer.max_epochs=9", "lr=" + ",".join(map(str, RATES)), "kiln/pruner=asha"]
 
 
-class Pruned(Braked):
-    def journal(self, *events, folder="s"):
-        """What was decided, without the times."""
-        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").splitlines()]
-        return [{k: v for k, v in line.items() if k not in ("time", "seconds", "pid")} for line in lines
-                if line["event"] in events]
-
-    def results(self, folder="s"):
-        with open(self.path(folder, "results.csv"), newline="") as f:
-            return list(csv.DictReader(f))
-
-    def statuses(self, folder="s"):
-        return [row["status"] for row in self.results(folder)]
-
+class Pruned(SweepCase):
     def values(self, epoch):
         """Of each job the best value up to the epoch, for those that reached it."""
         best, reached = {}, set()
@@ -54,7 +38,7 @@ class Asha(Pruned):
         return self.statuses().index("ok")
 
     def test_rungs(self):
-        out, _ = self.run_kiln(*ASHA)
+        out, _ = self.run_kiln(*ASHA, "kiln.sweep.dir=s")
         best = self.check_rungs()
         self.assertRegex(out, r"after epoch 1: rank \d of \d at this rung, where the best \d continue")
         self.assertIn(f"best run: s/{best}", out)
@@ -70,25 +54,15 @@ class Asha(Pruned):
 
     def test_decisions_are_the_same_after_a_kill(self):
         decisions = ("submitted", "reported", "stopping", "complete")
-        sweep = [*ASHA, *self.braked]
-        self.run_kiln(*sweep)
-        whole = self.journal(*decisions)
-        os.rename(self.path("s"), self.path("whole"))
+        self.run_kiln(*ASHA, *self.braked, "kiln.sweep.dir=s")
         for started in (1, 5, 10):
-            self.brake(20)
-            process = self.start(*sweep)
-            self.wait_for(lambda: os.path.exists(self.path("s/journal.jsonl")) and
-                          len(self.journal("started")) >= started, process)
-            process.kill()
-            process.communicate()
-            self.let_go()
-            self.run_kiln("-m", "--resume", "s")
-            self.assertEqual(self.journal(*decisions), whole)
-            self.check_rungs()
-            os.rename(self.path("s"), self.path(f"killed{started}"))
+            folder = f"killed{started}"
+            self.kill_and_resume(*ASHA, *self.braked, folder=folder, started=started)
+            self.assertEqual(self.journal(*decisions, folder=folder), self.journal(*decisions))
+            self.assertEqual(self.statuses(folder), self.statuses())
 
     def test_several_at_a_time(self):
-        self.run_kiln(*ASHA, "kiln.launcher.n_jobs=3")
+        self.run_kiln(*ASHA, "kiln.launcher.n_jobs=3", "kiln.sweep.dir=s")
         self.assertEqual(len(self.values(1)), 9)
         self.assertGreaterEqual(self.statuses().count("ok"), 1)
         self.assertLess(self.statuses().count("ok"), 4)

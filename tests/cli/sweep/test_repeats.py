@@ -4,30 +4,24 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import csv
 import json
-import os
 import statistics
 
-from kilntest import Braked, main, read
+from kilntest import main, read
+from sweeptest import SweepCase
 
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=128", "datamodule.val_count=64", "datamodule.test_count=32",
        "datamodule.batch_size=32", "trainer.threads=1", "trainer.max_epochs=2"]
 
 
-class Repeats(Braked):
-    def journal(self, *events, folder="s"):
-        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").splitlines()]
-        return [{k: v for k, v in line.items() if k not in ("time", "seconds", "pid")} for line in lines
-                if line["event"] in events]
-
-    def results(self, folder="s"):
+class Repeats(SweepCase):
+    def summary(self, folder="s"):
         with open(self.path(folder, "results.json")) as f:
             return json.load(f)
 
     def check_ranking(self, folder="s"):
         """Jobs are ranked by the mean of their runs; returns the runs of each."""
-        results = self.results(folder)
+        results = self.summary(folder)
         runs = {}
         for job in results["jobs"]:
             first = job["repeats"] if job["repeats"] is not None else job["job"]
@@ -48,9 +42,7 @@ class Repeats(Braked):
         self.assertIn("[6/6] #5 ok", out)
         self.assertRegex(out, r"of 3 runs  lr=0\.1")
         self.assertEqual({first: len(runs) for first, runs in self.check_ranking().items()}, {0: 3, 1: 3})
-        with open(self.path("s/results.csv"), newline="") as f:
-            rows = list(csv.DictReader(f))
-        self.assertEqual([(row["lr"], row["seed"], row["repeats"]) for row in rows],
+        self.assertEqual([(row["lr"], row["seed"], row["repeats"]) for row in self.results()],
                          [("0.1", "5", ""), ("0.01", "5", ""), ("0.1", "6", "0"), ("0.1", "7", "0"), ("0.01", "6", "1"),
                           ("0.01", "7", "1")])
         self.run_kiln(*JOB, "lr=0.1", "seed=7", "kiln.run.dir=run")
@@ -68,21 +60,14 @@ class Repeats(Braked):
         self.check_ranking()
         for started in (1, 4):
             folder = f"killed{started}"
-            self.brake(20)
-            process = self.start(*sweep, f"kiln.sweep.dir={folder}")
-            self.wait_for(lambda: os.path.exists(self.path(folder, "journal.jsonl")) and
-                          len(self.journal("started", folder=folder)) >= started, process)
-            process.kill()
-            process.communicate()
-            self.let_go()
-            self.run_kiln("-m", "--resume", folder)
+            self.kill_and_resume(*sweep, folder=folder, started=started)
             self.assertEqual(self.journal("submitted", folder=folder), self.journal("submitted"))
 
     def test_pruned(self):
         """A job that is stopped has no other runs."""
         self.run_kiln("-m", *JOB, "lr=0.1,1e-6,0.05", "kiln/pruner=percentile", "kiln.pruner.startup_trials=1",
                       "kiln.sweep.repeats=2", "kiln.sweep.dir=s")
-        jobs = self.results()["jobs"]
+        jobs = self.summary()["jobs"]
         self.assertEqual(jobs[1]["status"], "stopped")
         self.assertNotIn(1, [job["repeats"] for job in jobs])
         self.assertIn(0, [job["repeats"] for job in jobs])
@@ -90,7 +75,7 @@ class Repeats(Braked):
     def test_confirm(self):
         self.run_kiln("-m", *JOB, "lr=0.1,0.05,0.2,0.01", "kiln.sweep.confirm=3", "kiln.sweep.dir=s")
         runs = self.check_ranking()
-        best = self.results()["ranked"][0]
+        best = self.summary()["ranked"][0]
         self.assertEqual(len(runs[best]), 3)
         self.assertEqual(set(map(len, runs.values())) | {1}, {1, 3})
         before = self.journal("submitted")

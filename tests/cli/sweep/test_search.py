@@ -4,11 +4,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import csv
-import json
-import os
-
-from kilntest import Braked, main, read
+from kilntest import main
+from sweeptest import SweepCase
 
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=128", "datamodule.val_count=64", "datamodule.test_count=32",
        "datamodule.batch_size=32", "trainer.threads=1", "trainer.max_epochs=3"]
@@ -17,30 +14,14 @@ SPACE = ["lr=tag(log,interval(1e-4,1))", "optimizer=sgd,adam", "optimizer.moment
 TPE = ["-m", *JOB, *SPACE, "kiln/sweeper=tpe", "kiln.sweeper.startup_trials=4", "kiln.sweeper.n_trials=12"]
 
 
-class Search(Braked):
-    def journal(self, *events, folder="s"):
-        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").splitlines()]
-        return [{k: v for k, v in line.items() if k not in ("time", "seconds", "pid")} for line in lines
-                if line["event"] in events]
-
-    def results(self, folder="s"):
-        with open(self.path(folder, "results.csv"), newline="") as f:
-            return list(csv.DictReader(f))
-
+class Search(SweepCase):
     def test_decisions_are_the_same_after_a_kill(self):
         decisions = ("submitted", "reported", "stopping", "complete")
         sweep = [*TPE, "kiln/pruner=asha", *self.braked]
         self.run_kiln(*sweep, "kiln.sweep.dir=s")
         for started in (2, 8):
             folder = f"killed{started}"
-            self.brake(20)
-            process = self.start(*sweep, f"kiln.sweep.dir={folder}")
-            self.wait_for(lambda: os.path.exists(self.path(folder, "journal.jsonl")) and
-                          len(self.journal("started", folder=folder)) >= started, process)
-            process.kill()
-            process.communicate()
-            self.let_go()
-            self.run_kiln("-m", "--resume", folder)
+            self.kill_and_resume(*sweep, folder=folder, started=started)
             self.assertEqual(self.journal(*decisions, folder=folder), self.journal(*decisions))
 
     def test_values(self):
