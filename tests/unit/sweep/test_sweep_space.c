@@ -333,12 +333,12 @@ static void results_are_written(void **unused)
     assert_int_equal(kiln_results_write(&sweep, &err), KILN_OK);
     char *path = kiln_path_join(dir, "results.csv");
     assert_int_equal(kiln_file_read(path, 1 << 20, &text, &size, NULL), KILN_OK);
-    assert_string_equal(text,
-                        "job,status,seconds,rank,reason,lr,name,val/accuracy,val/accuracy_best\n"
-                        "0,ok,0.000,2,,1,\"'a,b'\",0.1,0.25\n"
-                        "1,ok,0.000,1,,2,c,0.1,0.75\n"
-                        "2,ok,0.000,,,3,c,,\n"
-                        "3,failed,0.000,,exit status 1,4,c,0.1,0.9\n");
+    assert_string_equal(text, "job,status,seconds,rank,reason,repeats,lr,name,val/accuracy,"
+                              "val/accuracy_best\n"
+                              "0,ok,0.000,2,,,1,\"'a,b'\",0.1,0.25\n"
+                              "1,ok,0.000,1,,,2,c,0.1,0.75\n"
+                              "2,ok,0.000,,,,3,c,,\n"
+                              "3,failed,0.000,,exit status 1,,4,c,0.1,0.9\n");
     free(text);
     free(path);
     path = kiln_path_join(dir, "results.json");
