@@ -142,7 +142,7 @@ class Jobs(OnSlurm):
         self.brake(1500)
         process = self.start("-m", *JOB, "seed=1,2,3", *self.braked, *SLURM, "kiln.launcher.array_parallelism=1", "kiln.sweep.dir=s")
         self.until(self.begun(), process)
-        for job in ("0", "2"):
+        for job in ("2", "0"):  # when the running one is stopped, the other has left the queue
             self.run_kiln("sweep", "stop", "s", job, program="kiln")
         self.until(lambda: len(self.journal("ended")) >= 1, process)
         self.let_go()
