@@ -1,5 +1,5 @@
-/* Runs the jobs of a sweep: sets up each job's process, and puts the launcher's events into the
- * journal, the results and the display. */
+/* Runs the jobs of a sweep: puts the launcher's events into the journal, the results and the
+ * display. Which job is next: next_job.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -11,32 +11,15 @@
 #include "base/call.h"
 #include "base/system/file.h"
 #include "kiln/tools/clock.h"
-#include "sweep/display.h"
 #include "sweep/jobs/job_report.h"
-#include "sweep/remote/remote_launch.h"
-#include "sweep/sweep_state.h"
+#include "sweep/launching.h"
 
 enum { LOG_LINES = 6, LOG_BYTES = 4096 };
 static const double results_every_s = 1.0, requests_every_s = 1.0;
 
-typedef struct Launching {
-    KilnSweep *sweep;
-    KilnDisplay display;
-    size_t begun,
-        waiting;    /* jobs before were taken, if an earlier process had begun them; if not */
-    bool done;      /* the sweeper starts nothing more */
-    bool waits;     /* the sweeper waits for a report or an end */
-    bool settled;   /* the pruner resumes nothing before the next report or end */
-    bool exhausted; /* the budget is used up */
-    double started, written; /* when the launch, and when the results were, by kiln_clock */
-    double looked;           /* for requests, by kiln_clock */
-    KilnError failed;        /* of a tick; what is called next returns it */
-    KilnRemote remote;       /* jobs on other machines */
-} Launching;
-
 static int run(void *ctx, size_t number, int report)
 {
-    return kiln_sweep_run_job(((Launching *)ctx)->sweep, number, report);
+    return kiln_sweep_run_job(((KilnLaunching *)ctx)->sweep, number, report);
 }
 
 /* ---- Events of the launcher --------------------------------------------------------- */
@@ -52,7 +35,7 @@ static KilnStatus set_time(KilnSweep *sweep, const char **ret, KilnError *err)
 
 static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
 {
-    Launching *launching = ctx;
+    KilnLaunching *launching = ctx;
     KilnSweep *sweep = launching->sweep;
     KilnJob *job = &sweep->jobs.items[number];
 
@@ -112,7 +95,7 @@ static KilnStatus decide(KilnSweep *sweep, size_t number, bool *ret_stop, KilnEr
 static KilnStatus reported(void *ctx, size_t number, const char *bytes, size_t size,
                            const char **ret_reply, KilnError *err)
 {
-    Launching *launching = ctx;
+    KilnLaunching *launching = ctx;
     KilnSweep *sweep = launching->sweep;
     KilnJob *job = &sweep->jobs.items[number];
     const bool asks = kiln_report_read(&sweep->jobs.arena, job, bytes, size);
@@ -181,7 +164,7 @@ static KilnStatus read_metrics(KilnSweep *sweep, KilnJob *job, KilnError *err)
     return status;
 }
 
-static KilnStatus write_results(Launching *launching, bool now, KilnError *err)
+KilnStatus kiln_launching_write_results(KilnLaunching *launching, bool now, KilnError *err)
 {
     if (!now && kiln_clock() - launching->written < results_every_s)
         return KILN_OK;
@@ -189,7 +172,8 @@ static KilnStatus write_results(Launching *launching, bool now, KilnError *err)
     return kiln_results_write(launching->sweep, err);
 }
 
-static KilnStatus record_end(Launching *launching, size_t number, double seconds, KilnError *err)
+static KilnStatus record_end(KilnLaunching *launching, size_t number, double seconds,
+                             KilnError *err)
 {
     KilnSweep *sweep = launching->sweep;
     KilnJob *job = &sweep->jobs.items[number];
@@ -210,10 +194,10 @@ static KilnStatus record_end(Launching *launching, size_t number, double seconds
         status = kiln_journal_sync(sweep->journal, err);
     if (status >= 0)
         status = kiln_optuna_update(sweep, number, err);
-    return status >= 0 ? write_results(launching, false, err) : status;
+    return status >= 0 ? kiln_launching_write_results(launching, false, err) : status;
 }
 
-static void show_end(Launching *launching, size_t number, double seconds)
+static void show_end(KilnLaunching *launching, size_t number, double seconds)
 {
     const KilnSweep *sweep = launching->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
@@ -224,7 +208,7 @@ static void show_end(Launching *launching, size_t number, double seconds)
 }
 
 /* Set how the job's process ended, and record it. */
-static KilnStatus end_process(Launching *launching, size_t number, const KilnJobEnd *end,
+static KilnStatus end_process(KilnLaunching *launching, size_t number, const KilnJobEnd *end,
                               double *ret_seconds, KilnError *err)
 {
     KilnSweep *sweep = launching->sweep;
@@ -251,14 +235,14 @@ static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnErr
 
     if (status >= 0)
         show_end(ctx, number, seconds);
-    const KilnSweep *sweep = ((Launching *)ctx)->sweep;
+    const KilnSweep *sweep = ((KilnLaunching *)ctx)->sweep;
     const KilnJob *job = &sweep->jobs.items[number];
     return status >= 0 && job->status == KILN_JOB_OK ? kiln_sweep_check_logged(sweep, job, err)
                                                      : status;
 }
 
 /* The launcher has taken the job, and its process has not started. */
-static KilnStatus set_queued(KilnSweep *sweep, size_t number, KilnError *err)
+KilnStatus kiln_launching_set_queued(KilnSweep *sweep, size_t number, KilnError *err)
 {
     KilnJob *job = &sweep->jobs.items[number];
 
@@ -270,7 +254,7 @@ static KilnStatus set_queued(KilnSweep *sweep, size_t number, KilnError *err)
 
 static KilnStatus requeued(void *ctx, size_t number, const KilnJobEnd *why, KilnError *err)
 {
-    Launching *launching = ctx;
+    KilnLaunching *launching = ctx;
     double seconds = 0.0;
     KilnStatus status = end_process(launching, number, why, &seconds, err);
 
@@ -278,12 +262,12 @@ static KilnStatus requeued(void *ctx, size_t number, const KilnJobEnd *why, Kiln
         return status;
     kiln_display_print(&launching->display, "#%zu is queued again: %s", number,
                        launching->sweep->jobs.items[number].reason);
-    return set_queued(launching->sweep, number, err);
+    return kiln_launching_set_queued(launching->sweep, number, err);
 }
 
 /* The job's config has an error, which the check could not see: the job fails. */
-static KilnStatus fail_config(Launching *launching, size_t number, const KilnError *wrong,
-                              KilnError *err)
+KilnStatus kiln_launching_fail_config(KilnLaunching *launching, size_t number,
+                                      const KilnError *wrong, KilnError *err)
 {
     KilnJobs *jobs = &launching->sweep->jobs;
     KilnJob *job = &jobs->items[number];
@@ -298,240 +282,47 @@ static KilnStatus fail_config(Launching *launching, size_t number, const KilnErr
     return status;
 }
 
-/* ---- The next job ---------------------------------------------------------------------- */
-
-/* Take the next one from *at on, before `end`, of those that wait, or (`begun`) of those that an
- * earlier process had begun. *ret_any: there is one. */
-static KilnStatus take(Launching *launching, size_t *at, size_t end, bool begun, bool *ret_any,
-                       size_t *ret_job, KilnError *err)
-{
-    KilnSweep *sweep = launching->sweep;
-    KilnStatus status = KILN_OK;
-
-    *ret_any = false;
-    while (*at < end && status >= 0 && !*ret_any) {
-        const size_t number = (*at)++;
-        const KilnJob *job = &sweep->jobs.items[number];
-        KilnError wrong = { 0 };
-
-        if (!kiln_sweep_runs(sweep, job) || begun != (job->status != KILN_JOB_WAITING))
-            continue;
-        if (job->dir == NULL)
-            status = kiln_sweep_freeze(sweep, number, &wrong, err);
-        if (status >= 0 && wrong.status < 0)
-            status = fail_config(launching, number, &wrong, err);
-        else
-            *ret_any = true;
-        *ret_job = number;
-    }
-    return status;
-}
-
-static KilnStatus take_waiting(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
-{
-    return take(launching, &launching->waiting, launching->sweep->jobs.count, false, ret_any,
-                ret_job, err);
-}
-
-/* Ask a learning sweeper, whose new trial is the job that take_waiting() then takes. */
-static KilnStatus ask(Launching *launching, KilnAdvice *ret, size_t *ret_job, KilnError *err)
-{
-    KilnSweep *sweep = launching->sweep;
-
-    *ret = KILN_ADVICE_DONE;
-    KilnStatus status = kiln_sweep_ask(sweep, ret, ret_job, err);
-    if (status >= 0 && *ret == KILN_ADVICE_WAIT &&
-        kiln_jobs_count(&sweep->jobs, KILN_JOB_RUNNING) == 0)
-        return kiln_error_set(err, KILN_E_PLUGIN, "sweeper/%s waits, but no trial runs",
-                              kiln_instance_name(sweep->sweeper));
-    launching->waits = *ret == KILN_ADVICE_WAIT;
-    launching->done = *ret == KILN_ADVICE_DONE;
-    if (status >= 0 && *ret == KILN_ADVICE_TRIAL)
-        status = kiln_sweep_record_job(sweep, *ret_job, err);
-    if (status >= 0 && *ret == KILN_ADVICE_TRIAL)
-        status = kiln_optuna_update(sweep, *ret_job, err);
-    return status;
-}
-
-/* Is the budget used up? Say so once. */
-static KilnStatus check_budget(Launching *launching, KilnError *err)
-{
-    const char *reason = launching->exhausted
-                             ? NULL
-                             : kiln_sweep_budget_end(launching->sweep,
-                                                     kiln_clock() - launching->started);
-
-    if (reason == NULL)
-        return KILN_OK;
-    launching->exhausted = true;
-    kiln_display_print(&launching->display, "no more jobs start: %s", reason);
-    return kiln_journal_append(launching->sweep->journal, kiln_record_exhausted(reason), err);
-}
-
-static KilnStatus set_complete(KilnSweep *sweep, KilnError *err)
-{
-    if (sweep->complete)
-        return KILN_OK;
-    sweep->complete = true;
-    return kiln_journal_append(sweep->journal, kiln_record_plain("complete"), err);
-}
-
-/* One that waits, or one that the sweeper suggests. */
-static KilnStatus take_suggested(Launching *launching, bool *ret_any, size_t *ret_job,
-                                 KilnError *err)
-{
-    KilnSweep *sweep = launching->sweep;
-    KilnAdvice advice = KILN_ADVICE_TRIAL;
-    KilnStatus status = take_waiting(launching, ret_any, ret_job, err);
-
-    while (status >= 0 && !*ret_any && sweep->learns && !launching->waits && !launching->done) {
-        status = ask(launching, &advice, ret_job, err);
-        if (status >= 0 && advice == KILN_ADVICE_TRIAL)
-            status = take_waiting(launching, ret_any, ret_job, err);
-        *ret_any |= advice == KILN_ADVICE_RESUME;
-    }
-    if (*ret_any)
-        sweep->complete = false;
-    else if (status >= 0 && sweep->follows && !launching->waits)
-        status = set_complete(sweep, err);
-    return status;
-}
-
-static KilnStatus take_resumed(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
-{
-    KilnStatus status = KILN_OK;
-
-    *ret_any = false;
-    if (!launching->settled)
-        status = kiln_sweep_ask_pruner(launching->sweep, ret_any, ret_job, err);
-    launching->settled = !*ret_any;
-    return status;
-}
-
-/* Jobs that ended well in an earlier process, before their repeats were in the journal. */
-static KilnStatus repeat_old(Launching *launching, KilnError *err)
-{
-    KilnSweep *sweep = launching->sweep;
-    const size_t before = sweep->jobs.count;
-    KilnStatus status = KILN_OK;
-
-    for (size_t i = 0; i < sweep->n_old && status >= 0; i++) {
-        status = kiln_sweep_repeat(sweep, i, err);
-        if (status >= 0)
-            status = kiln_sweep_update_trial(sweep, i, err);
-    }
-    launching->display.to_run += sweep->jobs.count - before;
-    return status;
-}
-
-/* Runs that confirm the best job. */
-static KilnStatus confirm(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
-{
-    const size_t before = launching->sweep->jobs.count;
-    bool confirms = false;
-    KilnStatus status = kiln_sweep_confirm(launching->sweep, &confirms, err);
-
-    launching->display.to_run += launching->sweep->jobs.count - before;
-    return status >= 0 && confirms ? take_waiting(launching, ret_any, ret_job, err) : status;
-}
-
-/* A new job: first a stopped one that the pruner resumes, which may resume more once no other
- * follows; at the end runs that confirm the best one. */
-static KilnStatus take_new(Launching *launching, bool *ret_any, size_t *ret_job, KilnError *err)
-{
-    const bool complete = launching->sweep->complete;
-    KilnStatus status = take_resumed(launching, ret_any, ret_job, err);
-
-    if (status >= 0 && !*ret_any)
-        status = take_suggested(launching, ret_any, ret_job, err);
-    if (status >= 0 && !*ret_any && launching->sweep->complete && !complete) {
-        launching->settled = false;
-        status = take_resumed(launching, ret_any, ret_job, err);
-    }
-    if (status >= 0 && !*ret_any && !launching->waits &&
-        kiln_jobs_count(&launching->sweep->jobs, KILN_JOB_RUNNING) == 0)
-        status = confirm(launching, ret_any, ret_job, err);
-    return status;
-}
-
-static KilnStatus take_requests(Launching *launching, KilnError *err)
-{
-    bool any = false;
-
-    launching->looked = kiln_clock();
-    KilnStatus status = kiln_sweep_take_requests(launching->sweep, &launching->display, &any, err);
-    if (status < 0 || !any)
-        return status;
-    launching->waits = launching->settled = false;
-    return write_results(launching, false, err);
-}
-
-/* Jobs that were interrupted continue first: they had begun when the sweeper and the pruner knew
- * what they knew then. */
-static KilnStatus next(void *ctx, KilnNextJob *ret, size_t *ret_job, KilnError *err)
-{
-    Launching *launching = ctx;
-    KilnSweep *sweep = launching->sweep;
-    bool any = false;
-
-    if (launching->failed.status < 0) {
-        *err = launching->failed;
-        return err->status;
-    }
-    KilnStatus status = take_requests(launching, err);
-    if (status >= 0)
-        status = take(launching, &launching->begun, sweep->n_old, true, &any, ret_job, err);
-    if (status >= 0 && !any)
-        status = check_budget(launching, err);
-    if (status >= 0 && !any && !launching->exhausted)
-        status = take_new(launching, &any, ret_job, err);
-    if (status >= 0 && any)
-        status = set_queued(sweep, *ret_job, err);
-    const bool may_resume = sweep->pruner != NULL && !launching->exhausted &&
-                            kiln_jobs_count(&sweep->jobs, KILN_JOB_RUNNING) > 0;
-    *ret = any ? KILN_NEXT_JOB : launching->waits || may_resume ? KILN_NEXT_WAIT : KILN_NEXT_NONE;
-    return status;
-}
+/* ---- Other questions of the launcher --------------------------------------------------------- */
 
 static KilnJobNeeds needs(void *ctx, size_t number)
 {
-    return ((const Launching *)ctx)->sweep->jobs.items[number].needs;
+    return ((const KilnLaunching *)ctx)->sweep->jobs.items[number].needs;
 }
 
 static void tick(void *ctx)
 {
-    Launching *launching = ctx;
+    KilnLaunching *launching = ctx;
 
     if (kiln_clock() - launching->looked >= requests_every_s && launching->failed.status >= 0)
-        (void)!take_requests(launching, &launching->failed);
+        (void)!kiln_launching_take_requests(launching, &launching->failed);
     kiln_display_tick(&launching->display);
 }
 
 static bool stops(void *ctx, size_t number)
 {
-    return ((Launching *)ctx)->sweep->jobs.items[number].terminating;
+    return ((KilnLaunching *)ctx)->sweep->jobs.items[number].terminating;
 }
 
 /* ---- Jobs on other machines ---------------------------------------------------------------- */
 
 static KilnStatus command(void *ctx, size_t number, const char *const **ret_argv, KilnError *err)
 {
-    return kiln_remote_command(&((Launching *)ctx)->remote, number, ret_argv, err);
+    return kiln_remote_command(&((KilnLaunching *)ctx)->remote, number, ret_argv, err);
 }
 
 static KilnStatus attach(void *ctx, size_t number, KilnError *err)
 {
-    return kiln_remote_attach(&((Launching *)ctx)->remote, number, err);
+    return kiln_remote_attach(&((KilnLaunching *)ctx)->remote, number, err);
 }
 
 static KilnStatus collect(void *ctx, size_t number, KilnJobNews *ret, KilnError *err)
 {
-    return kiln_remote_collect(&((Launching *)ctx)->remote, number, ret, err);
+    return kiln_remote_collect(&((KilnLaunching *)ctx)->remote, number, ret, err);
 }
 
 static void print(void *ctx, const char *line)
 {
-    kiln_display_print(&((Launching *)ctx)->display, "%s", line);
+    kiln_display_print(&((KilnLaunching *)ctx)->display, "%s", line);
 }
 
 /* Jobs that were taken and did not start are as they were before. */
@@ -561,10 +352,10 @@ static KilnStatus close_journal(KilnSweep *sweep, KilnError *err)
 KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
 {
     const KilnLauncherOps *ops = kiln_instance_component(sweep->launcher)->ops.launcher;
-    Launching launching = { .sweep = sweep, .started = kiln_clock() };
+    KilnLaunching launching = { .sweep = sweep, .started = kiln_clock() };
     KilnLaunch launch = {
         .ctx = &launching,
-        .next = next,
+        .next = kiln_launching_next,
         .run = run,
         .started = started,
         .reported = reported,
@@ -586,9 +377,9 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
 
     kiln_display_init(&launching.display, sweep, sweep->request->console,
                       ops->n_jobs(sweep->launcher));
-    KilnStatus status = take_requests(&launching, err);
+    KilnStatus status = kiln_launching_take_requests(&launching, err);
     if (status >= 0)
-        status = repeat_old(&launching, err);
+        status = kiln_launching_repeat_old(&launching, err);
     if (sweep->learns)
         kiln_display_print(&launching.display, "jobs that %s chooses, %zu at a time: %s",
                            kiln_instance_name(sweep->sweeper), launching.display.at_once,
@@ -598,14 +389,14 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
                            launching.display.to_run, sweep->jobs.count, launching.display.at_once,
                            sweep->dir);
     if (status >= 0)
-        status = write_results(&launching, true, err);
+        status = kiln_launching_write_results(&launching, true, err);
     if (status >= 0)
         status = kiln_optuna_rewrite(sweep, err);
     if (status >= 0)
         status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),
                              err);
     return_queued(sweep);
-    KilnStatus written = write_results(&launching, true, status >= 0 ? err : NULL);
+    KilnStatus written = kiln_launching_write_results(&launching, true, status >= 0 ? err : NULL);
     if (status >= 0)
         status = written;
     if (status >= 0)

@@ -25,7 +25,7 @@ MODEL = "checkpoints/last/model.safetensors"
 
 class Sweep(Braked):
     def journal(self, *events, folder="s"):
-        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").splitlines()]
+        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").split("\n")[:-1]]
         return [line for line in lines if line["event"] in events]
 
     def results(self, folder="s"):

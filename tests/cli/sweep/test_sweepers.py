@@ -218,7 +218,7 @@ class Learning(Sweepers):
     def journal(self, *events):
         """What was decided, without the times."""
         with open(self.path("s/journal.jsonl")) as f:
-            lines = [json.loads(line) for line in f]
+            lines = [json.loads(line) for line in f if line.endswith("\n")]
         return [{k: v for k, v in line.items() if k not in ("time", "seconds", "pid")} for line in lines
                 if line["event"] in events]
 
