@@ -16,9 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kiln/search/simulate.h"
 #include "tests/support/components/built_component.h"
 
-enum { CURVES = 400, EPOCHS = 27, TRIALS = 81, MOST_TRIALS = 4000, MOST_REPORTS = 2100, KEYS = 6 };
+enum { CURVES = 400, EPOCHS = 27, TRIALS = 81, MOST_TRIALS = 4000, KEYS = 6, TOY_STEPS = 2000 };
 
 static void die(const char *text)
 {
@@ -40,178 +41,22 @@ static double median(double *values, size_t n)
     return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
 }
 
-/* ---- A sweep with one worker ----------------------------------------------------------------- */
-
-/* What trials train: the value after another epoch. `trial` holds what it has learned. */
-typedef double Epoch(double *learned, const KilnAxisValue *point, int64_t epoch);
-
-typedef struct Sweep {
-    KilnInstance *sweeper, *pruner; /* pruner NULL: none */
-    Epoch *train;
-    int64_t epochs;
-    double goal; /* of a larger value; the sweep ends there */
-    const KilnAxis *axis;
-    KilnSpace space;
-    KilnObjective objective;
-    const KilnObjective *objectives[1];
-    KilnAxisValue points[MOST_TRIALS][1];
-    double learned[MOST_TRIALS], last[MOST_TRIALS], *values[MOST_TRIALS];
-    KilnTrialReport *reports[MOST_TRIALS];
-    const KilnTrialReport **lists[MOST_TRIALS];
-    KilnTrial trials[MOST_TRIALS];
-    const KilnTrial *list[MOST_TRIALS];
-    KilnHistory history;
-    int64_t trained; /* epochs of all trials */
-    double best;     /* loss, or value that reached the goal */
-} Sweep;
-
-static void sweep_init(Sweep *sweep, const KilnAxis *axis, KilnMode mode)
-{
-    memset(sweep, 0, sizeof(*sweep));
-    sweep->axis = axis;
-    sweep->space = (KilnSpace) { .axes = &sweep->axis, .count = 1 };
-    sweep->objective = (KilnObjective) { .metric = "value", .mode = mode };
-    sweep->objectives[0] = &sweep->objective;
-    sweep->history = (KilnHistory) { .space = &sweep->space,
-                                     .objectives = sweep->objectives,
-                                     .n_objectives = 1,
-                                     .trials = sweep->list };
-    sweep->best = (double)INFINITY;
-}
-
-static void sweep_release(Sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->history.count; i++) {
-        free(sweep->values[i]);
-        free(sweep->reports[i]);
-        free(sweep->lists[i]);
-    }
-}
-
-static size_t add(Sweep *sweep, const KilnSuggestion *suggestion)
-{
-    const size_t n = sweep->history.count++;
-
-    if (n == MOST_TRIALS)
-        die("too many trials");
-    sweep->values[n] = calloc(MOST_REPORTS, sizeof(double));
-    sweep->reports[n] = calloc(MOST_REPORTS, sizeof(KilnTrialReport));
-    sweep->lists[n] = calloc(MOST_REPORTS, sizeof(KilnTrialReport *));
-    if (sweep->values[n] == NULL || sweep->reports[n] == NULL || sweep->lists[n] == NULL)
-        die("out of memory");
-    sweep->trials[n] = (KilnTrial) {
-        .job = n,
-        .point = sweep->points[n],
-        .reports = (const KilnTrialReport *const *)sweep->lists[n],
-        .parent = suggestion->trial,
-    };
-    sweep->list[n] = &sweep->trials[n];
-    return n;
-}
-
-/* The epochs that the trial has trained, with those of the trials from which it began. */
-static int64_t age(const Sweep *sweep, size_t trial)
-{
-    const KilnTrial *of = &sweep->trials[trial];
-
-    if (of->n_reports > 0)
-        return of->reports[of->n_reports - 1]->epoch;
-    return of->parent != KILN_NO_TRIAL ? age(sweep, of->parent) : 0;
-}
-
-static bool stops(Sweep *sweep, size_t trial)
-{
-    const KilnSweeperOps *ops = kiln_instance_component(sweep->sweeper)->ops.sweeper;
-    char reason[KILN_SWEEP_REASON];
-
-    if (ops->count == NULL && ops->tell != NULL &&
-        ops->tell(sweep->sweeper, &sweep->history, trial, reason))
-        return true;
-    return sweep->pruner != NULL &&
-           kiln_instance_component(sweep->pruner)
-               ->ops.pruner->prune(sweep->pruner, &sweep->history, trial, reason);
-}
-
-/* Train a trial until it is stopped, or to its end; true: it reached the goal. */
-static bool train(Sweep *sweep, size_t n)
-{
-    KilnTrial *trial = &sweep->trials[n];
-
-    trial->status = KILN_JOB_RUNNING;
-    while (trial->status == KILN_JOB_RUNNING) {
-        const int64_t epoch = age(sweep, n) + 1;
-        const double value = sweep->train(&sweep->learned[n], sweep->points[n], epoch);
-        const size_t i = trial->n_reports++;
-
-        sweep->trained++;
-        sweep->values[n][i] = sweep->last[n] = value;
-        sweep->reports[n][i] =
-            (KilnTrialReport) { .epoch = epoch, .step = epoch, .values = &sweep->values[n][i] };
-        sweep->lists[n][i] = &sweep->reports[n][i];
-        if (value >= sweep->goal)
-            return true;
-        if (epoch == sweep->epochs)
-            trial->status = isfinite(value) ? KILN_JOB_OK : KILN_JOB_FAILED;
-        else if (stops(sweep, n))
-            trial->status = KILN_JOB_STOPPED;
-    }
-    if (trial->status == KILN_JOB_OK) {
-        sweep->last[n] = kiln_trial_best(&sweep->history, n, 0, sweep->epochs);
-        sweep->best = fmin(sweep->best, sweep->last[n]);
-    }
-    trial->values = &sweep->last[n];
-    return false;
-}
-
-static size_t resumed(Sweep *sweep)
-{
-    const KilnPrunerOps *ops = sweep->pruner != NULL
-                                   ? kiln_instance_component(sweep->pruner)->ops.pruner
-                                   : NULL;
-
-    return ops != NULL && ops->resume != NULL ? ops->resume(sweep->pruner, &sweep->history)
-                                              : KILN_NO_TRIAL;
-}
-
-/* The next trial: one that the pruner resumes, one of the sweeper, or KILN_NO_TRIAL. */
-static size_t next(Sweep *sweep)
-{
-    const KilnSweeperOps *ops = kiln_instance_component(sweep->sweeper)->ops.sweeper;
-    KilnSuggestion suggestion = { .point = sweep->points[sweep->history.count],
-                                  .trial = KILN_NO_TRIAL };
-    KilnError err = { 0 };
-    const size_t trial = resumed(sweep);
-
-    if (trial != KILN_NO_TRIAL)
-        return trial;
-    if (ops->ask(sweep->sweeper, &sweep->history, &suggestion, &err) < 0)
-        die(err.text);
-    if (suggestion.advice == KILN_ADVICE_RESUME)
-        return suggestion.trial;
-    if (suggestion.advice != KILN_ADVICE_TRIAL) {
-        sweep->history.complete = true;
-        return resumed(sweep);
-    }
-    const size_t n = add(sweep, &suggestion);
-    if (suggestion.trial != KILN_NO_TRIAL)
-        sweep->learned[n] = sweep->learned[suggestion.trial];
-    return n;
-}
-
-static void run(Sweep *sweep)
-{
-    size_t trial;
-
-    while ((trial = next(sweep)) != KILN_NO_TRIAL && !train(sweep, trial))
-        continue;
-}
-
 static void build(Built *ret, KilnKind kind, const char *name, char *const *options, size_t n)
 {
     KilnError err = { 0 };
 
     if (build_words(ret, kind, name, options, n, &err) < 0)
         die(err.text);
+}
+
+static KilnSimulated *simulate(const KilnSimulation *simulation)
+{
+    KilnSimulated *simulated;
+    KilnError err = { 0 };
+
+    if (kiln_simulate(simulation, &simulated, &err) < 0)
+        die(err.text);
+    return simulated;
 }
 
 /* ---- Curves ---------------------------------------------------------------------------------- */
@@ -238,20 +83,23 @@ static void read_curves(const char *path)
     fclose(file);
 }
 
-static double next_of_curve(double *learned, const KilnAxisValue *point, int64_t epoch)
+static KilnSimulatedEpoch next_of_curve(void *ctx, size_t trial, const KilnAxisValue *point,
+                                        int64_t epoch)
 {
-    (void)learned;
-    return curves[point[0].index][epoch - 1];
+    (void)ctx, (void)trial;
+    return (KilnSimulatedEpoch) { .value = curves[point[0].index][epoch - 1],
+                                  .seconds = 1.0,
+                                  .last = epoch == EPOCHS };
 }
 
-/* The least loss of the curves that the sweep tried. */
-static double least_tried(const Sweep *sweep)
+/* The least loss of the curves that were tried. */
+static double least_tried(const KilnSimulated *simulated)
 {
     double least = (double)INFINITY;
 
-    for (size_t i = 0; i < sweep->history.count; i++)
+    for (size_t i = 0; i < simulated->history.count; i++)
         for (size_t epoch = 0; epoch < EPOCHS; epoch++)
-            least = fmin(least, curves[sweep->points[i][0].index][epoch]);
+            least = fmin(least, curves[simulated->history.trials[i]->point[0].index][epoch]);
     return least;
 }
 
@@ -261,11 +109,12 @@ static void report_pruner(const char *name, const char *option, size_t seeds)
     const KilnAxis axis = {
         .key = "curve", .kind = KILN_AXIS_CHOICE, .overrides = overrides, .count = CURVES
     };
+    const KilnAxis *axes[] = { &axis };
+    const KilnSpace space = { .axes = axes, .count = 1 };
     double *epochs = calloc(2 * seeds, sizeof(double)), *regrets = epochs + seeds;
     char trials[32], seed[32];
-    Sweep *sweep = malloc(sizeof(*sweep));
 
-    if (epochs == NULL || sweep == NULL)
+    if (epochs == NULL)
         die("out of memory");
     snprintf(trials, sizeof(trials), "n_trials=%d", TRIALS);
     for (size_t i = 0; i < seeds; i++) {
@@ -276,16 +125,18 @@ static void report_pruner(const char *name, const char *option, size_t seeds)
         if (name != NULL)
             build(&pruner, KILN_KIND_PRUNER, name, (char *[]) { (char *)option },
                   option != NULL ? 1 : 0);
-        sweep_init(sweep, &axis, KILN_MODE_MIN);
-        sweep->sweeper = sweeper.instance;
-        sweep->pruner = pruner.instance;
-        sweep->train = next_of_curve;
-        sweep->epochs = EPOCHS;
-        sweep->goal = (double)INFINITY;
-        run(sweep);
-        epochs[i] = (double)sweep->trained;
-        regrets[i] = sweep->best - least_tried(sweep);
-        sweep_release(sweep);
+        KilnSimulated *simulated = simulate(&(KilnSimulation) {
+            .space = &space,
+            .objective = &(KilnObjective) { .metric = "loss", .mode = KILN_MODE_MIN },
+            .sweeper = sweeper.instance,
+            .pruner = pruner.instance,
+            .workers = 1,
+            .train = next_of_curve,
+        });
+        const KilnTrial *best = simulated->history.trials[simulated->best];
+        epochs[i] = (double)simulated->epochs;
+        regrets[i] = best->values[0] - least_tried(simulated);
+        kiln_simulated_free(simulated);
         built_free(&sweeper);
         if (name != NULL)
             built_free(&pruner);
@@ -304,68 +155,93 @@ static void report_pruner(const char *name, const char *option, size_t seeds)
         median(regrets, seeds), mean);
     fflush(stdout);
     free(epochs);
-    free(sweep);
 }
 
 /* ---- The toy ------------------------------------------------------------------------------- */
 
-static double next_of_toy(double *learned, const KilnAxisValue *point, int64_t epoch)
+static const double goal = 200.0;
+
+/* A step of a trial that has learned `learned` and trains with `rate`. */
+static double toy_step(double learned, double rate)
 {
-    const double middle = 100.0, tolerance = 3.0, rate = point[0].number;
-    const double rising = 0.01 * *learned / middle;
-    const double best = fmin(fmax(*learned < middle ? rising : 0.02 - rising, 0.001), 0.01);
+    const double middle = 100.0, tolerance = 3.0, rising = 0.01 * learned / middle;
+    const double best = fmin(fmax(learned < middle ? rising : 0.02 - rising, 0.001), 0.01);
     const double off = fmax(rate, best) / fmin(rate, best);
 
-    (void)epoch;
     if (off < tolerance)
-        *learned += 1.0 / off;
+        learned += 1.0 / off;
     else if (rate > best)
-        *learned -= off - tolerance;
-    *learned = fmax(*learned, 0.0);
-    return *learned;
+        learned -= off - tolerance;
+    return fmax(learned, 0.0);
+}
+
+/* What trials have learned; `ctx` of a simulation. */
+static bool begin_toy(void *ctx, size_t trial, size_t parent, KilnAxisValue *point)
+{
+    double *learned = ctx;
+
+    (void)point;
+    if (trial == MOST_TRIALS)
+        die("too many trials");
+    learned[trial] = parent != KILN_NO_TRIAL ? learned[parent] : 0.0;
+    return true;
+}
+
+static KilnSimulatedEpoch next_of_toy(void *ctx, size_t trial, const KilnAxisValue *point,
+                                      int64_t epoch)
+{
+    double *learned = ctx;
+
+    learned[trial] = toy_step(learned[trial], point[0].number);
+    return (KilnSimulatedEpoch) { .value = learned[trial],
+                                  .seconds = 1.0,
+                                  .last = epoch == TOY_STEPS,
+                                  .goal = learned[trial] >= goal };
 }
 
 static void report_population(size_t seeds)
 {
     const KilnAxis axis = { .key = "lr", .kind = KILN_AXIS_FLOAT, .low = 0.0001, .high = 0.02 };
+    const KilnAxis *axes[] = { &axis };
+    const KilnSpace space = { .axes = axes, .count = 1 };
     double *steps = calloc(seeds, sizeof(double)), fixed = 0.0;
+    double *learned = calloc(MOST_TRIALS, sizeof(double));
     char seed[32];
-    Sweep *sweep = malloc(sizeof(*sweep));
 
-    if (steps == NULL || sweep == NULL)
+    if (steps == NULL || learned == NULL)
         die("out of memory");
     for (size_t i = 0; i < seeds; i++) {
         Built built;
 
         snprintf(seed, sizeof(seed), "seed=%zu", i + 1);
         build(&built, KILN_KIND_SWEEPER, "pbt", (char *[]) { seed, "interval_epochs=20" }, 2);
-        sweep_init(sweep, &axis, KILN_MODE_MAX);
-        sweep->sweeper = built.instance;
-        sweep->train = next_of_toy;
-        sweep->epochs = 2000;
-        sweep->goal = 200.0;
-        run(sweep);
-        double most = 2000.0;
-        for (size_t j = 0; j < sweep->history.count; j++)
-            if (sweep->last[j] >= sweep->goal)
-                most = (double)age(sweep, j);
-        steps[i] = most;
-        sweep_release(sweep);
+        KilnSimulated *simulated = simulate(&(KilnSimulation) {
+            .space = &space,
+            .objective = &(KilnObjective) { .metric = "learned", .mode = KILN_MODE_MAX },
+            .sweeper = built.instance,
+            .workers = 1,
+            .ctx = learned,
+            .begin = begin_toy,
+            .train = next_of_toy,
+        });
+        const size_t found = simulated->goal;
+        const KilnTrial *trial = found != KILN_NO_TRIAL ? simulated->history.trials[found] : NULL;
+        steps[i] = trial != NULL ? (double)trial->reports[trial->n_reports - 1]->epoch : TOY_STEPS;
+        kiln_simulated_free(simulated);
         built_free(&built);
     }
     for (int i = 0; i < 400; i++) {
-        const KilnAxisValue point = { .number = 0.0001 * pow(200.0, i / 399.0) };
-        double learned = 0.0;
+        double at = 0.0;
 
-        for (int64_t step = 1; step <= 2000; step++)
-            fixed = fmax(fixed, next_of_toy(&learned, &point, step));
+        for (int step = 0; step < TOY_STEPS; step++)
+            fixed = fmax(fixed, at = toy_step(at, 0.0001 * pow(200.0, i / 399.0)));
     }
     printf("toy     pbt, population 8      %4zu seeds: reaches 200 in %.0f steps; the best of 400 "
            "fixed "
            "rates %.0f in 2,000\n",
            seeds, median(steps, seeds), fixed);
     free(steps);
-    free(sweep);
+    free(learned);
 }
 
 int main(int argc, char **argv)

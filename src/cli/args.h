@@ -35,6 +35,7 @@ typedef struct KilnArgs {
     const char *table;           /* of new */
     bool force;                  /* of new and sweep: replace the file */
     const char *write;           /* of sweep */
+    const char *runs, *straggle; /* of sweep: simulate */
     const char *samples;         /* of check-data */
     bool quiet, verbose;
     const char **words; /* everything else, in order: overrides; owned */

@@ -208,24 +208,17 @@ static KilnHistory history_of(const KilnSweep *sweep)
 
 /* ---- Asking ------------------------------------------------------------------------------- */
 
-/* Check the suggested point, let each axis of a zip() follow its leader, and clear the values of
- * inactive axes. */
 static KilnStatus complete_point(const KilnSweep *sweep, KilnAxisValue *point, KilnError *err)
 {
-    const KilnSpace *space = &sweep->arguments.space;
+    size_t wrong = 0;
 
-    for (size_t i = 0; i < space->count; i++) {
-        point[i] = point[space->axes[i]->leader];
-        if (!kiln_axis_is_active(space, i, point))
-            point[i] = (KilnAxisValue) { .index = 0 };
-        else if (!kiln_axis_accepts(space->axes[i], point[i]))
-            return kiln_error_set(err, KILN_E_PLUGIN,
-                                  "sweeper/%s: its trial %zu has a value of %s that the space does "
-                                  "not have",
-                                  kiln_instance_name(sweep->sweeper), sweep->n_trials,
-                                  space->axes[i]->key);
-    }
-    return KILN_OK;
+    if (kiln_space_complete(&sweep->arguments.space, point, &wrong))
+        return KILN_OK;
+    return kiln_error_set(
+        err, KILN_E_PLUGIN,
+        "sweeper/%s: its trial %zu has a value of %s that the space does not have",
+        kiln_instance_name(sweep->sweeper), sweep->n_trials,
+        sweep->arguments.space.axes[wrong]->key);
 }
 
 static KilnStatus refuse(const KilnSweep *sweep, const KilnInstance *who, const char *what,

@@ -282,6 +282,21 @@ static KilnStatus compose(KilnSweep *sweep, KilnErrors *errors)
     return kiln_compose_sweep(&sweep->compose, &sweep->config, &sweep->arguments, errors);
 }
 
+/* Take the space of request->space in place of that of the arguments. */
+static KilnStatus use_space(KilnSweep *sweep, KilnError *err)
+{
+    KilnSpace *space = &sweep->arguments.space;
+
+    for (size_t i = 0; i < space->count && sweep->request->space != NULL; i++)
+        if (space->axes[i]->count != 1)
+            return kiln_error_set(err, KILN_E_USAGE,
+                                  "%s: takes no values here: they are those of the recorded trials",
+                                  space->axes[i]->key);
+    if (sweep->request->space != NULL)
+        *space = *sweep->request->space;
+    return KILN_OK;
+}
+
 KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, KilnErrors *errors)
 {
     KilnError err = { 0 };
@@ -297,7 +312,9 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
     status = kiln_config_check_own(ret->config, request->compose.registry, errors);
     if (status < 0)
         return status;
-    status = read_options(ret, &err);
+    status = use_space(ret, &err);
+    if (status >= 0)
+        status = read_options(ret, &err);
     if (status >= 0)
         status = kiln_sweep_choose_metric(ret, &err);
     if (status >= 0)

@@ -128,6 +128,20 @@ bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value)
            (step == 0.0 || fabs(from_low - step * floor(from_low / step + 0.5)) < 1e-6 * step);
 }
 
+bool kiln_space_complete(const KilnSpace *space, KilnAxisValue *point, size_t *ret_wrong)
+{
+    for (size_t i = 0; i < space->count; i++) {
+        point[i] = point[space->axes[i]->leader];
+        if (!kiln_axis_is_active(space, i, point)) {
+            point[i] = (KilnAxisValue) { .index = 0 };
+        } else if (!kiln_axis_accepts(space->axes[i], point[i])) {
+            *ret_wrong = i;
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- Overrides ------------------------------------------------------------------------ */
 
 /* The override of a value; in the arena, or the axis's own. NULL when memory is out. */

@@ -27,6 +27,7 @@ typedef struct KilnSweepRequest {
     bool retry_failed;
     int64_t extend; /* more trials of the sweep `resume`: added to kiln.sweeper.n_trials; 0: none */
     bool reads;     /* only look at the sweep `resume`, which another process may run */
+    const KilnSpace *space;     /* in place of that of the overrides; NULL: theirs */
     const KilnConsole *console; /* of the display; NULL: none */
     const volatile int *stop;
     /* A job's work; the exit status of its process (KILN_JOB_EXIT_*). stdout and stderr

@@ -87,6 +87,9 @@ bool kiln_sweep_runs(const KilnSweep *sweep, const KilnJob *job);
 bool kiln_axis_is_interval(const KilnAxis *axis);
 /* Is it a value of the axis? */
 bool kiln_axis_accepts(const KilnAxis *axis, KilnAxisValue value);
+/* Let each axis of a zip() follow its leader, and clear the values of inactive axes. False: axis
+ * *ret_wrong does not have its value. */
+bool kiln_space_complete(const KilnSpace *space, KilnAxisValue *point, size_t *ret_wrong);
 /* The point that has these overrides (NULL-terminated); false: none has. `ret` is zeroed before. */
 bool kiln_space_locate(const KilnSpace *space, const char *const *overrides, KilnAxisValue *ret);
 /* The overrides of a point, without those of inactive axes; texts are in the arena, or the space's

@@ -14,6 +14,7 @@ static const struct {
     { "report", kiln_sweep_verb_report },
     { "add", kiln_sweep_verb_add },
     { "stop", kiln_sweep_verb_stop },
+    { "simulate", kiln_sweep_verb_simulate },
 };
 
 static int unknown(const KilnArgs *args)

@@ -126,14 +126,22 @@ static const CommandHelp pages[] = {
       "experiment=best` repeats the best job. add adds a job, with a value of each key that the "
       "sweep varies, and of others as far as they differ from the config. stop ends a job with a "
       "checkpoint, as if the sweeper had stopped it; one that waits does not start. If no launcher "
-      "runs, `train -m --resume DIR` takes the request.",
+      "runs, `train -m --resume DIR` takes the request. simulate shows what another sweeper, "
+      "pruner "
+      "and number of workers would have done with the finished jobs of the sweep, or with the rows "
+      "of a CSV file (a column for each parameter, and 1, 2, 3, ... for the metric after each "
+      "epoch), on a virtual clock, in milliseconds; it runs and writes nothing.",
       { "kiln sweep report last", "the newest sweep",
         "kiln sweep report multirun/2026-11-20/21-03-11", "another one",
         "kiln sweep report last --write best", "and make its best config an experiment",
         "train experiment=best", "then: repeat the best job",
         "kiln sweep report last --json | jq .best", "for programs; writes no files",
         "kiln sweep add last lr=0.3 model=mlp", "one more job of the newest sweep",
-        "kiln sweep stop multirun/2026-11-20/21-03-11 7", "the end of job 7", NULL } },
+        "kiln sweep stop multirun/2026-11-20/21-03-11 7", "the end of job 7",
+        "kiln sweep simulate last kiln/sweeper=random kiln/pruner=asha",
+        "would asha have found the best job, with fewer epochs?",
+        "kiln sweep simulate last kiln/sweeper=tpe kiln.launcher.jobs=8 --runs 100",
+        "8 workers; medians of 100 runs", NULL } },
     { "tune",
       "Searches a learning rate, the largest batch that fits into memory, or both, for the run "
       "that the arguments describe: batch_size by memory estimates and a few steps, lr by training "

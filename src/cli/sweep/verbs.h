@@ -10,6 +10,7 @@
 int kiln_sweep_verb_report(KilnArgs *args);
 int kiln_sweep_verb_add(KilnArgs *args);
 int kiln_sweep_verb_stop(KilnArgs *args);
+int kiln_sweep_verb_simulate(KilnArgs *args);
 
 /* Print what became of a request to the sweep in `dir`; `taken`: what its launcher does. */
 void kiln_sweep_print_answer(const char *dir, const KilnSweepAnswer *answer, const char *taken);
