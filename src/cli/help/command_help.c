@@ -15,7 +15,7 @@
 typedef struct CommandHelp {
     const char *name;
     const char *text;
-    const char *const examples[15]; /* command, what it does, ..., NULL */
+    const char *const examples[19]; /* command, what it does, ..., NULL */
 } CommandHelp;
 
 static const CommandHelp pages[] = {
