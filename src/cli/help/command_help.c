@@ -140,7 +140,7 @@ static const CommandHelp pages[] = {
         "kiln sweep stop multirun/2026-11-20/21-03-11 7", "the end of job 7",
         "kiln sweep simulate last kiln/sweeper=random kiln/pruner=asha",
         "would asha have found the best job, with fewer epochs?",
-        "kiln sweep simulate last kiln/sweeper=tpe kiln.launcher.jobs=8 --runs 100",
+        "kiln sweep simulate last kiln/sweeper=tpe kiln.launcher.n_jobs=8 --runs 100",
         "8 workers; medians of 100 runs", NULL } },
     { "tune",
       "Searches a learning rate, the largest batch that fits into memory, or both, for the run "
