@@ -311,9 +311,8 @@ static void append_next_step(KilnDisplay *display)
     for (size_t i = 0; i < jobs->count; i++)
         failed += kiln_job_failed(&jobs->items[i]) && jobs->items[i].status != KILN_JOB_KILLED;
     if (open > 0)
-        kiln_text_printf(&display->text,
-                         "%zu jobs are not done; continue with: train -m --resume %s\n", open,
-                         display->sweep->dir);
+        kiln_text_printf(&display->text, "%zu %s not done; continue with: train -m --resume %s\n",
+                         open, open == 1 ? "job is" : "jobs are", display->sweep->dir);
     else if (failed > 0)
         kiln_text_printf(&display->text,
                          "retry failed jobs with: train -m --resume %s --retry-failed\n",

@@ -78,6 +78,18 @@ class Optuna(Braked):
         self.assertEqual(study.metric_names, [results["metric"]])
         return study, results
 
+    def test_several_objectives(self):
+        """The best trials are the jobs of the first rank."""
+        self.run_kiln("-m", *JOB, "trainer.max_epochs=1", *SPACE[:4], "kiln/sweeper=nsga2", "kiln.sweeper.n_trials=12",
+                      "kiln.sweeper.metrics=[val/accuracy,val/loss]")
+        study, results = self.study(), read_json(self.path("s/results.json"))
+        self.assertEqual([direction.name for direction in study.directions], ["MAXIMIZE", "MINIMIZE"])
+        self.assertEqual(study.metric_names, ["val/accuracy", "val/loss"])
+        for trial, job in zip(study.trials, results["jobs"], strict=True):
+            self.assertEqual(trial.values, [job["metrics"][name]["best"] for name in study.metric_names])
+        self.assertEqual({trial.number for trial in study.best_trials},
+                         {job["job"] for job in results["jobs"] if job["rank"] == 1})
+
     def test_a_sweep(self):
         self.run_kiln("-m", *JOB, *SPACE, *RANDOM)
         # A failed job, with a loss that is not a number.

@@ -44,13 +44,33 @@ struct KilnOptuna {
 
 /* ---- States -------------------------------------------------------------------------- */
 
-static KilnMode mode_of(const KilnSweep *sweep)
+static KilnMode mode_of(const KilnSweep *sweep, size_t objective)
 {
-    KilnMode mode = sweep->declared[0].mode;
+    KilnMode mode = sweep->declared[objective].mode;
 
     for (size_t i = 0; i < sweep->jobs.count && mode == KILN_MODE_AUTO; i++)
-        (void)kiln_sweep_score(sweep, &sweep->jobs.items[i], &mode);
+        (void)kiln_sweep_value(sweep, &sweep->jobs.items[i], objective, &mode);
     return mode;
+}
+
+/* Is it known of each objective whether a larger value is better? */
+static bool has_modes(const KilnSweep *sweep)
+{
+    for (size_t i = 0; i <= sweep->n_more; i++)
+        if (mode_of(sweep, i) == KILN_MODE_AUTO)
+            return false;
+    return true;
+}
+
+/* Has the job a value of each objective? */
+static bool has_values(const KilnSweep *sweep, const KilnJob *job)
+{
+    KilnMode mode;
+
+    for (size_t i = 0; i <= sweep->n_more; i++)
+        if (!isfinite(kiln_sweep_value(sweep, job, i, &mode)))
+            return false;
+    return true;
 }
 
 /* May the sweeper or the pruner resume a job that was stopped? */
@@ -75,7 +95,6 @@ static State state_of(const KilnSweep *sweep, size_t number)
 {
     const KilnJob *job = &sweep->jobs.items[number];
     const bool closing = sweep->optuna->closing;
-    KilnMode mode;
 
     switch (job->status) {
     case KILN_JOB_RUNNING:
@@ -84,7 +103,7 @@ static State state_of(const KilnSweep *sweep, size_t number)
     case KILN_JOB_INTERRUPTED:
         return WAITING;
     case KILN_JOB_OK:
-        return isfinite(kiln_sweep_score(sweep, job, &mode)) ? COMPLETE : FAIL;
+        return has_values(sweep, job) ? COMPLETE : FAIL;
     case KILN_JOB_STOPPED:
         return closing || job->halted != NULL || !may_resume(sweep) ? PRUNED : RUNNING;
     default:
@@ -92,16 +111,22 @@ static State state_of(const KilnSweep *sweep, size_t number)
     }
 }
 
-/* Of a COMPLETE trial the value by which kiln ranks it, of a PRUNED one its last, as Optuna does;
- * NaN: none. */
-static double value_of(const KilnSweep *sweep, const KilnJob *job, State state)
+/* Of a COMPLETE trial the values by which kiln ranks it, of a PRUNED one its last, as Optuna does;
+ * with several objectives Optuna has none of a PRUNED one. */
+static json_t *values_json(const KilnSweep *sweep, const KilnJob *job, State state)
 {
+    json_t *values = json_array();
     KilnMode mode;
 
-    if (state == COMPLETE)
-        return kiln_sweep_score(sweep, job, &mode);
-    return state == PRUNED && job->n_reports > 0 ? job->reports[job->n_reports - 1]->values[0]
-                                                 : (double)NAN;
+    for (size_t i = 0; i <= sweep->n_more && state == COMPLETE; i++)
+        kiln_json_add(&values, json_real(kiln_sweep_value(sweep, job, i, &mode)));
+    if (state == PRUNED && sweep->n_more == 0 && job->n_reports > 0 &&
+        isfinite(job->reports[job->n_reports - 1]->values[0]))
+        kiln_json_add(&values, json_real(job->reports[job->n_reports - 1]->values[0]));
+    if (json_array_size(values) > 0)
+        return values;
+    json_decref(values);
+    return json_null();
 }
 
 /* The epoch with the best value; 0: no epoch has one. */
@@ -139,12 +164,19 @@ static void put_line(KilnText *text, int op_code, json_t *line)
 
 static void put_study(KilnText *text, const KilnSweep *sweep)
 {
+    json_t *directions = json_array(), *names = json_array();
+
+    for (size_t i = 0; i <= sweep->n_more; i++) {
+        kiln_json_add(&directions,
+                      json_integer(mode_of(sweep, i) == KILN_MODE_MAX ? MAXIMIZE : MINIMIZE));
+        kiln_json_add(&names, kiln_json_text(kiln_sweep_metric(sweep, i)));
+    }
     put_line(text, CREATE_STUDY,
-             json_pack("{s:o, s:[i]}", "study_name", kiln_json_text(sweep->dir), "directions",
-                       mode_of(sweep) == KILN_MODE_MAX ? MAXIMIZE : MINIMIZE));
-    put_line(text, SET_STUDY_SYSTEM_ATTR,
-             json_pack("{s:i, s:{s:[o]}}", "study_id", 0, "system_attr", "study:metric_names",
-                       kiln_json_text(sweep->metric)));
+             json_pack("{s:o, s:o}", "study_name", kiln_json_text(sweep->dir), "directions",
+                       directions));
+    put_line(
+        text, SET_STUDY_SYSTEM_ATTR,
+        json_pack("{s:i, s:{s:o}}", "study_id", 0, "system_attr", "study:metric_names", names));
 }
 
 static void put_attribute(KilnText *text, size_t number, const char *key, json_t *value)
@@ -170,9 +202,8 @@ static json_t *time_json(const char *time)
 static void put_state(KilnText *text, const KilnSweep *sweep, size_t number, State state)
 {
     const KilnJob *job = &sweep->jobs.items[number];
-    const double value = value_of(sweep, job, state);
     json_t *line = json_pack("{s:I, s:i, s:o}", "trial_id", (json_int_t)number, "state", state,
-                             "values", isfinite(value) ? json_pack("[f]", value) : json_null());
+                             "values", values_json(sweep, job, state));
 
     if (state == RUNNING)
         kiln_json_put(&line, "datetime_start", time_json(job->began));
@@ -181,13 +212,16 @@ static void put_state(KilnText *text, const KilnSweep *sweep, size_t number, Sta
     put_line(text, SET_TRIAL_STATE_VALUES, line);
 }
 
-/* JSON has no NaN: an epoch with such a value has none. */
-static void put_reports(KilnText *text, const KilnJob *job, size_t number, Logged *logged)
+/* JSON has no NaN: an epoch with such a value has none. Optuna has values of epochs only with one
+ * objective. */
+static void put_reports(KilnText *text, const KilnSweep *sweep, size_t number, Logged *logged)
 {
+    const KilnJob *job = &sweep->jobs.items[number];
+
     for (; logged->n_reports < job->n_reports; logged->n_reports++) {
         const KilnTrialReport *report = job->reports[logged->n_reports];
 
-        if (isfinite(report->values[0]))
+        if (sweep->n_more == 0 && isfinite(report->values[0]))
             put_line(text, SET_TRIAL_INTERMEDIATE_VALUE,
                      json_pack("{s:I, s:I, s:f}", "trial_id", (json_int_t)number, "step",
                                (json_int_t)report->epoch, "intermediate_value", report->values[0]));
@@ -197,7 +231,7 @@ static void put_reports(KilnText *text, const KilnJob *job, size_t number, Logge
 static void put_attributes(KilnText *text, const KilnSweep *sweep, size_t number)
 {
     const KilnJob *job = &sweep->jobs.items[number];
-    const int64_t best = best_epoch(job, mode_of(sweep));
+    const int64_t best = best_epoch(job, mode_of(sweep, 0));
 
     put_attribute(text, number, "status", json_string(kiln_job_status_name(job->status)));
     put_attribute(text, number, "reason", kiln_json_text(job->reason));
@@ -218,7 +252,7 @@ static void put_changes(KilnText *text, const KilnSweep *sweep, size_t number)
         put_state(text, sweep, number, RUNNING);
         logged->state = RUNNING;
     }
-    put_reports(text, job, number, logged);
+    put_reports(text, sweep, number, logged);
     if (logged->status != job->status)
         put_attributes(text, sweep, number);
     if (logged->state != state)
@@ -314,7 +348,7 @@ KilnStatus kiln_optuna_rewrite(KilnSweep *sweep, KilnError *err)
 {
     const bool closing = sweep->optuna != NULL && sweep->optuna->closing;
 
-    if (!sweep->options->optuna || mode_of(sweep) == KILN_MODE_AUTO)
+    if (!sweep->options->optuna || !has_modes(sweep))
         return KILN_OK;
     kiln_optuna_free(sweep->optuna);
     sweep->optuna = calloc(1, sizeof(*sweep->optuna));

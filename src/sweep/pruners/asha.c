@@ -132,6 +132,18 @@ static int64_t reached_now(const Opts *opts, const KilnTrial *trial, int64_t bra
                                                                                           : -1;
 }
 
+/* "the best 2 continue" */
+static const char *rule_text(const Opts *opts, size_t best, char *ret, size_t size)
+{
+    if (best == 0)
+        snprintf(ret, size, "one of %lld continues", (long long)opts->reduction_factor);
+    else if (best == 1)
+        snprintf(ret, size, "the best one continues");
+    else
+        snprintf(ret, size, "the best %zu continue", best);
+    return ret;
+}
+
 static bool prune(KilnInstance *self, const KilnHistory *history, size_t trial,
                   char reason[KILN_SWEEP_REASON])
 {
@@ -149,9 +161,10 @@ static bool prune(KilnInstance *self, const KilnHistory *history, size_t trial,
         place++;
     if (place < best && isfinite(state->racers[place].loss))
         return false;
-    snprintf(reason, KILN_SWEEP_REASON,
-             "after epoch %lld: rank %zu of %zu at this rung, where the best %zu continue",
-             (long long)epochs_reached(history->trials[trial]), place + 1, n, best);
+    char rule[64];
+    snprintf(reason, KILN_SWEEP_REASON, "after epoch %lld: rank %zu of %zu at this rung, where %s",
+             (long long)epochs_reached(history->trials[trial]), place + 1, n,
+             rule_text(opts, best, rule, sizeof(rule)));
     return true;
 }
 
