@@ -262,7 +262,11 @@ static KilnStatus requeued(void *ctx, size_t number, const KilnJobEnd *why, Kiln
         return status;
     kiln_display_print(&launching->display, "#%zu is queued again: %s", number,
                        launching->sweep->jobs.items[number].reason);
-    return kiln_launching_set_queued(launching->sweep, number, err);
+    status = kiln_journal_append(launching->sweep->journal,
+                                 kiln_record_queued(number, &launching->sweep->jobs.items[number],
+                                                    kiln_instance_name(launching->sweep->launcher)),
+                                 err);
+    return status >= 0 ? kiln_launching_set_queued(launching->sweep, number, err) : status;
 }
 
 /* The job's config has an error, which the check could not see: the job fails. */
@@ -326,8 +330,10 @@ static void print(void *ctx, const char *line)
 }
 
 /* Jobs that were taken and did not start are as they were before. */
-static void return_queued(KilnSweep *sweep)
+static KilnStatus return_queued(KilnSweep *sweep, KilnError *err)
 {
+    KilnStatus status = KILN_OK;
+
     for (size_t i = 0; i < sweep->jobs.count; i++) {
         KilnJob *job = &sweep->jobs.items[i];
 
@@ -335,7 +341,10 @@ static void return_queued(KilnSweep *sweep)
             continue;
         job->status = job->before;
         job->queued = false;
+        if (status >= 0)
+            status = kiln_journal_append(sweep->journal, kiln_record_returned(i, job), err);
     }
+    return status;
 }
 
 /* ---- Launch -------------------------------------------------------------------- */
@@ -395,8 +404,10 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),
                              err);
-    return_queued(sweep);
-    KilnStatus written = kiln_launching_write_results(&launching, true, status >= 0 ? err : NULL);
+    KilnStatus written = return_queued(sweep, status >= 0 ? err : NULL);
+    if (status >= 0)
+        status = written;
+    written = kiln_launching_write_results(&launching, true, status >= 0 ? err : NULL);
     if (status >= 0)
         status = written;
     if (status >= 0)

@@ -282,6 +282,24 @@ static KilnStatus compose(KilnSweep *sweep, KilnErrors *errors)
     return kiln_compose_sweep(&sweep->compose, &sweep->config, &sweep->arguments, errors);
 }
 
+/* Refuse a job that runs, or waits to run, at another launcher: it would run twice. */
+static KilnStatus check_queues(const KilnSweep *sweep, KilnError *err)
+{
+    const char *launcher = kiln_instance_name(sweep->launcher);
+
+    for (size_t i = 0; i < sweep->jobs.count && !sweep->request->reads; i++) {
+        const char *queue = sweep->jobs.items[i].queue;
+
+        if (queue != NULL && strcmp(queue, launcher) != 0)
+            return kiln_error_set(err, KILN_E_USAGE,
+                                  "job #%zu may still run with kiln/launcher=%s, and would run "
+                                  "twice; resume with that launcher first, and stop it with Ctrl-C "
+                                  "to take the jobs back",
+                                  i, queue);
+    }
+    return KILN_OK;
+}
+
 /* Take the space of request->space in place of that of the arguments. */
 static KilnStatus use_space(KilnSweep *sweep, KilnError *err)
 {
@@ -315,6 +333,8 @@ KilnStatus kiln_sweep_open(const KilnSweepRequest *request, KilnSweep *ret, Kiln
     status = use_space(ret, &err);
     if (status >= 0)
         status = read_options(ret, &err);
+    if (status >= 0)
+        status = check_queues(ret, &err);
     if (status >= 0)
         status = kiln_sweep_choose_metric(ret, &err);
     if (status >= 0)

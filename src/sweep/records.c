@@ -99,13 +99,23 @@ static void put_read(json_t **record, const KilnJob *job)
         kiln_json_put(record, "read", json_integer((json_int_t)job->read));
 }
 
-json_t *kiln_record_queued(size_t number, const KilnJob *job)
+json_t *kiln_record_queued(size_t number, const KilnJob *job, const char *launcher)
 {
     json_t *record = timed("queued");
 
     kiln_json_put(&record, "job", json_integer((json_int_t)number));
+    kiln_json_put(&record, "launcher", kiln_json_text(launcher));
     kiln_json_put(&record, "dir", kiln_json_text(job->dir));
     put_read(&record, job);
+    return record;
+}
+
+json_t *kiln_record_returned(size_t number, const KilnJob *job)
+{
+    json_t *record = timed("returned");
+
+    kiln_json_put(&record, "job", json_integer((json_int_t)number));
+    kiln_json_put(&record, "status", json_string(kiln_job_status_name(job->status)));
     return record;
 }
 
@@ -400,8 +410,11 @@ static const char *read_time(KilnJobs *jobs, const json_t *line)
 static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
 {
     const char *dir = json_string_value(json_object_get(line, "dir"));
+    const char *launcher = json_string_value(json_object_get(line, "launcher"));
 
     job->status = KILN_JOB_RUNNING;
+    if (launcher != NULL && (job->queue = kiln_arena_strdup(&jobs->arena, launcher)) == NULL)
+        return kiln_error_nomem(err, strlen(launcher));
     job->stopping = NULL;
     job->needs = (KilnJobNeeds) {
         .cpus = json_integer_value(json_object_get(line, "cpus")),
@@ -413,6 +426,12 @@ static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line,
     if (dir != NULL && (job->dir = kiln_arena_strdup(&jobs->arena, dir)) == NULL)
         return kiln_error_nomem(err, strlen(dir));
     return KILN_OK;
+}
+
+static void read_returned(KilnJob *job, const json_t *line)
+{
+    job->queue = NULL;
+    (void)kiln_job_status_find(json_string_value(json_object_get(line, "status")), &job->status);
 }
 
 static KilnStatus read_reported(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
@@ -456,6 +475,7 @@ static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, K
 
     if (!kiln_job_status_find(json_string_value(json_object_get(line, "status")), &job->status))
         return KILN_OK; /* of a later version: it runs again */
+    job->queue = NULL;
     job->reason = kiln_arena_strdup(&jobs->arena, reason != NULL ? reason : "");
     if (job->reason == NULL)
         return kiln_error_nomem(err, 1);
@@ -490,6 +510,8 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err)
         return read_environment(replay, line, err);
     if ((strcmp(event, "started") == 0 || strcmp(event, "queued") == 0) && job != NULL)
         return read_started(replay->jobs, job, line, err);
+    if (strcmp(event, "returned") == 0 && job != NULL)
+        read_returned(job, line);
     if (strcmp(event, "reported") == 0 && job != NULL)
         return read_reported(replay->jobs, job, line, err);
     if (strcmp(event, "stopping") == 0 && job != NULL)

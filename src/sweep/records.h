@@ -34,8 +34,9 @@ void kiln_replay_end(KilnReplay *history);
 json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
                           const KilnObjective *objective, bool extended);
 json_t *kiln_record_submitted(size_t number, const KilnJob *job);
-/* A frozen job waits for another machine. */
-json_t *kiln_record_queued(size_t number, const KilnJob *job);
+/* A frozen job waits for another machine; it has been taken out of the queue. */
+json_t *kiln_record_queued(size_t number, const KilnJob *job, const char *launcher);
+json_t *kiln_record_returned(size_t number, const KilnJob *job);
 json_t *kiln_record_started(size_t number, const KilnJob *job, int64_t pid);
 json_t *kiln_record_reported(size_t number, const KilnTrialReport *report, const KilnMode *modes,
                              size_t n_objectives);

@@ -53,6 +53,8 @@ typedef struct KilnJob {
                                    * journal; NULL: none */
     bool queued;          /* RUNNING: a launcher has taken it, and its process has not started */
     KilnJobStatus before; /* while it is queued: its status before */
+    const char *queue;    /* the launcher that an earlier process used, where the job still waits
+                           * or runs; NULL: none */
     const char *where;    /* "Slurm job 12_3 on node a7"; NULL: here */
     int64_t read;         /* of what it wrote there, the bytes that were read (sweep/remote) */
     KilnJobProgress progress;

@@ -71,7 +71,8 @@ static KilnStatus record_queued(KilnRemote *remote, size_t number, KilnError *er
     KilnJob *job = &sweep->jobs.items[number];
 
     job->read = remote->jobs[number].read;
-    KilnStatus status = kiln_journal_append(sweep->journal, kiln_record_queued(number, job), err);
+    KilnStatus status = kiln_journal_append(
+        sweep->journal, kiln_record_queued(number, job, kiln_instance_name(sweep->launcher)), err);
     return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
 }
 

@@ -236,6 +236,8 @@ class Launcher(OnSlurm):
         self.until(self.begun(2), process)
         process.kill()
         process.communicate()
+        _, err = self.run_kiln("-m", "--resume", "s", "kiln/launcher=local", status=2)
+        self.assertIn("job #0 may still run with kiln/launcher=slurm", err)
         self.brake(100)
         self.slurm.wait(lambda: len(self.slurm.queue()) < 4)
         process = self.start("-m", "--resume", "s")
@@ -259,7 +261,7 @@ class Launcher(OnSlurm):
         self.assertEqual(self.statuses(), 2 * ["interrupted"] + 2 * ["waiting"])
         self.assertIn("4 jobs are not done; continue with: train -m --resume s", out)
         self.assertEqual(self.slurm.queue(), {})
-        self.run_kiln("-m", "--resume", "s")
+        self.run_kiln("-m", "--resume", "s", "kiln/launcher=local")
         for job in range(4):
             self.assertEqual(read(self.path(f"s/{job}", MODEL)), read(self.path(f"whole/{job}", MODEL)))
 
