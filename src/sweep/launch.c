@@ -43,7 +43,6 @@ static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
     job->queued = false;
     job->reason = "";
     job->error = NULL;
-    job->stopping = NULL;
     job->terminating = false;
     job->started = kiln_clock();
     job->progress = (KilnJobProgress) { .done = (double)NAN };
@@ -79,10 +78,11 @@ static KilnStatus decide(KilnSweep *sweep, size_t number, bool *ret_stop, KilnEr
     KilnJob *job = &sweep->jobs.items[number];
     char reason[KILN_SWEEP_REASON];
 
-    /* A job that stops reports its last values again. One that the launcher stops has its signal,
-     * and would take the reply for a second one. */
+    /* A job that stops, or resumes, reports its last values again. One that the launcher stops has
+     * its signal, and would take the reply for a second one. */
     *ret_stop = !job->terminating &&
-                (job->stopping != NULL || kiln_sweep_tell(sweep, number, reason));
+                (job->stopping != NULL ||
+                 (job->steps > job->stopped_step && kiln_sweep_tell(sweep, number, reason)));
     if (!*ret_stop || job->stopping != NULL)
         return KILN_OK;
     job->stopping = kiln_arena_strdup(&sweep->jobs.arena,
@@ -223,6 +223,9 @@ static KilnStatus end_process(KilnLaunching *launching, size_t number, const Kil
     job->queued = false;
     job->seconds += *ret_seconds;
     KilnStatus status = set_reason(&sweep->jobs, job, stopped ? job->stopping : end->reason, err);
+    job->stopping = NULL;
+    if (stopped && job->n_reports > 0)
+        job->stopped_step = job->reports[job->n_reports - 1]->step;
     if (status >= 0)
         status = read_metrics(sweep, job, err);
     return status >= 0 ? record_end(launching, number, *ret_seconds, err) : status;

@@ -40,18 +40,22 @@ static bool reached_stop(const KilnSweep *sweep, const KilnJob *job)
     return reached;
 }
 
-/* Jobs whose launcher was killed between a decision to stop and the end. One that a request stops
- * does not run for the rest of the way. */
+/* Jobs whose launcher was killed between a decision to stop and the end. One that has saved reports
+ * again when it resumes, and gets that decision; one that has not trains to its report again. One
+ * that a request stops does not run for the rest of the way. */
 static void end_stopped(KilnSweep *sweep)
 {
     for (size_t i = 0; i < sweep->jobs.count; i++) {
         KilnJob *job = &sweep->jobs.items[i];
 
-        if (job->status != KILN_JOB_INTERRUPTED || job->stopping == NULL ||
-            (job->halted == NULL && !reached_stop(sweep, job)))
+        if (job->status != KILN_JOB_INTERRUPTED || job->stopping == NULL)
             continue;
-        job->status = KILN_JOB_STOPPED;
-        job->reason = job->stopping;
+        if (job->halted != NULL) {
+            job->status = KILN_JOB_STOPPED;
+            job->reason = job->stopping;
+        } else if (job->queue == NULL && !reached_stop(sweep, job)) {
+            job->stopping = NULL;
+        }
     }
 }
 

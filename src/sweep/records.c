@@ -415,7 +415,6 @@ static KilnStatus read_started(KilnJobs *jobs, KilnJob *job, const json_t *line,
     job->status = KILN_JOB_RUNNING;
     if (launcher != NULL && (job->queue = kiln_arena_strdup(&jobs->arena, launcher)) == NULL)
         return kiln_error_nomem(err, strlen(launcher));
-    job->stopping = NULL;
     job->needs = (KilnJobNeeds) {
         .cpus = json_integer_value(json_object_get(line, "cpus")),
         .memory = json_integer_value(json_object_get(line, "memory")),
@@ -475,7 +474,9 @@ static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, K
 
     if (!kiln_job_status_find(json_string_value(json_object_get(line, "status")), &job->status))
         return KILN_OK; /* of a later version: it runs again */
-    job->queue = NULL;
+    job->queue = job->stopping = NULL;
+    if (job->status == KILN_JOB_STOPPED && job->n_reports > 0)
+        job->stopped_step = job->reports[job->n_reports - 1]->step;
     job->reason = kiln_arena_strdup(&jobs->arena, reason != NULL ? reason : "");
     if (job->reason == NULL)
         return kiln_error_nomem(err, 1);

@@ -15,6 +15,7 @@ typedef struct KilnSweepTask {
     const char *dir;              /* absolute path of the job's folder; its config is in .kiln */
     const char *const *overrides; /* that made it, NULL-terminated */
     const char *ckpt_path;        /* what to resume from; NULL: the beginning */
+    bool begins;                  /* it has no checkpoint of its own: ckpt_path is its parent's */
     const char *metric;           /* that jobs are ranked by */
     int64_t mode;                 /* KilnMode of it, as configured */
     const struct KilnReporter *report; /* for kiln_report_* */

@@ -15,8 +15,13 @@
 
 static void progress(void *ctx, const KilnRunProgress *progress)
 {
+    const KilnSweepTask *task = ctx;
     double done = (double)NAN;
 
+    /* What was reported last may not have got there, and no answer. That of another job is not
+     * this one's. */
+    if (progress->resumed && task->begins)
+        return;
     if (progress->max_epochs > 0)
         done = (double)progress->epoch / (double)progress->max_epochs;
     if (progress->max_steps > 0) {
@@ -26,7 +31,7 @@ static void progress(void *ctx, const KilnRunProgress *progress)
             done = by_steps;
     }
     /* Stops with a checkpoint, as on request from outside; after the last epoch it ends anyway. */
-    if (kiln_report_progress(ctx, progress, done) && !(done >= 1.0))
+    if (kiln_report_progress(task->report, progress, done) && !(done >= 1.0))
         (void)raise(SIGTERM);
 }
 
@@ -72,7 +77,7 @@ static int fit(const KilnJobBody *job, const KilnSweepTask *task, KilnConfig *co
         .stop = signals.stop,
         .save = signals.save,
         .progress = progress,
-        .ctx = (void *)task->report,
+        .ctx = (void *)task,
         .ranked_by = task->metric,
         .ranked_mode = task->mode,
         .prepared = true,

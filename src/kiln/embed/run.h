@@ -15,6 +15,7 @@ typedef struct KilnRunProgress {
     int64_t step, max_steps;   /* optimizer steps likewise */
     const KilnMetric *metrics; /* current values */
     size_t n_metrics;
+    bool resumed; /* the run begins at the end of that epoch, from a checkpoint */
 } KilnRunProgress;
 
 /* The environment of a run: what it needs besides its config. */
@@ -31,7 +32,7 @@ typedef struct KilnRunEnv {
     /* Set it to non-zero to save a checkpoint after the current batch and continue; the run resets
      * it. May be NULL. */
     volatile int *save;
-    /* Called after each epoch. May be NULL. */
+    /* Called after each epoch, and when a run resumes between two. May be NULL. */
     void (*progress)(void *ctx, const KilnRunProgress *progress);
     /* Called before each training batch: false ends the run there, like an interrupt. May be NULL.
      */

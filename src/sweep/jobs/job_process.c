@@ -59,7 +59,7 @@ static char *existing(const char *dir, const char *name, bool (*is)(const char *
  * of its parent; NULL: it starts from the beginning. A job that resumes loses the summary of its
  * interrupted run, any other all that it has written. Of several ranks the first one does that. */
 static KilnStatus set_up_folder(const char *dir, bool first_rank, char **ret_ckpt_path,
-                                KilnError *err)
+                                bool *ret_begins, KilnError *err)
 {
     bool failed = false;
     char *state = existing(dir, "checkpoints/last/state.json", kiln_is_file, &failed);
@@ -71,6 +71,7 @@ static KilnStatus set_up_folder(const char *dir, bool first_rank, char **ret_ckp
         status = clean(dir, err);
     else if (status >= 0 && first_rank && summary != NULL)
         status = kiln_path_remove(summary, err);
+    *ret_begins = state == NULL;
     if (status >= 0 && state != NULL)
         *ret_ckpt_path = kiln_strdup(dir);
     else if (status >= 0 && start != NULL)
@@ -90,8 +91,8 @@ int kiln_job_run(KilnSweepTask *task, bool first_rank,
 
     if (log == NULL)
         kiln_error_nomem(&err, 1);
-    else if (set_up_folder(task->dir, first_rank, &ckpt_path, &err) >= 0 && first_rank &&
-             !redirect(log))
+    else if (set_up_folder(task->dir, first_rank, &ckpt_path, &task->begins, &err) >= 0 &&
+             first_rank && !redirect(log))
         kiln_error_errno(&err, log);
     task->ckpt_path = ckpt_path;
     if (err.status < 0)

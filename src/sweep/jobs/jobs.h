@@ -44,6 +44,8 @@ typedef struct KilnJob {
     size_t n_reports, n_recorded, reports_capacity; /* n_recorded: in the journal */
     KilnMode modes[KILN_MAX_OBJECTIVES];            /* of the objectives, as its reports declare */
     const char *stopping;         /* why the sweeper, or a request, stops it; NULL: none does */
+    int64_t stopped_step;         /* of the report at which it was stopped last: that decision is
+                                   * carried out; 0: none */
     const char *added, *halted;   /* the names of the requests that added it, and that stop it for
                                    * good; NULL: none */
     bool terminating;             /* the launcher ends its process, with a checkpoint */

@@ -121,7 +121,6 @@ KilnStatus kiln_remote_attach(KilnRemote *remote, size_t number, KilnError *err)
     if (status < 0)
         return status;
     remote->jobs[number].read = remote->sweep->jobs.items[number].read;
-    remote->jobs[number].stopping = remote->sweep->jobs.items[number].stopping;
     remote->jobs[number].answered = last_answer(remote, number);
     return KILN_OK;
 }
@@ -221,8 +220,6 @@ static KilnStatus read_begin(KilnRemote *remote, size_t number, const char *wher
         return kiln_error_nomem(err, strlen(where));
     status = remote->launch->started(remote->launch->ctx, number, 0, err);
     set_started(remote, number, (double)time(NULL));
-    job->stopping = state->stopping;
-    state->stopping = NULL;
     return status;
 }
 

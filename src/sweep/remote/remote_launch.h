@@ -9,7 +9,6 @@
 typedef struct KilnRemoteJob {
     int64_t read; /* bytes of its reports */
     int64_t answered;
-    const char *stopping; /* decided by an earlier launcher, for the process that still runs */
     double begun;         /* when its process began, by the clock of its machine */
     bool over;
     KilnJobEnd end;

@@ -248,9 +248,10 @@ static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnErro
     return end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
 }
 
-static void report_progress(const KilnTrainer *trainer)
+static void report_progress(const KilnTrainer *trainer, bool resumed)
 {
     KilnRunProgress progress = {
+        .resumed = resumed,
         .epoch = trainer->at.epoch + (trainer->at.epoch_done ? 1 : 0),
         .max_epochs = trainer->options.trainer->max_epochs,
         .step = trainer->at.step,
@@ -287,7 +288,7 @@ static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
         if (status >= 0 && trainer->at.epoch_done)
             kiln_run_journal_epoch(trainer);
         if (status >= 0)
-            report_progress(trainer);
+            report_progress(trainer, false);
     }
     return status;
 }
@@ -328,6 +329,9 @@ KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
 {
     trainer->phase = KILN_PHASE_FIT;
     KilnStatus status = KILN_CALL(trainer, on_fit_start, err);
+    if (status >= 0 &&
+        (trainer->at.epoch_done || (trainer->at.epoch > 0 && trainer->at.batch == 0)))
+        report_progress(trainer, true);
     if (status >= 0 && !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at))
         status = train(trainer, err);
     if (status < 0 || trainer->state.interrupted)

@@ -1,53 +1,68 @@
-"""Kills a launcher and its workers (SIGKILL) at random times: the resumed sweep has the results of an undisturbed one."""
+"""Kills a launcher and its workers (SIGKILL) at random moments: the resumed sweep has the results of an undisturbed one.
+KILN_FAULTS=all: 100 moments of each kind of sweep."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import csv
-import json
 import os
 import random
 import signal
 import time
 
-from kilntest import SHORT, Case, main, read
+from kilntest import SHORT, main, read
+from sweeptest import SweepCase
 
-MOMENTS, JOBS = (3, 8) if SHORT else (10, 20)
-SWEEP = ["model=mlp", "model.hidden=[32]", "datamodule.train_count=256", "datamodule.val_count=32",
-         "datamodule.test_count=32", "datamodule.batch_size=16", "trainer.max_epochs=6", "trainer.threads=1",
-         "kiln.launcher.n_jobs=2", f"seed=range(0,{JOBS // 2})", "lr=0.1,0.01"]
+MOMENTS = 100 if os.environ.get("KILN_FAULTS") == "all" else 3 if SHORT else 10
+TRIALS = 8 if SHORT else 16
+JOB = ["model=mlp", "model.hidden=[32]", "datamodule.train_count=256", "datamodule.val_count=32",
+       "datamodule.test_count=32", "datamodule.batch_size=16", "trainer.max_epochs=9", "trainer.threads=1"]
+SPACE = "lr=tag(log,interval(1e-3,1))"
+GRID = [*JOB, f"seed=range(0,{TRIALS // 2})", "lr=0.1,0.01", "kiln.launcher.n_jobs=2"]
+LEARNS = [*JOB, SPACE, "optimizer=sgd,adam", "kiln/sweeper=tpe", f"kiln.sweeper.n_trials={TRIALS}",
+          "kiln.sweeper.startup_trials=4", "kiln/pruner=asha"]
+PBT = [*JOB, SPACE, "kiln/sweeper=pbt", "kiln.sweeper.population=4", "kiln.sweeper.interval_epochs=3", "kiln.launcher.n_jobs=2"]
 
 
-class Kill(Case):
-    def test_results_equal_those_of_an_undisturbed_sweep(self):
+class Kill(SweepCase):
+    def disturb(self, sweep):
+        """Kill sweeps with these arguments until there have been enough kills; each ends as the undisturbed one."""
         began = time.monotonic()
-        self.run_kiln("-m", *SWEEP, "kiln.sweep.dir=whole")
+        self.run_kiln("-m", *sweep, "kiln.sweep.dir=whole")
         whole = time.monotonic() - began
         rng = random.Random(os.environ.get("KILN_TEST_SEED", "17"))
-        resume, killed = ["-m", *SWEEP, "kiln.sweep.dir=killed"], 0
-        for _ in range(MOMENTS):
-            process = self.start(*resume, start_new_session=True)
-            time.sleep(rng.uniform(0.0, 1.5 * whole / MOMENTS))
-            killed += process.poll() is None
+        killed, n = 0, 0
+        while killed < MOMENTS:
+            killed += self.kill_one(sweep, f"s{n}", rng, min(whole / 3, 1.0), MOMENTS - killed)
+            self.same(f"s{n}")
+            n += 1
+
+    def kill_one(self, sweep, folder, rng, pause, most):
+        """Run a sweep to its end, with at most so many kills in between; return how many."""
+        words, killed = ["-m", *sweep, f"kiln.sweep.dir={folder}"], 0
+        while killed < most:
+            process = self.start(*words, start_new_session=True)
+            time.sleep(rng.uniform(0.0, pause))
+            if process.poll() is not None:
+                process.communicate()
+                break
             workers = self.workers(process.pid)
+            if sweep is GRID and workers and rng.random() < 0.3:  # one alone; its job is resumed later
+                self.kill(rng.choice(workers))
+                time.sleep(rng.uniform(0.0, pause))
+                workers = self.workers(process.pid)
             # Either may be first; the workers die with their launcher at any rate.
             victims = [process.pid, *workers]
             rng.shuffle(victims)
             for pid in victims:
                 self.kill(pid)
             process.communicate()
-            self.check_journal()
+            killed += 1
             # One that was killed before it had begun is started again.
-            if os.path.exists(self.path("killed/journal.jsonl")) and b"\n" in read(self.path("killed/journal.jsonl")):
-                resume = ["-m", "--resume", "killed"]
-        self.assertGreater(killed, 0)
-        self.run_kiln(*resume)
-        self.assertEqual(self.table("killed"), self.table("whole"))
-        for job in range(JOBS):
-            model = f"{job}/checkpoints/last/model.safetensors"
-            self.assertEqual(read(self.path("killed", model)), read(self.path("whole", model)), model)
-        self.check_journal(done=True)
+            if os.path.exists(self.path(folder, "journal.jsonl")) and b"\n" in read(self.path(folder, "journal.jsonl")):
+                words = ["-m", "--resume", folder]
+        self.run_kiln(*words)
+        return killed
 
     def workers(self, pid):
         try:
@@ -62,25 +77,41 @@ class Kill(Case):
         except ProcessLookupError:
             pass
 
-    def check_journal(self, done=False):
-        """No job ends well twice, none starts after that, and in the end none is lost."""
-        ended = set()
-        if not os.path.exists(self.path("killed/journal.jsonl")):
-            return
-        with open(self.path("killed/journal.jsonl")) as f:
-            lines = f.read().split("\n")
-        for line in lines[:-1]:
-            record = json.loads(line)
-            if record["event"] == "started":
-                self.assertNotIn(record["job"], ended, "a finished job started again")
-            if record["event"] == "ended" and record["status"] == "ok":
-                ended.add(record["job"])
-        if done:
-            self.assertEqual(ended, set(range(JOBS)))
+    def story(self, folder):
+        """What happened to each job, without what kills add: its point, values by epoch, why it was stopped."""
+        jobs = {}
+        for record in self.journal("submitted", "reported", "stopping", folder=folder):
+            job = jobs.setdefault(record["job"], {"reported": {}, "stopping": []})
+            if record["event"] == "submitted":
+                job["submitted"] = record["overrides"], record.get("parent")
+            elif record["event"] == "reported":
+                job["reported"][record["epoch"]] = record["value"]
+            elif record["reason"] not in job["stopping"]:
+                job["stopping"].append(record["reason"])
+        return jobs
 
-    def table(self, folder):
-        with open(self.path(folder, "results.csv"), newline="") as f:
-            return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(f)]
+    def same(self, folder):
+        self.assertEqual(self.story(folder), self.story("whole"))
+        self.assertEqual([{k: v for k, v in row.items() if k != "seconds"} for row in self.results(folder)],
+                         [{k: v for k, v in row.items() if k != "seconds"} for row in self.results("whole")])
+        done = set()
+        for record in self.journal("started", "ended", folder=folder):
+            if record["event"] == "started":
+                self.assertNotIn(record["job"], done, "a finished job started again")
+            elif record["status"] == "ok":
+                done.add(record["job"])
+        for row in self.results(folder):
+            model = f"{row['job']}/checkpoints/last/model.safetensors"
+            self.assertEqual(read(self.path(folder, model)), read(self.path("whole", model)), f"{folder}/{model}")
+
+    def test_two_workers_of_a_grid(self):
+        self.disturb(GRID)
+
+    def test_a_sweeper_and_a_pruner_that_learn(self):
+        self.disturb(LEARNS)
+
+    def test_generations_of_pbt(self):
+        self.disturb(PBT)
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ class Errors(Reports):
 
     def test_wrong_command_lines(self):
         self.refuse(says=["sweep: error: expected a verb: report"], status=2)
-        self.refuse("reprot", "x", says=["reprot: expected a verb: report, add, stop; did you mean report?"], status=2)
+        self.refuse("reprot", "x", says=["reprot: expected a verb: report, add, stop, simulate; did you mean report?"], status=2)
         self.refuse("report", says=["report: needs the folder of a sweep, or `last`"], status=2)
         self.refuse("report", "a", "b", says=["expected one folder, got `b` too"], status=2)
         self.refuse("report", "a", "--force", says=["--force goes with --write"], status=2)

@@ -112,7 +112,7 @@ class Add(Requests):
             self.wrong("add", "s", *words, says=[says], status=2)
         self.wrong("add", "s", says=["expected the folder"], status=2)
         self.wrong("add", "nowhere", "lr=1", says=["nowhere", "journal.jsonl"])
-        self.wrong("ad", "s", says=["expected a verb: report, add, stop; did you mean add?"], status=2)
+        self.wrong("ad", "s", says=["expected a verb: report, add, stop, simulate; did you mean add?"], status=2)
         self.assertEqual(self.requests(), [])
 
     def test_intervals(self):
