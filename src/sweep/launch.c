@@ -223,7 +223,6 @@ static KilnStatus end_process(KilnLaunching *launching, size_t number, const Kil
     job->queued = false;
     job->seconds += *ret_seconds;
     KilnStatus status = set_reason(&sweep->jobs, job, stopped ? job->stopping : end->reason, err);
-    job->stopping = NULL;
     if (stopped && job->n_reports > 0)
         job->stopped_step = job->reports[job->n_reports - 1]->step;
     if (status >= 0)
@@ -239,7 +238,8 @@ static KilnStatus ended(void *ctx, size_t number, const KilnJobEnd *end, KilnErr
     if (status >= 0)
         show_end(ctx, number, seconds);
     const KilnSweep *sweep = ((KilnLaunching *)ctx)->sweep;
-    const KilnJob *job = &sweep->jobs.items[number];
+    KilnJob *job = &sweep->jobs.items[number];
+    job->stopping = NULL;
     return status >= 0 && job->status == KILN_JOB_OK ? kiln_sweep_check_logged(sweep, job, err)
                                                      : status;
 }

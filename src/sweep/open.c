@@ -12,6 +12,7 @@
 #include "config/provenance/error_list.h"
 #include "registry/registry.h"
 #include "schema/bind.h"
+#include "sweep/requests/requests.h"
 #include "sweep/sweep_state.h"
 
 /* ---- A resumed sweep ------------------------------------------------------------------ */
@@ -48,11 +49,11 @@ static void end_stopped(KilnSweep *sweep)
     for (size_t i = 0; i < sweep->jobs.count; i++) {
         KilnJob *job = &sweep->jobs.items[i];
 
-        if (job->status != KILN_JOB_INTERRUPTED || job->stopping == NULL)
+        if (job->status != KILN_JOB_INTERRUPTED)
             continue;
         if (job->halted != NULL) {
             job->status = KILN_JOB_STOPPED;
-            job->reason = job->stopping;
+            job->reason = KILN_ON_REQUEST;
         } else if (job->queue == NULL && !reached_stop(sweep, job)) {
             job->stopping = NULL;
         }

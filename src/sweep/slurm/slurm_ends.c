@@ -34,11 +34,11 @@ static KilnJobEnd end_as(const KilnSlurmTask *task, KilnJobStatus status, const 
     return end;
 }
 
-/* Submit it again. */
+/* Submit it again, unless it is to end. */
 static KilnStatus again(KilnSlurm *slurm, KilnSlurmTask *task, const KilnJobEnd *why,
                         KilnError *err)
 {
-    if (slurm->stops)
+    if (slurm->stops || task->unwanted)
         return finish(slurm, task, why, err);
     KilnStatus status = slurm->launch->requeued(slurm->launch->ctx, task->job, why, err);
 

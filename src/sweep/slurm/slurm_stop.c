@@ -81,7 +81,8 @@ void kiln_slurm_stop_unwanted(KilnSlurm *slurm)
     }
     if (!any)
         return;
-    cancel(slurm, "--state=PENDING", waits_unwanted, 0.0);
+    /* With --state=PENDING, scancel (22.05) cancels all waiting tasks of the array. */
+    cancel(slurm, "--quiet", waits_unwanted, 0.0);
     cancel(slurm, "--signal=TERM", runs_unwanted, 0.0);
     cancel(slurm, "--quiet", hangs, kiln_clock() - grace_of(slurm));
     slurm->hurry = true;

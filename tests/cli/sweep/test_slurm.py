@@ -150,6 +150,7 @@ class Jobs(OnSlurm):
         self.assertEqual(self.statuses(), ["stopped", "ok", "stopped"])
         self.assertEqual([row["reason"] for row in self.results()], ["on request", "", "on request"])
         self.assertFalse(os.path.exists(self.path("s/2/train.log")))
+        self.assertEqual([record["job"] for record in self.journal("queued")], [0, 1, 2], "one was submitted again")
 
     def test_objectives(self):
         metrics = "kiln.sweeper.metrics=[val/accuracy,val/loss]"
