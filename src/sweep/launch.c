@@ -78,9 +78,11 @@ static KilnStatus decide(KilnSweep *sweep, size_t number, bool *ret_stop, KilnEr
     KilnJob *job = &sweep->jobs.items[number];
     char reason[KILN_SWEEP_REASON];
 
-    /* A job that stops, or resumes, reports its last values again. One that the launcher stops has
-     * its signal, and would take the reply for a second one. */
-    *ret_stop = !job->terminating &&
+    /* A job that resumes reports again what is known; only the last of it can be undecided. One
+     * that the launcher stops has its signal, and would take the reply for a second one. */
+    const bool is_last = job->n_reports == 0 ||
+                         job->steps >= job->reports[job->n_reports - 1]->step;
+    *ret_stop = !job->terminating && is_last &&
                 (job->stopping != NULL ||
                  (job->steps > job->stopped_step && kiln_sweep_tell(sweep, number, reason)));
     if (!*ret_stop || job->stopping != NULL)

@@ -8,9 +8,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import os
 import random
 import signal
+import subprocess
 import time
 
-from kilntest import SHORT, main, read
+from kilntest import BUILD, SHORT, main, read
 from sweeptest import SweepCase
 
 MOMENTS = 100 if os.environ.get("KILN_FAULTS") == "all" else 3 if SHORT else 10
@@ -112,6 +113,24 @@ class Kill(SweepCase):
 
     def test_generations_of_pbt(self):
         self.disturb(PBT)
+
+    def test_a_full_disk(self):
+        """Jobs and the sweep fail; with room again it ends as the undisturbed one."""
+        sweep = [*JOB, "seed=range(0,6)"]
+        mount = "mkdir -p disk && mount -t tmpfs -o size=400k none disk"
+        if subprocess.run(["unshare", "-m", "sh", "-c", mount], cwd=self.dir, capture_output=True).returncode != 0:
+            print("skip: no permission to mount a small file system")
+            return
+        self.run_kiln("-m", *sweep, "kiln.sweep.dir=whole")
+        train = os.path.join(BUILD, "train")
+        script = (f"{mount} && {train} -m {' '.join(sweep)} kiln.sweep.dir=disk/s; echo status $?; mount -o remount,size=40m disk && "
+                  f"{train} -m --resume disk/s --retry-failed && cp -r disk/s full")
+        done = subprocess.run(["unshare", "-m", "bash", "-c", script.replace("(", "\\(").replace(")", "\\)")], cwd=self.dir,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("status 1", done.stdout)
+        self.assertIn("No space left on device", done.stdout + done.stderr)
+        self.same("full")
 
 
 if __name__ == "__main__":
