@@ -122,12 +122,14 @@ LIB_SRC := $(filter-out src/cli/% src/nn/optimizers/% src/nn/schedulers/% src/sw
 	src/sweep/pruners/% src/sweep/launchers/% src/train/strategies/% src/text/tokenizers/% $(ISA_SRC), \
 	$(sort $(wildcard src/*/*.c src/*/*/*.c src/*/*/*/*.c))) $(COMPONENTS)
 CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
+# The manual's components, which `kiln plugin new` copies.
+COMPONENT_PAGES := docs/components.md $(sort $(wildcard docs/components/*.md))
 # Completion scripts, installed where each shell finds them.
 SCRIPTS := $(sort $(wildcard tools/completion/*))
 GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o $(if $(PROTOBUF),$(B)/gen/events.pb-c.o)
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o $(B)/gen/components.o
 UNIT_SRC := $(sort $(shell find tests/unit -name 'test_*.c'))
 UNITS := $(UNIT_SRC:%.c=$(B)/%)
 # What tests share: linked into each unit test, and the networks into the benchmarks.
@@ -203,6 +205,12 @@ $(B)/gen/init.c: tools/gen_files.sh $(INIT) $(B)/gen/lists
 $(B)/gen/scripts.c: tools/gen_files.sh $(SCRIPTS) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_files.sh kiln_shell_scripts tools/completion $(SCRIPTS) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/components.c: tools/gen_components.sh tools/gen_files.sh $(COMPONENT_PAGES)
+	$(call say,GEN )
+	$(Q)sh tools/gen_components.sh $(B)/gen/components $(COMPONENT_PAGES)
+	$(Q)sh tools/gen_files.sh kiln_component_templates $(B)/gen/components $$(find $(B)/gen/components -type f) \
+		>$@.tmp && mv $@.tmp $@
 
 # Generated from src/events/events.proto by protoc-c; compiled without warnings.
 $(B)/gen/events.pb-c.c: src/events/events.proto
@@ -404,10 +412,10 @@ format:
 	@clang-format -i $(SOURCES) $(HEADERS)
 check-format:
 	@clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
-lint:
+lint: $(B)/gen/components.c
 	@cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppressions-list=tools/cppcheck.txt \
 		--enable=warning,performance,portability -Isrc -I. -D_POSIX_C_SOURCE=200809L \
-		-DKILN_ISA=base -D__x86_64__ -j$(shell nproc) src callbacks datamodules tasks examples
+		-DKILN_ISA=base -D__x86_64__ -j$(shell nproc) src callbacks datamodules tasks examples $(B)/gen/components
 check-layers:
 	@sh tools/check_layers.sh
 	@python3 tools/check_names.py

@@ -92,7 +92,7 @@ def main():
         pasted.update(re.findall(r"KILN_ISA_NAME\((\w+)\)", code))
     # The manual has whole files, whose first line has their name.
     shown = {name for path, text in prose.items() if path.startswith("docs/")
-             for name in re.findall(r"^/\* (\w+\.c): ", text, re.M)}
+             for name in re.findall(r"^(?:/\*|#) (\w+\.c|conf/[\w/]+\.yaml): ", text, re.M)}
     files = ends | EXAMPLES | shown
     wrong = collections.OrderedDict()
     count = 0
@@ -108,7 +108,7 @@ def main():
                 if FILE.fullmatch(name):
                     continue
                 count += 1
-                if name not in ends and name not in folders and name not in EXAMPLES and not re.search(r"[A-Z]{2}", name) \
+                if name not in files and name not in folders and not re.search(r"[A-Z]{2}", name) \
                         and not any(f"{name}.{e}" in ends for e in ("yaml", "c", "h")):
                     wrong[f"{path}:{number}: no file or folder {name}"] = None
             for m in NAME.finditer(line):

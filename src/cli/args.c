@@ -6,6 +6,7 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
+#include "cli/find_plugins.h"
 #include "cli/flags.h"
 
 static KilnStatus flag_store(const KilnFlag *flag, const char *value, KilnArgs *args,
@@ -148,8 +149,11 @@ KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs 
     const char *value = NULL;
 
     args.words = calloc((size_t)argc + 1, sizeof(*args.words));
-    if (args.words == NULL)
+    args.plugins_found = calloc(1, sizeof(*args.plugins_found));
+    if (args.words == NULL || args.plugins_found == NULL) {
+        kiln_args_release(&args);
         return kiln_error_nomem(err, (size_t)argc * sizeof(*args.words));
+    }
     for (int i = 0; i < argc && (status >= 0 || ret_waiting != NULL); i++) {
         const KilnFlag *flag = is_flag(argv[i]) ? kiln_flag_find(command, argv[i], &value) : NULL;
 
@@ -175,6 +179,7 @@ KilnStatus kiln_args_parse(const char *command, int argc, char **argv, KilnArgs 
 
 void kiln_args_release(KilnArgs *args)
 {
+    kiln_plugins_free(args->plugins_found);
     json_decref(args->run_plugins);
     free(args->words);
     *args = (KilnArgs) { 0 };

@@ -14,7 +14,8 @@ typedef struct KilnArgs {
     const char *config_path, *config_name;
     const char *config_dirs[KILN_MAX_REPEATED + 1]; /* NULL-terminated, as all lists here */
     const char *plugins[KILN_MAX_REPEATED + 1];
-    json_t *run_plugins; /* owns the names when `plugins` are those of a past run */
+    struct KilnFoundPlugins *plugins_found; /* all to load, once they are found; owned */
+    json_t *run_plugins; /* what a past run recorded of its plugins; NULL: none */
     const char *explain[KILN_MAX_REPEATED + 1];
     const char *cfg;                             /* --cfg: "job", "kiln", "all" */
     const char *package;                         /* --package: the part that --cfg prints */
@@ -31,7 +32,7 @@ typedef struct KilnArgs {
     const char *extend; /* with --resume: --extend N */
     bool trust;         /* a run folder's plugins may be loaded, its outputs written anywhere */
     bool json, once;    /* of top; json also of doctor, sweep */
-    const char *output, *target; /* of new and explain-prediction */
+    const char *output, *target; /* of new, plugin, explain-prediction */
     const char *table;           /* of new */
     bool force;                  /* of new and sweep: replace the file */
     const char *write;           /* of sweep */

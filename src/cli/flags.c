@@ -77,6 +77,8 @@ static const KilnFlag flags[] = {
       "with --resume: N more trials, of a sweeper that has the option n_trials" },
     { "--output", "-o", "FILE", KILN_FLAG_ONE, AT(output), "new", "output",
       "the config to write (default: conf/experiment/NAME.yaml, NAME being that of the data)" },
+    { "--output", "-o", "DIR", KILN_FLAG_ONE, AT(output), "plugin", "output",
+      "new: the folder that gets the new one (default: this one)" },
     { "--runs", NULL, "N", KILN_FLAG_ONE, AT(runs), "sweep", "simulation",
       "simulate: medians of N runs with other seeds" },
     { "--straggle", NULL, "DEVIATION", KILN_FLAG_ONE, AT(straggle), "sweep", "simulation",

@@ -49,6 +49,7 @@ static const KilnCommand commands[] = {
     { "tokenizer", kiln_command_tokenizer, false,
       "train|encode|decode|show FILE [files=FILE] [column=NAME] [output=FILE] [OVERRIDE...]",
       "train a tokenizer, or use a tokenizer.json" },
+    { "plugin", kiln_command_plugin, false, "new KIND NEW_NAME", "begin a component of your own" },
     { "list", kiln_command_list, false, "", "all components" },
     { "show", kiln_command_show, false, "NAME", "a component, group, section or config file" },
     { "schema", kiln_command_schema, false, "[GROUP]",

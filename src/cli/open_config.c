@@ -7,11 +7,19 @@
 
 #include "base/text.h"
 #include "cli/crash.h"
+#include "cli/find_plugins.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
 #include "registry/registry.h"
 #include "kiln/embed/run.h"
+#include "registry/plugin/plugin_record.h"
 #include "registry/plugin/plugin_trust.h"
+#include "train/report/run_messages.h"
+
+static void warn(void *ctx, const char *line)
+{
+    fprintf(stderr, "%s: warning: %s\n", ((const KilnArgs *)ctx)->command, line);
+}
 
 KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
 {
@@ -20,16 +28,26 @@ KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
     KilnStatus status = kiln_registry_new(&registry, &err);
 
     kiln_crash_registry(registry);
-    for (size_t i = 0; status >= 0 && args->plugins[i] != NULL; i++) {
-        status = kiln_registry_load(registry, args->plugins[i], &err);
+    if (status >= 0)
+        status = kiln_plugins_find(args, &err);
+    for (size_t i = 0; status >= 0 && i < args->plugins_found->count; i++) {
+        const KilnFoundPlugin *plugin = &args->plugins_found->list[i];
+
+        status = kiln_registry_load_from(registry, kiln_path_near(plugin->path), plugin->from,
+                                         &err);
         if (status >= 0)
-            kiln_plugin_allow(args->plugins[i]); /* named by the user, or allowed before */
+            kiln_plugin_allow(plugin->path); /* the user's own, or allowed before */
     }
     if (status < 0) {
         kiln_screen_error(args->command, &err);
         kiln_registry_free(registry);
         return status;
     }
+    if (args->plugins_found->left_out != NULL)
+        warn((void *)args, args->plugins_found->left_out);
+    /* A run that is resumed reports it itself, in its log. */
+    if (strcmp(args->command, "train") != 0 || args->multirun)
+        kiln_plugins_compare(args->run_plugins, registry, warn, (void *)args);
     *ret = registry;
     return KILN_OK;
 }

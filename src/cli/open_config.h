@@ -7,7 +7,7 @@
 
 /* All these functions print their errors. */
 
-/* A registry with the plugins of the command line, owned by the caller. */
+/* A registry with all plugins (cli/find_plugins.h), owned by the caller. */
 KILN_NODISCARD KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret);
 /* The request for the config that the command line describes; borrows from args. */
 KilnComposeRequest kiln_command_request(const KilnArgs *args, const KilnRegistry *registry);

@@ -9,44 +9,43 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
-#include "base/system/journal.h"
+#include "cli/find_plugins.h"
+#include "registry/plugin/plugin_record.h"
 #include "registry/plugin/plugin_trust.h"
 #include "registry/outputs.h"
+#include "train/run/run_journal.h"
 
 KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *what, const char *dir,
                                   const char *const *plugins, KilnError *err)
 {
+    const char *from = strcmp(what, "run") == 0 ? "the run" : "the sweep";
     KilnError why = { 0 };
+    KilnStatus status = kiln_plugins_find(args, err);
 
-    if (args->plugins[0] != NULL)
-        return KILN_OK;
-    for (size_t n = 0; n < KILN_MAX_REPEATED && plugins[n] != NULL; n++) {
-        if (!args->trust && kiln_plugin_allowed(plugins[n], &why) < 0)
+    for (; *plugins != NULL && args->plugins[0] == NULL && status >= 0; plugins++) {
+        if (kiln_plugins_named(args->plugins_found, *plugins) != NULL)
+            continue;
+        if (!args->trust && kiln_plugin_allowed(*plugins, &why) < 0)
             return kiln_error_set(err, KILN_E_PLUGIN,
                                   "the %s %.600s needs the plugin %.600s, which is not loaded: "
                                   "%.200s; its code would run as you: allow it with --plugin "
                                   "%.600s, or everything in the folder with --trust",
-                                  what, dir, plugins[n], why.text, plugins[n]);
-        args->plugins[n] = plugins[n];
+                                  what, dir, *plugins, why.text, *plugins);
+        status = kiln_plugins_append(args->plugins_found, *plugins, from, err);
     }
-    return KILN_OK;
+    return status;
 }
 
 KilnStatus kiln_untrusted_run_plugins(KilnArgs *args, const char *run, KilnError *err)
 {
-    const char *plugins[KILN_MAX_REPEATED + 1] = { NULL };
-    char *dir = kiln_path_join(run, ".kiln");
-    KilnStatus status = dir != NULL ? KILN_OK : kiln_error_nomem(err, 1);
+    KilnArena arena = { 0 };
 
-    if (dir != NULL && args->run_plugins == NULL &&
-        kiln_journal_peek(dir, &args->run_plugins, NULL) >= 0) {
-        const json_t *list = json_object_get(args->run_plugins, "plugins");
-
-        for (size_t n = 0; n < json_array_size(list) && n < KILN_MAX_REPEATED; n++)
-            plugins[n] = json_string_value(json_array_get(list, n));
-        status = kiln_untrusted_plugins(args, "run", run, plugins, err);
-    }
-    free(dir);
+    if (args->run_plugins == NULL)
+        args->run_plugins = kiln_run_journal_plugins(run);
+    const char *const *plugins = kiln_plugin_record_paths(&arena, args->run_plugins);
+    KilnStatus status = plugins != NULL ? kiln_untrusted_plugins(args, "run", run, plugins, err)
+                                        : kiln_error_nomem(err, strlen(run));
+    kiln_arena_release(&arena);
     return status;
 }
 

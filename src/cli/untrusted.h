@@ -6,8 +6,10 @@
 #include "cli/args.h"
 #include "kiln/embed/config.h"
 
-/* Use the plugins that the folder `dir` of a `what` ("run", "sweep") names, unless `args` has its
- * own. KILN_E_PLUGIN: one that the user has not loaded before. */
+/* Load the plugins that the folder `dir` of a `what` ("run", "sweep") names, too, unless the line
+ * has
+ * --plugin. One of the user's own takes the place of one with the same file name. KILN_E_PLUGIN:
+ * one that the user has not loaded before. */
 KILN_NODISCARD KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *what, const char *dir,
                                                  const char *const *plugins, KilnError *err);
 /* The same for the plugins in the journal of the run folder `run`. */

@@ -9,6 +9,7 @@
 #include "config/override/apply.h"
 #include "config/defaults/defaults_list.h"
 #include "config/defaults/group_files.h"
+#include "config/defaults/own_lists.h"
 #include "config/interpolate/interpolate.h"
 #include "config/provenance/error_list.h"
 #include "config/tree/edit.h"
@@ -141,55 +142,23 @@ static void read_overrides(Composer *composer)
 
 /* ---- Search path ----------------------------------------------------------------- */
 
-/* A folder of kiln.searchpath that does not exist is a warning. References in its text can only be
- * resolved from the environment or the file that lists it: nothing is composed yet. */
+/* A folder of kiln.searchpath that does not exist is a warning. */
 static void add_searchpath_folder(Composer *composer, const KilnConfigNode *item)
 {
-    const KilnConfigNode *root = item, *folder = NULL;
     KilnError err = { 0 };
+    const char *folder = kiln_own_list_item(composer->config, item, "searchpath", "a folder", &err);
 
-    while (root->parent != NULL)
-        root = root->parent;
-    KilnResolution resolving = { .config = composer->config, .root = root, .err = &err };
-    if (kiln_resolve_node(&resolving, item, &folder) < 0) {
+    if (folder == NULL) {
         report(composer, &err);
         return;
     }
-    if (folder->kind != KILN_NODE_SCALAR) {
-        FAIL(composer, &item->origin, KILN_E_TYPE, "kiln.searchpath: expected a folder, got %s",
-             kiln_node_kind_name(folder));
-        return;
-    }
-    if (kiln_search_add(&composer->config->search, folder->text, "kiln.searchpath", &err) ==
-        KILN_OK)
+    if (kiln_search_add(&composer->config->search, folder, "kiln.searchpath", &err) == KILN_OK)
         return;
     kiln_error_at(&err, &item->origin);
     if (err.status != KILN_E_IO)
         report(composer, &err);
     else
         kiln_errors_warn(composer->errors, &err);
-}
-
-/* kiln.searchpath: the argument's list, else the primary config's. */
-static const KilnConfigNode *find_searchpath(Composer *composer)
-{
-    const KilnConfigFile *file;
-    const KilnConfigNode *own;
-    KilnError err = { 0 };
-
-    for (size_t i = 0; i < composer->config->n_overrides; i++)
-        if (strcmp(composer->config->overrides[i].key, "kiln.searchpath") == 0 &&
-            composer->config->overrides[i].value != NULL)
-            return composer->config->overrides[i].value;
-    file = kiln_search_file(&composer->config->search, composer->config->config_name, &err);
-    if (err.status < 0)
-        report(composer, &err);
-    if (file == NULL || file->unreadable || file->content == NULL)
-        return NULL;
-    own = kiln_node_get(file->content, "kiln");
-    if (own == NULL)
-        own = kiln_node_get(file->content, "hydra");
-    return kiln_node_get(own, "searchpath");
 }
 
 static void set_search_path(Composer *composer)
@@ -201,7 +170,9 @@ static void set_search_path(Composer *composer)
                                               composer->errors, &err));
     if (composer->status < 0)
         return; /* else every file would be reported as missing */
-    more = find_searchpath(composer);
+    more = kiln_own_list_find(composer->config, "searchpath", &err);
+    if (err.status < 0)
+        report(composer, &err);
     for (size_t i = 0; more != NULL && more->kind == KILN_NODE_LIST && i < more->count; i++)
         if (more->entries[i].value->kind == KILN_NODE_SCALAR)
             add_searchpath_folder(composer, more->entries[i].value);
@@ -304,14 +275,18 @@ static bool fits_package(Composer *composer, const KilnDefaultsEntry *entry,
     return false;
 }
 
-static void check_searchpath(Composer *composer, const KilnDefaultsEntry *entry,
-                             const KilnConfigNode *content)
+static void check_own_lists(Composer *composer, const KilnDefaultsEntry *entry,
+                            const KilnConfigNode *content)
 {
-    const KilnConfigNode *path = kiln_node_get(kiln_node_get(content, "kiln"), "searchpath");
+    const KilnConfigNode *own = kiln_node_get(content, "kiln"), *list;
+    const char *key;
 
-    if (path != NULL && !entry->primary && strcmp(entry->file->path, "kiln/config") != 0)
-        FAIL(composer, &path->origin, KILN_E_KEY,
-             "kiln.searchpath can be set only in the primary config or by an argument");
+    if (entry->primary || strcmp(entry->file->path, "kiln/config") == 0)
+        return;
+    for (size_t i = 0; (key = kiln_own_list_key(i)) != NULL; i++)
+        if ((list = kiln_node_get(own, key)) != NULL)
+            FAIL(composer, &list->origin, KILN_E_KEY,
+                 "kiln.%s can be set only in the primary config or by an argument", key);
 }
 
 static void merge_file(Composer *composer, size_t index)
@@ -328,7 +303,7 @@ static void merge_file(Composer *composer, size_t index)
         return;
     rename_hydra_node(config, content);
     config->foreign |= lists_hydra_group(entry->file->defaults);
-    check_searchpath(composer, entry, content);
+    check_own_lists(composer, entry, content);
     composer->n_nodes += kiln_node_size(content);
     if (composer->n_nodes > MAX_NODES) {
         FAIL(composer, NULL, KILN_E_RANGE,
@@ -513,4 +488,44 @@ const KilnSelection *kiln_config_selection(const KilnConfig *config, size_t i)
         if (!kiln_starts_with(list->selections[k].key, "kiln/") && i-- == 0)
             return &list->selections[k];
     return NULL;
+}
+
+/* ---- Plugins --------------------------------------------------------------------------------- */
+
+static KilnStatus copy_plugin(KilnConfig *config, const KilnConfigNode *item, KilnArena *arena,
+                              KilnConfigPlugin *ret, KilnError *err)
+{
+    const char *path = kiln_own_list_item(config, item, "plugins", "a file", err);
+    const char *source = item->origin.source != NULL ? item->origin.source : "";
+
+    if (path == NULL)
+        return err->status;
+    *ret = (KilnConfigPlugin) { kiln_arena_strdup(arena, path), kiln_arena_strdup(arena, source) };
+    return arena->failed ? kiln_error_nomem(err, strlen(path)) : KILN_OK;
+}
+
+KilnStatus kiln_config_plugins(const KilnComposeRequest *request, KilnArena *arena,
+                               KilnConfigPlugin **ret, size_t *ret_count, KilnError *err)
+{
+    KilnConfig *config = config_new(request);
+    Composer composer = { .config = config, .request = request };
+    KilnError ignored = { 0 };
+    KilnStatus status = KILN_OK;
+
+    *ret_count = 0;
+    if (config == NULL || kiln_errors_new(&composer.errors) < 0) {
+        kiln_config_free(config);
+        return kiln_error_nomem(err, sizeof(*config));
+    }
+    read_overrides(&composer);
+    (void)!kiln_search_request(&config->search, request, composer.errors, &ignored);
+    const KilnConfigNode *list = kiln_own_list_find(config, "plugins", &ignored);
+    const size_t n = list != NULL && list->kind == KILN_NODE_LIST ? list->count : 0;
+    *ret = kiln_arena_alloc(arena, (n + 1) * sizeof(**ret));
+    for (; *ret != NULL && *ret_count < n && status >= 0; ++*ret_count)
+        status = copy_plugin(config, list->entries[*ret_count].value, arena, &(*ret)[*ret_count],
+                             err);
+    kiln_errors_free(composer.errors);
+    kiln_config_free(config);
+    return arena->failed ? kiln_error_nomem(err, n * sizeof(**ret)) : status;
 }

@@ -37,6 +37,24 @@ const KilnComponent *kiln_registry_at(const KilnRegistry *registry, size_t i)
     return i < registry->count ? registry->items[i] : NULL;
 }
 
+static KilnStatus in_use(const KilnRegistry *registry, const KilnComponent *component,
+                         KilnError *err)
+{
+    const KilnComponent *other = kiln_registry_find(registry, component->kind, component->name);
+    const KilnPlugin *plugin = other != NULL ? kiln_registry_plugin_of(registry, other) : NULL;
+    const char *kind = kiln_kind_name(component->kind);
+
+    if (plugin != NULL)
+        return kiln_error_set(
+            err, KILN_E_PLUGIN,
+            "%s/%s is registered already, by the plugin %.600s: load one of them, "
+            "or give the component another name",
+            kind, component->name, plugin->path);
+    return kiln_error_set(err, KILN_E_PLUGIN,
+                          "%s/%s is registered already: give the component another name", kind,
+                          component->name);
+}
+
 KilnStatus kiln_registry_insert(KilnRegistry *registry, const KilnComponent *const *components,
                                 KilnError *err)
 {
@@ -48,14 +66,12 @@ KilnStatus kiln_registry_insert(KilnRegistry *registry, const KilnComponent *con
         return kiln_error_nomem(err, n * sizeof(*registry->items));
     for (size_t i = 0; i < n; i++) {
         const KilnComponent *c = components[i];
-        bool in_use = kiln_registry_find(registry, c->kind, c->name) != NULL;
+        bool taken = kiln_registry_find(registry, c->kind, c->name) != NULL;
 
         for (size_t j = 0; j < i; j++)
-            in_use = in_use || compare(&c, &components[j]) == 0;
-        if (in_use)
-            return kiln_error_set(err, KILN_E_PLUGIN,
-                                  "%s/%s is registered already: give the component another name",
-                                  kiln_kind_name(c->kind), c->name);
+            taken = taken || compare(&c, &components[j]) == 0;
+        if (taken)
+            return in_use(registry, c, err);
     }
     memcpy(registry->items + registry->count, components, n * sizeof(*components));
     registry->count += n;

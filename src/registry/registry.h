@@ -2,12 +2,16 @@
 #ifndef KILN_REGISTRY_REGISTRY_H
 #define KILN_REGISTRY_REGISTRY_H
 
+#include "base/system/sha256.h"
 #include "config/defaults/group_files.h"
 #include "config/sweep/sweep_arguments.h"
 
 typedef struct KilnPlugin {
     void *library;                          /* dlopen's handle */
     char *path;                             /* absolute */
+    const char *from;                       /* who named it: "--plugin", "./plugins"; static */
+    const char *version;                    /* of kiln, that it was built for */
+    char sum[KILN_SHA256_TEXT];             /* of the file */
     const KilnComponent *const *components; /* NULL-terminated */
     KilnArena arena;                        /* of `components`, where they are copies */
 } KilnPlugin;
@@ -43,6 +47,9 @@ KILN_NODISCARD KilnStatus kiln_node_component(const KilnConfig *config,
 KilnKind kiln_kind_find(const char *name, size_t length);
 /* Check that a descriptor is complete and its options table valid; KILN_E_PLUGIN. */
 KILN_NODISCARD KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err);
+/* kiln_registry_load of a plugin that `from` (static) named: "./plugins". */
+KILN_NODISCARD KilnStatus kiln_registry_load_from(KilnRegistry *registry, const char *path,
+                                                  const char *from, KilnError *err);
 /* The plugin of a component; NULL: it is built in. Async-signal-safe. */
 const KilnPlugin *kiln_registry_plugin_of(const KilnRegistry *registry,
                                           const KilnComponent *component);

@@ -222,7 +222,7 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
     sweep->start.cwd = kiln_arena_strdup(&sweep->arena, cwd);
     sweep->start.config_name = sweep->compose.config_name != NULL ? sweep->compose.config_name
                                                                   : "config";
-    sweep->start.plugins = sweep->request->plugins != NULL ? sweep->request->plugins : none;
+    sweep->start.plugins = none; /* the journal gets those of the registry */
     sweep->start.arguments = sweep->compose.overrides != NULL ? sweep->compose.overrides : none;
     return sweep->start.cwd != NULL ? KILN_OK : kiln_error_nomem(err, strlen(cwd));
 }

@@ -9,6 +9,7 @@
 #include "base/system/journal.h"
 #include "base/json.h"
 #include "kiln/array.h"
+#include "registry/plugin/plugin_record.h"
 
 static const size_t largest_summary = (size_t)1 << 26;
 
@@ -56,7 +57,7 @@ static json_t *axis_json(const KilnSpace *space, const KilnAxis *axis)
     return json;
 }
 
-json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
+json_t *kiln_record_begun(const KilnSweepStart *begin, json_t *plugins, const KilnSpace *space,
                           const KilnObjective *objective, bool extended)
 {
     json_t *record = timed(extended ? "extended" : "begun"), *axes = json_array();
@@ -69,7 +70,7 @@ json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
         kiln_json_put(&record, "cwd", cwd);
     kiln_json_put(&record, "config_name", kiln_json_text(begin->config_name));
     kiln_json_put(&record, "config_dirs", texts(begin->config_dirs));
-    kiln_json_put(&record, "plugins", texts(begin->plugins));
+    kiln_json_put(&record, "plugins", plugins);
     kiln_json_put(&record, "arguments", texts(begin->arguments));
     kiln_json_put(&record, "space", axes);
     kiln_json_put(&record, "metric", kiln_json_text(objective->metric));
@@ -350,7 +351,7 @@ static KilnStatus read_begun(KilnReplay *replay, const json_t *line, KilnError *
         .cwd = kiln_arena_strdup(arena, cwd != NULL ? cwd : "."),
         .config_name = kiln_arena_strdup(arena, name != NULL ? name : "config"),
         .config_dirs = kiln_texts_read(arena, json_object_get(line, "config_dirs")),
-        .plugins = kiln_texts_read(arena, json_object_get(line, "plugins")),
+        .plugins = kiln_plugin_record_paths(arena, json_object_get(line, "plugins")),
         .arguments = kiln_texts_read(arena, json_object_get(line, "arguments")),
     };
 

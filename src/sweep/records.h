@@ -30,8 +30,8 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err);
 void kiln_replay_end(KilnReplay *history);
 
 /* Records, for kiln_journal_append. NULL when memory is out. */
-/* `objective`: what jobs are ranked by. */
-json_t *kiln_record_begun(const KilnSweepStart *begin, const KilnSpace *space,
+/* `plugins` (registry/plugin/plugin_record.h) is consumed. `objective`: what jobs are ranked by. */
+json_t *kiln_record_begun(const KilnSweepStart *begin, json_t *plugins, const KilnSpace *space,
                           const KilnObjective *objective, bool extended);
 json_t *kiln_record_submitted(size_t number, const KilnJob *job);
 /* A frozen job waits for another machine; it has been taken out of the queue. */

@@ -10,6 +10,7 @@
 #include "base/call.h"
 #include "base/system/file.h"
 #include "config/provenance/error_list.h"
+#include "registry/plugin/plugin_record.h"
 #include "sweep/sweep_state.h"
 
 enum { MAX_DEPTH = 3 }; /* folders between multirun/ and a sweep's */
@@ -25,10 +26,11 @@ static KilnStatus begin(KilnSweep *sweep, KilnError *err)
     KilnStatus status = kiln_sweep_snapshot(sweep, err);
 
     if (status >= 0 && (!extended || changed))
-        status = kiln_journal_append(sweep->journal,
-                                     kiln_record_begun(&sweep->start, &sweep->arguments.space,
-                                                       &sweep->declared[0], extended),
-                                     err);
+        status = kiln_journal_append(
+            sweep->journal,
+            kiln_record_begun(&sweep->start, kiln_plugins_record(sweep->compose.registry),
+                              &sweep->arguments.space, &sweep->declared[0], extended),
+            err);
     if (status >= 0)
         status = kiln_sweep_record_sources(sweep, err);
     for (size_t i = sweep->n_old; i < sweep->jobs.count && status >= 0; i++)
@@ -209,7 +211,7 @@ KilnStatus kiln_sweep_find(const char *resume, KilnSweepFolder *ret, KilnError *
 
         found.dir = kiln_arena_strdup(&found.arena, dir);
         found.cwd = kiln_arena_strdup(&found.arena, cwd != NULL ? cwd : ".");
-        found.plugins = kiln_texts_read(&found.arena, json_object_get(begun, "plugins"));
+        found.plugins = kiln_plugin_record_paths(&found.arena, json_object_get(begun, "plugins"));
         if (found.dir == NULL || found.cwd == NULL || found.plugins == NULL)
             status = kiln_error_nomem(err, 1);
     }

@@ -23,7 +23,6 @@ typedef struct KilnSweepTask {
 
 typedef struct KilnSweepRequest {
     KilnComposeRequest compose; /* with all overrides of the sweep */
-    const char *const *plugins; /* absolute paths, NULL-terminated; recorded for --resume */
     const char *resume;         /* folder of the sweep to resume; NULL: a new one */
     bool retry_failed;
     int64_t extend; /* more trials of the sweep `resume`: added to kiln.sweeper.n_trials; 0: none */

@@ -38,6 +38,7 @@ int kiln_command_tokenizer(KilnArgs *args);
 /* tokenizer train; for kiln_command_run. */
 KilnStatus kiln_command_tokenizer_train(KilnArgs *args, const KilnRegistry *registry,
                                         KilnConfig *unused, void *ctx, KilnError *err);
+int kiln_command_plugin(KilnArgs *args);
 int kiln_command_list(KilnArgs *args);
 int kiln_command_show(KilnArgs *args);
 int kiln_command_schema(KilnArgs *args);

@@ -4,6 +4,27 @@
 #include "cli/commands/commands.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
+#include "registry/plugin/plugin_record.h"
+#include "train/report/run_messages.h"
+
+/* The plugins, each with its checksum and its components. */
+static void put_plugins(const KilnRegistry *registry, KilnPage *page)
+{
+    if (registry->plugin_count > 0)
+        kiln_page_heading(page, "plugins");
+    for (size_t i = 0; i < registry->plugin_count; i++) {
+        const KilnPlugin *plugin = &registry->plugins[i];
+        KilnText components = { 0 };
+
+        kiln_plugin_put_components(plugin, &components);
+        kiln_page_line(page, 2, kiln_path_near(plugin->path));
+        kiln_page_pair(page, 26, "  components", "%s",
+                       components.data != NULL ? components.data : "");
+        kiln_page_pair(page, 26, "  from", "%s, built for kiln %s", plugin->from, plugin->version);
+        kiln_page_pair(page, 26, "  sha256", "%s", plugin->sum);
+        kiln_text_release(&components);
+    }
+}
 
 static KilnStatus list(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
                        KilnError *err)
@@ -26,6 +47,7 @@ static KilnStatus list(KilnArgs *args, const KilnRegistry *registry, KilnConfig 
         kind = component->kind;
         kiln_page_pair(&page, 26, component->name, "%s", component->summary);
     }
+    put_plugins(registry, &page);
     kiln_page_heading(&page, "more");
     kiln_page_pair(&page, 26, "kiln show GROUP", "the components of a group, with options");
     kiln_page_pair(&page, 26, "kiln show GROUP/NAME", "one component, with examples");

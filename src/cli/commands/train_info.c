@@ -8,18 +8,25 @@
 #include "cli/screen/screen.h"
 #include "config/provenance/info.h"
 #include "kiln/embed/run.h"
+#include "registry/plugin/plugin_record.h"
 
 static void heading(KilnText *text, const char *title)
 {
     kiln_text_printf(text, "%s%s\n\n", text->length > 0 ? "\n" : "", title);
 }
 
-static void append_plugins(const KilnArgs *args, const KilnRegistry *registry, KilnText *text)
+static void append_plugins(const KilnRegistry *registry, KilnText *text)
 {
     heading(text, "Plugins");
-    for (size_t i = 0; args->plugins[i] != NULL; i++)
-        kiln_text_printf(text, "%s\n", args->plugins[i]);
-    if (args->plugins[0] == NULL)
+    for (size_t i = 0; i < registry->plugin_count; i++) {
+        const KilnPlugin *plugin = &registry->plugins[i];
+
+        kiln_text_printf(text, "%s\n  of %s, built for kiln %s, sha256 %s\n  ", plugin->path,
+                         plugin->from, plugin->version, plugin->sum);
+        kiln_plugin_put_components(plugin, text);
+        kiln_text_char(text, '\n');
+    }
+    if (registry->plugin_count == 0)
         kiln_text_append(text, "none (--plugin FILE.so loads one)\n");
     kiln_text_append(text, "\nComponents by kind, with those of plugins:\n\n");
     for (int kind = 0; kind < KILN_KIND_COUNT; kind++) {
@@ -65,7 +72,7 @@ int kiln_command_info(const KilnArgs *args, const KilnRegistry *registry)
     KilnStatus status = KILN_OK;
 
     if (all || strcmp(args->info, "plugins") == 0)
-        append_plugins(args, registry, &text);
+        append_plugins(registry, &text);
     if (strcmp(args->info, "plugins") != 0)
         status = kiln_command_compose(args, registry, false, &config);
     for (size_t i = 0; config != NULL && i < KILN_COUNT(parts); i++) {

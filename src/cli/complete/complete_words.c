@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/complete/completion.h"
 #include "cli/flags.h"
+#include "cli/plugin/new_kinds.h"
 #include "kiln/embed/run.h"
 #include "registry/registry.h"
 
@@ -53,6 +54,15 @@ static void complete_key(KilnCompletion *c)
     kiln_complete_keys(c, KILN_KEY_NAME);
 }
 
+/* What `kiln plugin new` writes. */
+static void complete_kind(KilnCompletion *c)
+{
+    const KilnNewKind *kind;
+
+    for (size_t i = 0; (kind = kiln_new_kind_at(i)) != NULL; i++)
+        kiln_candidate_add(c, false, NULL, "%s", kind->name);
+}
+
 /* What a placeholder can be: a path with that end (as in kiln_candidates_paths), or what a function
  * finds. */
 static const struct Placeholder {
@@ -65,6 +75,7 @@ static const struct Placeholder {
     { "INPUT", "", NULL },
     { "RUN", NULL, complete_run },
     { "NAME", NULL, complete_names },
+    { "KIND", NULL, complete_kind },
     { "GROUP", NULL, complete_groups },
     { "KEY", NULL, complete_key },
     { "OVERRIDE", NULL, kiln_complete_override },

@@ -8,11 +8,13 @@
 #include "base/array.h"
 #include "base/system/file.h"
 #include "base/text.h"
+#include "cli/find_plugins.h"
 #include "cli/find_run.h"
 #include "cli/open_config.h"
 #include "config/override/override.h"
 #include "config/composed.h"
 #include "kiln/embed/run.h"
+#include "registry/plugin/plugin_trust.h"
 #include "registry/registry.h"
 
 /* ---- Candidates ---------------------------------------------------------------------------- */
@@ -182,15 +184,30 @@ static void add_search_path(KilnCompletion *c)
         c->request.config_dirs = dirs; /* the rest is zero */
 }
 
+/* What the line names, and else only what a command has loaded before: a Tab does not run code of a
+ * folder that is only looked at. Bad ones are skipped. */
+static void load_plugins(KilnCompletion *c)
+{
+    const KilnFoundPlugins *found = c->args->plugins_found;
+
+    if (kiln_registry_new(&c->registry, NULL) < 0)
+        return;
+    (void)!kiln_plugins_find(c->args, NULL);
+    for (size_t i = 0; i < found->count; i++) {
+        const KilnFoundPlugin *plugin = &found->list[i];
+
+        if (strcmp(plugin->from, "--plugin") == 0 || kiln_plugin_allowed(plugin->path, NULL) >= 0)
+            (void)!kiln_registry_load_from(c->registry, plugin->path, plugin->from, NULL);
+    }
+}
+
 void kiln_completion_compose(KilnCompletion *c)
 {
     const KilnArgs *args = c->args;
     const char *past = past_config(c);
     const char **words = kiln_arena_alloc(&c->arena, (args->n_words + 1) * sizeof(*words));
 
-    if (kiln_registry_new(&c->registry, NULL) >= 0)
-        for (size_t i = 0; args->plugins[i] != NULL; i++) /* bad ones are skipped */
-            (void)!kiln_registry_load(c->registry, args->plugins[i], NULL);
+    load_plugins(c);
     c->request = kiln_command_request(args, c->registry);
     c->request.overrides = NULL;
     if (past != NULL) {

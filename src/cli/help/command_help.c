@@ -170,6 +170,18 @@ static const CommandHelp pages[] = {
         "of the column text, to tokenizer.json", "kiln tokenizer encode bpe.json <a.txt",
         "a line of JSON for each line", "echo '12 7 [3]' | kiln tokenizer decode bpe.json",
         "the text of ids", "kiln tokenizer show bpe.json", "what is in a file", NULL } },
+    { "plugin",
+      "new writes a folder with a component of your own: NAME.c, which you change into yours, a "
+      "Makefile, a config file that selects it, and test.sh, which builds it, trains and sweeps. "
+      "It works as it is. KIND is a kind of component (callback, datamodule, transform, sampler, "
+      "batch_transform, module, model, loss, metric, optimizer, scheduler, logger, strategy, "
+      "sweeper, pruner, launcher, tokenizer), or operation for a model with an operation of its "
+      "own.",
+      { "kiln plugin new callback mine", "mine/mine.c: a callback", "make -C mine",
+        "builds mine.so", "train --plugin mine/mine.so callbacks=mine", "uses it",
+        "train --plugin mine/mine.so -m callbacks=mine callbacks.mine.value=0.1,0.5",
+        "sweeps over an option", "kiln plugin new model other --output plugins",
+        "plugins/other/other.c: a model", NULL } },
     { "list",
       "Lists all components with one line each. `kiln show` has their options.",
       { "kiln list", "the built-in components", "kiln list --plugin ./mine.so",

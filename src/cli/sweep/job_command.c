@@ -2,12 +2,14 @@
 #include "cli/sweep/job_command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/parse.h"
 #include "base/system/file.h"
 #include "cli/commands/commands.h"
+#include "cli/find_plugins.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "cli/sweep/job_body.h"
@@ -29,9 +31,12 @@ const char *const *kiln_remote_command_line(KilnRemoteCommand *ret)
     return ret->argv;
 }
 
-/* With the plugins of the sweep, and in the folder where it was started. */
+/* With the plugins of the sweep alone, and in the folder where it was started. */
 static KilnStatus restore(KilnArgs *args, const KilnSweepFolder *folder, KilnError *err)
 {
+    if ((args->plugins_found = calloc(1, sizeof(*args->plugins_found))) == NULL)
+        return kiln_error_nomem(err, sizeof(*args->plugins_found));
+    args->plugins_found->searched = true;
     KilnStatus status = kiln_untrusted_plugins(args, "sweep", folder->dir, folder->plugins, err);
 
     return status < 0 || chdir(folder->cwd) == 0 ? status : kiln_error_errno(err, folder->cwd);
@@ -74,5 +79,6 @@ int kiln_remote_job(const char *dir, const char *number)
     const int exit_status = status < 0 ? kiln_screen_result(args.command, status, &err)
                                        : run(&args, &folder, (size_t)job);
     kiln_arena_release(&folder.arena);
+    kiln_args_release(&args);
     return exit_status;
 }

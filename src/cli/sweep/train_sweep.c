@@ -1,6 +1,5 @@
 /* kiln train -m: sweeps. What their jobs do: cli/sweep/job_body.c. The sweep itself:
  * sweep/sweep.h. */
-#define _XOPEN_SOURCE 700 /* realpath */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "cli/commands/commands.h"
+#include "base/system/journal.h"
 #include "cli/open_config.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
@@ -62,7 +62,8 @@ static KilnStatus read_extend(const KilnArgs *args, int64_t *ret)
     return err.status;
 }
 
-static int sweep(const KilnArgs *args, const char *resume, const char *const *plugins)
+/* `resume`: the folder of a sweep; NULL: a new one. */
+static int sweep(const KilnArgs *args, const char *resume)
 {
     KilnConsole console;
     KilnJobBody job = { .args = args, .dir = resume };
@@ -78,7 +79,6 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
     job.registry = registry;
     KilnSweepRequest request = {
         .compose = kiln_command_request(args, registry),
-        .plugins = plugins,
         .resume = resume,
         .retry_failed = args->retry_failed,
         .extend = extend,
@@ -93,27 +93,15 @@ static int sweep(const KilnArgs *args, const char *resume, const char *const *pl
     return exit_status;
 }
 
-/* Start a sweep. Plugins get absolute paths, for a later --resume; names that the loader searches
- * for stay. */
-static int start_sweep(KilnArgs *args)
-{
-    char *paths[KILN_MAX_REPEATED + 1] = { NULL };
-    const char *plugins[KILN_MAX_REPEATED + 1] = { NULL };
-
-    for (size_t i = 0; args->plugins[i] != NULL; i++) {
-        paths[i] = realpath(args->plugins[i], NULL);
-        plugins[i] = paths[i] != NULL ? paths[i] : args->plugins[i];
-    }
-    int status = sweep(args, NULL, plugins);
-    for (size_t i = 0; i < KILN_COUNT(paths); i++)
-        free(paths[i]);
-    return status;
-}
-
 KilnStatus kiln_command_enter_sweep(KilnArgs *args, const KilnSweepFolder *folder, KilnError *err)
 {
+    json_t *begun = NULL;
     KilnStatus status = kiln_untrusted_plugins(args, "sweep", folder->dir, folder->plugins, err);
 
+    if (status >= 0 && args->run_plugins == NULL &&
+        kiln_journal_peek(folder->dir, &begun, NULL) >= 0)
+        args->run_plugins = json_incref(json_object_get(begun, "plugins"));
+    json_decref(begun);
     if (status >= 0)
         status = kiln_untrusted_links(args, folder->dir, err);
     if (status < 0 || chdir(folder->cwd) == 0)
@@ -135,12 +123,12 @@ static int resume_sweep(KilnArgs *args)
     status = kiln_command_enter_sweep(args, &folder, &err);
     if (status < 0)
         kiln_screen_error(args->command, &err);
-    int exit_status = status < 0 ? 1 : sweep(args, folder.dir, NULL);
+    int exit_status = status < 0 ? 1 : sweep(args, folder.dir);
     kiln_arena_release(&folder.arena);
     return exit_status;
 }
 
 int kiln_command_train_sweep(KilnArgs *args)
 {
-    return args->resume != NULL ? resume_sweep(args) : start_sweep(args);
+    return args->resume != NULL ? resume_sweep(args) : sweep(args, NULL);
 }

@@ -25,6 +25,7 @@ static const char config[] =
     "mode: null\n"
     "needs: {}\n"
     "searchpath: []\n"
+    "plugins: []\n"
     "run: {}\n"
     "sweep:\n"
     "  subdir: ${kiln.job.num}\n"

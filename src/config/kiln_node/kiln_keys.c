@@ -6,17 +6,17 @@
 #include "base/text.h"
 #include "config/provenance/error_list.h"
 
-enum { MAX_KEYS = 20 };
+enum { MAX_KEYS = 24 };
 
 /* Mappings with fixed keys; the others (callbacks, launcher, job_logging, env_set) take any key. */
 static const struct {
     const char *path;
     const char *keys[MAX_KEYS]; /* NULL-terminated */
 } parts[] = {
-    { "kiln", { "callbacks", "env",           "help",      "hydra_help", "hydra_logging",
-                "job",       "job_logging",   "launcher",  "mode",       "needs",
-                "output",    "output_subdir", "overrides", "pruner",     "run",
-                "runtime",   "searchpath",    "sweep",     "sweeper",    "verbose" } },
+    { "kiln",
+      { "callbacks", "env",  "help",    "hydra_help", "hydra_logging", "job",       "job_logging",
+        "launcher",  "mode", "needs",   "output",     "output_subdir", "overrides", "plugins",
+        "pruner",    "run",  "runtime", "searchpath", "sweep",         "sweeper",   "verbose" } },
     { "kiln.needs", { "cpus", "memory" } },
     { "kiln.sweep", { "dir", "max_jobs", "max_steps", "patience", "subdir", "timeout" } },
     { "kiln.help", { "app_name", "footer", "header", "template" } },

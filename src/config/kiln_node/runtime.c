@@ -198,6 +198,7 @@ static void check(Filler *filler)
         { "sweep.dir", TEXT, "text" },
         { "sweep.subdir", TEXT, "text" },
         { "searchpath", TEXTS, "a list of folders" },
+        { "plugins", TEXTS, "a list of files" },
         { "output_subdir", TEXT_OR_NULL, "text or null" },
     };
 

@@ -4,8 +4,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/call.h"
 #include "base/system/file.h"
@@ -62,7 +64,11 @@ static KilnStatus register_library(KilnRegistry *registry, KilnPlugin *plugin, K
         return kiln_error_set(err, KILN_E_PLUGIN,
                               "no kiln_plugin_v1 symbol: this is no kiln plugin (was it compiled "
                               "with -DKILN_BUILD_PLUGIN?)");
-    return register_list(registry, function(), &plugin->arena, &plugin->components, err);
+    const KilnPluginInfo *info = function();
+    KilnStatus status = register_list(registry, info, &plugin->arena, &plugin->components, err);
+    if (status >= 0)
+        plugin->version = info->version != NULL ? info->version : "?";
+    return status;
 }
 
 /* dlopen's message, without the path at its start, which the caller adds. */
@@ -117,12 +123,25 @@ static KilnStatus add_conf(KilnRegistry *registry, const char *path, KilnError *
     return KILN_OK;
 }
 
+static KilnStatus read_sum(KilnPlugin *plugin, KilnError *err)
+{
+    const int fd = open(plugin->path, O_RDONLY | O_CLOEXEC);
+    KilnStatus status = fd >= 0 ? kiln_fd_sha256(fd, NULL, "", plugin->sum, err)
+                                : kiln_error_set(err, KILN_E_PLUGIN, "%s", strerror(errno));
+
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
 /* dlopen runs code of the plugin, so a crash in here is reported as the plugin's. */
 static KilnStatus load(KilnRegistry *registry, KilnPlugin *plugin, KilnError *err)
 {
     kiln_call_enter_component(NULL, plugin->path, "load");
     KilnStatus status = open_library(plugin->path, &plugin->library, err);
 
+    if (status >= 0)
+        status = read_sum(plugin, err);
     if (status >= 0)
         status = register_library(registry, plugin, err);
     kiln_call_leave();
@@ -131,7 +150,13 @@ static KilnStatus load(KilnRegistry *registry, KilnPlugin *plugin, KilnError *er
 
 KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnError *err)
 {
-    KilnPlugin plugin = { .path = realpath(path, NULL) };
+    return kiln_registry_load_from(registry, path, "--plugin", err);
+}
+
+KilnStatus kiln_registry_load_from(KilnRegistry *registry, const char *path, const char *from,
+                                   KilnError *err)
+{
+    KilnPlugin plugin = { .path = realpath(path, NULL), .from = from };
     KilnError inner = { 0 };
     KilnStatus status;
 
@@ -148,7 +173,10 @@ KilnStatus kiln_registry_load(KilnRegistry *registry, const char *path, KilnErro
             dlclose(plugin.library);
         kiln_arena_release(&plugin.arena);
         free(plugin.path);
-        return kiln_error_set(err, status, "plugin %.400s: %.1500s", path, inner.text);
+        return strcmp(from, "--plugin") == 0
+                   ? kiln_error_set(err, status, "plugin %.400s: %.1500s", path, inner.text)
+                   : kiln_error_set(err, status, "plugin %.400s (of %s): %.1500s", path, from,
+                                    inner.text);
     }
     registry->plugins[registry->plugin_count++] = plugin;
     return add_conf(registry, path, err);

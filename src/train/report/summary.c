@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "kiln/tools/clock.h"
+#include "registry/plugin/plugin_record.h"
 #include "train/loader/data_summary.h"
 #include "train/loop/signals.h"
 #include "train/report/run_messages.h"
@@ -133,8 +134,8 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
     const KilnTiming *timing = &trainer->timing;
     char *path = kiln_path_join(trainer->run_dir, "summary.json");
     json_t *summary = json_pack(
-        "{s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:s, s:o, "
-        "s:{s:o, s:o}}",
+        "{s:s, s:s, s:s?, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:i, s:s, s:o, s:s, "
+        "s:o, s:{s:o, s:o}}",
         "status", status, "reason", reason, "signal",
         kiln_signal_name(
             trainer->state.interrupted && trainer->env->stop != NULL ? *trainer->env->stop : 0),
@@ -144,7 +145,8 @@ KilnStatus kiln_summary_write(const KilnTrainer *trainer, const char *status, co
         "samples_per_s", number(samples_per_s(timing)), "step_ms_median",
         number(step_ms_median(timing)), "peak_rss_bytes", (json_int_t)peak_rss_bytes(), "overrides",
         overrides_json(trainer), "seed", (json_int_t)trainer->options.root->seed, "threads",
-        trainer->threads, "version", KILN_VERSION, "run_dir", trainer->run_dir, "data",
+        trainer->threads, "version", KILN_VERSION, "plugins",
+        kiln_plugins_record(trainer->env->registry), "run_dir", trainer->run_dir, "data",
         kiln_data_summary_json(trainer), "checkpoints", "best", checkpoint_json(trainer, "best"),
         "last", checkpoint_json(trainer, "last"));
     char *text = summary != NULL ? kiln_json_dump(summary, JSON_INDENT(2) | JSON_REAL_PRECISION(17))

@@ -5,6 +5,7 @@
 
 #include "base/system/file.h"
 #include "base/system/sync.h"
+#include "registry/registry.h"
 #include "train/analysis/time_profile.h"
 #include "train/assemble.h"
 #include "train/checkpoint/initial_weights.h"
@@ -78,6 +79,18 @@ static void print_threads(KilnTrainer *trainer)
     kiln_processors_why(&trainer->processors, why, sizeof(why));
     kiln_output_detail(&trainer->output, "%d thread%s%s%s", trainer->threads,
                        trainer->threads == 1 ? "" : "s", why[0] != '\0' ? ": " : "", why);
+}
+
+static void print_plugins(KilnTrainer *trainer)
+{
+    const KilnRegistry *registry = trainer->env->registry;
+
+    for (size_t i = 0; i < registry->plugin_count; i++) {
+        const KilnPlugin *plugin = &registry->plugins[i];
+
+        kiln_output_detail(&trainer->output, "plugin %s (%s), sha256 %s",
+                           kiln_path_near(plugin->path), plugin->from, plugin->sum);
+    }
 }
 
 /* Hint when rows of step values would be rarer than one per epoch; modules that read whole sets
@@ -165,6 +178,7 @@ static KilnStatus prepare(KilnTrainer *trainer, KilnConfig *config, const KilnRu
         return status;
     if (checkpoint->path != NULL)
         kiln_output_print(&trainer->output, "resuming from %s", kiln_path_near(checkpoint->path));
+    print_plugins(trainer);
     print_threads(trainer);
     print_log_interval(trainer);
     if (kiln_trainer_rank(trainer) == 0)

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "kiln/tools/clock.h"
-#include "registry/registry.h"
+#include "registry/plugin/plugin_record.h"
 #include "train/run/run_folder.h"
 
 /* Append an event with its time; `fact`, its other members, is consumed. */
@@ -26,17 +26,6 @@ static KilnStatus add(KilnTrainer *trainer, const char *event, json_t *fact, Kil
     }
     json_decref(fact);
     return kiln_journal_append(trainer->journal, line, err);
-}
-
-/* The plugins that were loaded: a resume loads them again. */
-static json_t *plugins_of(const KilnTrainer *trainer)
-{
-    const KilnRegistry *registry = trainer->env->registry;
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < registry->plugin_count; i++)
-        kiln_json_add(&list, kiln_json_text(registry->plugins[i].path));
-    return list;
 }
 
 static json_t *overrides_of(const KilnTrainer *trainer)
@@ -60,6 +49,52 @@ KilnStatus kiln_run_journal_open(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
+/* ---- Plugins -------------------------------------------------------------------------------- */
+
+/* Keep the plugins of the last session. */
+static KilnStatus keep_plugins(void *ctx, const json_t *line, KilnError *err)
+{
+    json_t **last = ctx, *plugins = json_object_get(line, "plugins");
+
+    (void)err;
+    if (plugins != NULL) {
+        json_decref(*last);
+        *last = json_incref(plugins);
+    }
+    return KILN_OK;
+}
+
+static void warn(void *ctx, const char *line)
+{
+    KilnTrainer *trainer = ctx;
+
+    kiln_output_print(&trainer->output, "warning: %s", line);
+}
+
+/* Report plugins that are not those of the session before. */
+static void compare_plugins(KilnTrainer *trainer)
+{
+    json_t *last = NULL;
+    size_t skipped;
+
+    if (kiln_journal_replay(trainer->journal, keep_plugins, &last, &skipped, NULL) >= 0)
+        kiln_plugins_compare(last, trainer->env->registry, warn, trainer);
+    json_decref(last);
+}
+
+json_t *kiln_run_journal_plugins(const char *run)
+{
+    char *dir = kiln_path_join(run, ".kiln");
+    json_t *last = NULL;
+
+    if (dir != NULL)
+        (void)!kiln_journal_read(dir, keep_plugins, &last, NULL);
+    free(dir);
+    return last;
+}
+
+/* ---- Events --------------------------------------------------------------------------------- */
+
 KilnStatus kiln_run_journal_begin(KilnTrainer *trainer, KilnError *err)
 {
     char host[256] = "";
@@ -69,13 +104,15 @@ KilnStatus kiln_run_journal_begin(KilnTrainer *trainer, KilnError *err)
     bool resumed = !kiln_journal_is_new(trainer->journal) &&
                    (kiln_run_folder_holds(trainer->run_dir, trainer->resumed_from) ||
                     trainer->env->resume != NULL);
+    if (resumed)
+        compare_plugins(trainer);
     return add(trainer, resumed ? "resumed" : "started",
                json_pack("{s:s, s:I, s:s, s:i, s:s, s:s?, s:I, s:I, s:o, s:o}", "version",
                          KILN_VERSION, "pid", (json_int_t)getpid(), "host", host, "threads",
                          trainer->threads, "machine", trainer->backend->machine, "from",
                          trainer->resumed_from, "epoch", (json_int_t)trainer->at.epoch, "step",
                          (json_int_t)trainer->at.step, "overrides", overrides_of(trainer),
-                         "plugins", plugins_of(trainer)),
+                         "plugins", kiln_plugins_record(trainer->env->registry)),
                err);
 }
 

@@ -113,6 +113,13 @@ class Install(unittest.TestCase):
         self.assertIn("val/margin", logged)
         self.assertTrue(list(pathlib.Path(self.dir).glob("**/metrics.tsv")))
 
+    def test_new_components(self):
+        """What `kiln plugin new` writes, of each kind, builds at once, trains at once, and ends a sweep over its options."""
+        table = pathlib.Path(ROOT, "src/kiln/field.h").read_text()
+        for kind in [*re.findall(r'^    X\(\w+, "(\w+)"', table, re.M), "operation"]:
+            self.sh(f"kiln plugin new {kind} my_{kind}")
+            self.sh(f"sed -i 's/-Wextra/-Wextra -Werror/' my_{kind}/Makefile; sh my_{kind}/test.sh")
+
     def test_links(self):
         """Links of the pages, and the files that the README and the manual name."""
         missing = []

@@ -94,7 +94,7 @@ class Resume(Runs):
 
     def test_plugins_are_remembered(self):
         self.run_kiln(*TINY, *self.braked, "kiln.run.dir=run")
-        self.assertEqual(self.facts("run")[0]["plugins"], [os.path.realpath(self._brake)])
+        self.assertEqual([plugin["path"] for plugin in self.facts("run")[0]["plugins"]], [os.path.realpath(self._brake)])
         self.run_kiln("resume=run", "trainer.max_epochs=3")
         self.assertEqual(read_json(self.path("run/summary.json"))["epochs"], 3)
         for command in ["eval", "predict"]:

@@ -227,7 +227,11 @@ static void what_is_written_reads_back(void **unused)
                        .n_metrics = 1 };
     KilnJournal *journal = open_journal();
     assert_int_equal(
-        kiln_journal_append(journal, kiln_record_begun(&begin, &space, &objective, false), &err),
+        kiln_journal_append(journal,
+                            kiln_record_begun(&begin,
+                                              json_pack("[s, {s:s}]", "/old.so", "path", "/new.so"),
+                                              &space, &objective, false),
+                            &err),
         KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_submitted(0, job), &err), KILN_OK);
     assert_int_equal(kiln_journal_append(journal, kiln_record_started(0, job, 77), &err), KILN_OK);
@@ -260,6 +264,9 @@ static void what_is_written_reads_back(void **unused)
     assert_string_equal(read.items[1].added, "2.json");
     assert_non_null(read.items[0].began);
     assert_non_null(read.items[0].finished);
+    assert_string_equal(replayed.start.plugins[0], "/old.so"); /* of an earlier version */
+    assert_string_equal(replayed.start.plugins[1], "/new.so");
+    assert_null(replayed.start.plugins[2]);
     assert_int_equal(replayed.n_variables, 2);
     assert_string_equal(replayed.variables[0], "RATE=0.1");
     free(replayed.variables);

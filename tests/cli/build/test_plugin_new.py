@@ -1,0 +1,99 @@
+"""`kiln plugin new`: what it writes, and what it refuses. test_install.py builds and runs one of each kind."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import os
+import re
+import stat
+import subprocess
+
+from kilntest import BUILD, ROOT, Case, main, read
+
+KINDS = re.findall(r'^    X\(\w+, "(\w+)"', read(os.path.join(ROOT, "src/kiln/field.h"), "r"), re.M) + ["operation"]
+
+
+class New(Case):
+    def new(self, *args, **options):
+        return self.run_kiln("plugin", "new", *args, program="kiln", **options)
+
+    def files(self):
+        return sorted(os.path.relpath(os.path.join(folder, name), self.dir)
+                      for folder, _, names in os.walk(self.dir) for name in names)
+
+    def test_every_kind(self):
+        """A component of that name alone, and a config file that selects it; the text is the manual's."""
+        for kind in KINDS:
+            out, _ = self.new(kind, "mine_" + kind)
+            folder = self.path("mine_" + kind)
+            code = read(os.path.join(folder, f"mine_{kind}.c"), "r")
+            self.assertIn(f'.name = "mine_{kind}",', code)
+            self.assertIn("KILN_FIELDS(fields)", code)  # it has options to sweep over
+            conf = next(name for name in self.files() if name.startswith(f"mine_{kind}/conf/"))
+            self.assertTrue(conf.endswith(f"/mine_{kind}.yaml"), conf)
+            self.assertIn(f"/mine_{kind}\n", read(self.path(conf), "r"))
+            self.assertLess(read(os.path.join(folder, "Makefile")).count(b"\n"), 13)
+            for name in self.files():
+                if name.startswith(f"mine_{kind}/"):
+                    self.assertIn(name, out)
+            page = re.search(r"docs/([\w/]+\.md)(?:#([\w-]+))?", out)
+            text = read(os.path.join(ROOT, "docs", page.group(1)), "r")
+            if page.group(2):
+                titles = [title.lower().replace(" ", "-") for title in re.findall(r"^##+ (.*)", text, re.M)]
+                self.assertIn(page.group(2), titles)
+        self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode) & 0o700, 0o700)
+        self.assertEqual([name for name in os.listdir(self.dir) if name.startswith(".")], [])
+
+    def test_any_word_is_a_name(self):
+        """A keyword of C, and names that the code has itself."""
+        for name in "double", "ops", "fields", "component":
+            self.new("model", name)
+            subprocess.run(["make", "-s", "-C", self.path(name), f"KILN=-I{ROOT}/src", "CFLAGS=-Wall -Werror"], check=True)
+            out, _ = self.run_kiln("show", f"model/{name}", "--plugin", self.path(name, name + ".so"), program="kiln")
+            self.assertIn("width", out)
+
+    def test_test_script_finds_what_is_wrong(self):
+        self.new("loss", "mine")
+        env = {**os.environ, "TRAIN": os.path.join(BUILD, "train"), "KILN": f"-I{ROOT}/src"}
+        subprocess.run(["sh", "mine/test.sh"], cwd=self.dir, env=env, check=True, capture_output=True)
+        code = self.path("mine/mine.c")
+        self.write("mine/mine.c", read(code, "r").replace("kiln_mean(squares)", "squares"))
+        done = subprocess.run(["sh", "mine/test.sh"], cwd=self.dir, env=env, capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("mine", done.stderr)
+
+    def test_output(self):
+        out, _ = self.new("logger", "mine", "--output", "deep/plugins")
+        self.assertIn("wrote deep/plugins/mine/conf/logger/mine.yaml", out)
+        self.assertIn("train --plugin deep/plugins/mine/mine.so logger=[csv,mine]", out)
+        out, _ = self.new("model", "third", "-o", "plugins")
+        self.assertIn("  train model=third\n", out)  # ./plugins is loaded by itself
+        self.new("task", "other", "-o", ".")
+        self.assertIn("other/conf/task/other.yaml", self.files())
+
+    def test_mistakes(self):
+        def wrong(*args, says, status=2):
+            self.refused("plugin", "new", *args, says=[says], program="kiln", status=status)
+
+        wrong("calback", "mine", says="did you mean callback?")
+        wrong(says="which kind? callback, datamodule, transform")
+        wrong("callback", says="expected one name: kiln plugin new callback NAME")
+        wrong("callback", "a", "b", says="expected one name")
+        for name in "Mine", "my-loss", "1st", "../mine", "", "a*/b":
+            wrong("loss", name, says="no name of a component")
+        wrong("callback", "timer", says="callback/timer is built in", status=1)
+        wrong("operation", "resnet", says="model/resnet is built in", status=1)
+        wrong("callback", "default", says="kiln itself has a conf/callbacks/default.yaml", status=1)
+        self.write("mine/notes", "mine")
+        wrong("loss", "mine", says="mine: is there already", status=1)
+        self.assertEqual(self.files(), ["mine/notes"])
+        os.symlink("nowhere", self.path("link"))
+        wrong("loss", "link", says="link: is there already", status=1)
+        self.write("file", "")
+        wrong("loss", "mine", "-o", "file", says="file", status=1)
+        self.refused("plugin", says=["expected a verb: new"], program="kiln", status=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Writes the components of the manual, the templates of `kiln plugin new`, to FOLDER/KIND/: gen_components.sh FOLDER PAGE...
+# Each C block of the pages is component.c of its kind (of "operation" where it declares one), the YAML block after it conf.yaml.
+set -eu
+folder=$1
+shift
+rm -rf "$folder"
+mkdir -p "$folder"
+awk -v folder="$folder" '
+function save(    kind) {
+    if (language == "c") {
+        kind = text
+        sub(/.*\.kind = KILN_KIND_/, "", kind)
+        sub(/[^A-Z_].*/, "", kind)
+        kind = text ~ /static const KilnCustomOp / ? "operation" : tolower(kind)
+        path = folder "/" kind
+        system("mkdir -p " path)
+        printf "%s", text >(path "/component.c")
+    } else if (language == "yaml" && path != "") {
+        printf "%s", text >(path "/conf.yaml")
+        path = ""
+    }
+}
+/^```/ {
+    if (inside) save()
+    language = substr($0, 4)
+    inside = !inside
+    text = ""
+    next
+}
+inside { text = text $0 "\n" }
+' "$@"
