@@ -9,7 +9,7 @@
 typedef struct KilnRemoteJob {
     int64_t read; /* bytes of its reports */
     int64_t answered;
-    double begun;         /* when its process began, by the clock of its machine */
+    double begun; /* when its process began, by the clock of its machine */
     bool over;
     KilnJobEnd end;
 } KilnRemoteJob;
