@@ -10,6 +10,7 @@
 #   make bench-loop      the loop's cost per step, launch to first step (PEER=python with lightning, hydra-core)
 #   make bench-config    time composing and sweeps (PEER=python with hydra-core)
 #   make install         PREFIX=/usr/local DESTDIR=
+#   make wheel           the Python package with the library inside
 #   make help            the other goals
 
 VARIANT ?= release
@@ -141,7 +142,7 @@ FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 GRAPHS_SRC := $(sort $(wildcard tests/fuzz/graphs/*.c tests/fuzz/graphs/rows/*.c))
 FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 
-.PHONY: all objects demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install format lint check-format check-layers check-pointers check-headers units \
+.PHONY: all objects demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install wheel format lint check-format check-layers check-pointers check-headers units \
 	plugins fuzz fuzzers fuzz-graphs deps deps-check help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc $(if $(PARQUET),$(B)/libkiln-parquet.so)
@@ -238,9 +239,11 @@ $(B)/libkiln.a: $(LIB_OBJ)
 	$(call say,AR  )
 	$(Q)$(AR) rcs $@ $^
 
-$(B)/libkiln.so: $(LIB_OBJ)
+# Raised together with the version in tools/libkiln.map.
+SONAME := libkiln.so.0
+$(B)/libkiln.so: $(LIB_OBJ) tools/libkiln.map
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) $(RUN_PATH) -shared -Wl,-soname,libkiln.so.0 -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) $(RUN_PATH) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,tools/libkiln.map -o $@ $(LIB_OBJ) $(LDLIBS)
 
 # Arrow's headers need C++20. Loaded when a Parquet file is read.
 $(B)/libkiln-parquet.so: src/data/records/parquet_arrow.cc src/data/records/arrow.h $(B)/.flags.optional
@@ -367,21 +370,25 @@ $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) $(LDFLAGS) -o $@ $< $(B)/tests/libtestsupport.a \
 		-Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS)
 
+# Python's package (docs/python.md), in $(B).
+wheel: $(B)/libkiln.so $(if $(PARQUET),$(B)/libkiln-parquet.so)
+	@python3 python/build_wheel.py $(B)
+
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files ops search tools) \
+		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files flat ops search tools) \
 		$(DESTDIR)$(PREFIX)/share/kiln
 	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
 	ln -sf kiln $(DESTDIR)$(PREFIX)/bin/train
 	install -m 644 $(B)/libkiln.a $(DESTDIR)$(PREFIX)/lib/libkiln.a
-	install -m 755 $(B)/libkiln.so $(DESTDIR)$(PREFIX)/lib/libkiln.so.0
-	ln -sf libkiln.so.0 $(DESTDIR)$(PREFIX)/lib/libkiln.so
+	install -m 755 $(B)/libkiln.so $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libkiln.so
 	$(if $(PARQUET),install -m 755 $(B)/libkiln-parquet.so $(DESTDIR)$(PREFIX)/lib/libkiln-parquet.so)
 	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
 	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
-	for room in embed files ops search tools; do \
+	for room in embed files flat ops search tools; do \
 		install -m 644 src/kiln/$$room/*.h $(DESTDIR)$(PREFIX)/include/kiln/$$room/; \
 	done
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
@@ -424,14 +431,17 @@ check-pointers:
 check-headers:
 	@for h in $(filter-out $(if $(CAIRO),,src/plot/canvas.h),$(HEADERS)); do \
 		$(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) $(OPTIONAL_FLAGS) -std=c17 -fopenmp -Wall -Wextra -Wno-psabi -Werror -fsyntax-only -x c $$h || exit 1; \
-	done; echo "headers: $(words $(HEADERS)) compile alone"
+	done
+	@for h in $(filter src/kiln%,$(HEADERS)); do \
+		$(CXX) -std=c++17 -Isrc -Wall -Wextra -Wshadow -Werror -fsyntax-only -x c++ $$h || exit 1; \
+	done; echo "headers: $(words $(HEADERS)) compile alone, the public ones in C++, too"
 
 clean:
 	rm -rf build
 
 help:
 	@echo 'make [all | units | plugins] [VARIANT=debug|release|asan|tsan|cov|clang|fuzz] [WERROR=1]   build'
-	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-infer | bench-loop | bench-config | install PREFIX= DESTDIR=     use'
+	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-infer | bench-loop | bench-config | install PREFIX= DESTDIR= | wheel     use'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes, then for wrong numbers:'
 	@echo 'make fuzz-graphs [SECONDS=60] [KILN_ISA=avx2]              random graphs against the reference backend'

@@ -6,6 +6,8 @@
 #include "kiln.h"
 #include "kiln/embed/config.h"
 #include "kiln/embed/explanation.h"
+#include "kiln/embed/fit.h"
+#include "kiln/embed/flat.h"
 #include "kiln/embed/generate.h"
 #include "kiln/embed/predict.h"
 #include "kiln/embed/registry.h"

@@ -34,6 +34,7 @@ BEGIN {
     below("train", "registry nn data download")
     below("runs", "config")
     below("sweep", "registry runs")
+    below("flat", "train sweep")
     below("cli", "train sweep runs backend image data events plot text")
     changed = 1
     while (changed) { # transitive

@@ -10,7 +10,7 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libwebp-dev libcairo2-dev libprotobuf-c-dev protobuf-c-compiler libsqlite3-dev libxgboost-dev
        libcurl4-openssl-dev
        libopenblas0-pthread"
-check="libcmocka-dev clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml
+check="libcmocka-dev g++ clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml python3-numpy
        python3-jsonschema strace jq zsh fish bash-completion fonts-dejavu-core slurm-wlm munge"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
 fonts="fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-freefont-ttf fonts-urw-base35"
@@ -66,6 +66,7 @@ present() {
     fonts-liberation) fc-list 'Liberation Serif' 2>/dev/null | grep -q . ;;
     fonts-freefont-ttf) fc-list FreeSerif 2>/dev/null | grep -q . ;;
     fonts-urw-base35) fc-list C059 2>/dev/null | grep -q . ;;
+    python3-numpy) python3 -c 'import numpy' 2>/dev/null ;;
     python3-yaml) python3 -c 'import yaml' 2>/dev/null ;;
     python3-jsonschema) python3 -c 'import jsonschema' 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;

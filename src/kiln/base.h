@@ -19,7 +19,14 @@
 
 #define KILN_VERSION "0.1.0"
 
+/* Marks the functions of the interface, and its tables. C++ programs include the same headers. */
+#ifdef __cplusplus
+#define KILN_API extern "C" __attribute__((visibility("default")))
+#define KILN_API_TABLE KILN_API
+#else
 #define KILN_API __attribute__((visibility("default")))
+#define KILN_API_TABLE extern KILN_API
+#endif
 #define KILN_NODISCARD __attribute__((warn_unused_result))
 #define KILN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define KILN_COUNT(array) (sizeof(array) / sizeof((array)[0]))

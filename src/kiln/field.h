@@ -374,7 +374,7 @@ typedef struct KilnField {
 typedef enum KilnMode { KILN_MODE_AUTO, KILN_MODE_MIN, KILN_MODE_MAX } KilnMode;
 /* The choices of an option `mode`, in the order of the enumeration, and its row: a member
  * `int64_t mode` of what monitors a metric (kiln_trainer_mode, trainer.h). */
-KILN_API extern const KilnChoice kiln_modes[4];
+KILN_API_TABLE const KilnChoice kiln_modes[4];
 #define KILN_FIELD_MODE(T)                                                                         \
     KILN_FIELD_ENUM(T, mode, "auto", kiln_modes,                                                   \
                     "whether a smaller (min) or a larger (max) value is better; auto: as the "     \

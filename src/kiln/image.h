@@ -55,7 +55,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_image_read_raw(const KilnRawValue *value
                                                        const KilnPngForm *form, KilnImage *image,
                                                        KilnError *err);
 /* The field "image" that kiln_image_read_raw reads, for KilnDataModuleOps.raw_fields. */
-KILN_API extern const KilnRawField kiln_raw_image;
+KILN_API_TABLE const KilnRawField kiln_raw_image;
 /* Height, width, channels (1 or 3, what the file itself has) of the upright image without decoding
  * the pixels; `max_pixels` as in KilnPngForm. */
 KILN_API KILN_NODISCARD KilnStatus kiln_image_size(const char *path, int64_t max_pixels,
@@ -97,7 +97,7 @@ typedef enum KilnImageFilter {
     KILN_FILTER_NEAREST   /* one pixel, never a mean of several */
 } KilnImageFilter;
 /* The choices of an option for it: bilinear, bicubic, nearest. */
-KILN_API extern const KilnChoice kiln_image_filters[4];
+KILN_API_TABLE const KilnChoice kiln_image_filters[4];
 
 /* A part of an image, in its pixels, and the size that it is scaled to. */
 typedef struct KilnImageWindow {

@@ -15,7 +15,7 @@ typedef struct KilnSource {
 } KilnSource;
 
 /* url, sha256, to */
-KILN_API extern const KilnField kiln_source_fields[4];
+KILN_API_TABLE const KilnField kiln_source_fields[4];
 
 /* The first members of every datamodule's options struct, and their rows in the options table.
  * `batch_` is the default batch size as YAML text. */

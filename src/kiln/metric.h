@@ -229,7 +229,7 @@ typedef struct KilnClassOptions {
     int64_t average, *ignore_index;
     bool per_class;
 } KilnClassOptions;
-KILN_API extern const KilnField kiln_class_fields[4];
+KILN_API_TABLE const KilnField kiln_class_fields[4];
 
 /* Functions for metrics that are a ratio of counts per class (KilnMetricOps.of_class), with
  * KilnClassOptions as options. */
@@ -255,7 +255,7 @@ KILN_API double kiln_ranked_precision(const KilnRanked *items, int64_t n);
 /* Functions for metrics of classes that need all rows of the epoch: KilnMetricOps.of_ranked for
  * each class against the rest; with two classes, of which each row has one, the value of class 1.
  * The options are KilnClassOptions with this table: average is macro or weighted. */
-KILN_API extern const KilnField kiln_one_vs_rest_fields[4];
+KILN_API_TABLE const KilnField kiln_one_vs_rest_fields[4];
 KILN_API KILN_NODISCARD KilnStatus kiln_one_vs_rest_update(KilnInstance *self,
                                                            KilnMetricState *state,
                                                            const KilnMetricRows *rows,
@@ -271,7 +271,7 @@ typedef enum KilnEmptyQuery {
     KILN_EMPTY_ONE,
     KILN_EMPTY_SKIP /* left out */
 } KilnEmptyQuery;
-KILN_API extern const KilnChoice kiln_empty_queries[4];
+KILN_API_TABLE const KilnChoice kiln_empty_queries[4];
 /* Computes the value of one query's documents, in their order; NaN if none is relevant. */
 typedef KilnStatus KilnQueryValue(const void *context, KilnRanked *items, int64_t n, double *ret,
                                   KilnError *err);

@@ -163,7 +163,7 @@ typedef struct KilnNamedGroup {
     char *key;
     KilnParamGroup value;
 } KilnNamedGroup;
-KILN_API extern const KilnField kiln_param_group_fields[4];
+KILN_API_TABLE const KilnField kiln_param_group_fields[4];
 
 /* The first members of every optimizer's options struct, and their rows in the options
  * table. `lr_` and `decay_` are the defaults as YAML text. */
@@ -273,7 +273,7 @@ struct KilnSchedulerOps {
 
 /* Warmup options, which most schedules have: the members, and their rows. */
 typedef enum KilnWarmupShape { KILN_WARMUP_LINEAR, KILN_WARMUP_COSINE } KilnWarmupShape;
-KILN_API extern const KilnChoice kiln_warmup_shapes[3];
+KILN_API_TABLE const KilnChoice kiln_warmup_shapes[3];
 #define KILN_WARMUP_OPTIONS                                                                        \
     int64_t warmup_steps, warmup_shape;                                                            \
     double warmup_epochs
@@ -310,7 +310,7 @@ KILN_API double kiln_warmup_rest(KilnWarmup warmup, const KilnProgress *at);
 
 /* What a schedule counts: epochs or steps, as Lightning's `interval`. */
 typedef enum KilnInterval { KILN_INTERVAL_EPOCH, KILN_INTERVAL_STEP } KilnInterval;
-KILN_API extern const KilnChoice kiln_intervals[3];
+KILN_API_TABLE const KilnChoice kiln_intervals[3];
 KILN_API int64_t kiln_interval_count(int64_t interval, const KilnProgress *at);
 
 #endif

@@ -302,7 +302,7 @@ typedef struct KilnOwnOptions {
 
 /* Tables of these structs, for sections of a KilnComposeRequest. The one of kiln.needs is of
  * KilnJobNeeds. */
-KILN_API extern const KilnField kiln_sweep_fields[], kiln_rank_fields[], kiln_own_fields[],
+KILN_API_TABLE const KilnField kiln_sweep_fields[], kiln_rank_fields[], kiln_own_fields[],
     kiln_needs_fields[];
 
 #endif

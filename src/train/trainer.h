@@ -12,6 +12,7 @@
 #include "train/checkpoint/save_requests.h"
 #include "train/loader/splits.h"
 #include "train/loop/evaluate.h"
+#include "train/loop/fit.h"
 #include "train/loop/hooks.h"
 #include "train/loop/loop_schedule.h"
 #include "train/loop/position.h"
@@ -76,6 +77,7 @@ struct KilnTrainer {
     KilnPhase phase;
     KilnLoopSchedule schedule; /* of a fit */
     KilnPosition at;           /* of training */
+    KilnFitLoop fit;
     KilnTrainBatch batch;
     KilnEvalPosition eval;
     KilnRunState state;

@@ -237,6 +237,7 @@ KilnStatus kiln_backend_cpu_new(int threads, KilnBackend **ret, KilnError *err)
     if (status != KILN_OK)
         return status;
     kiln_blas_choose(level, capped);
+    kiln_parallel_allow_forks();
 
     KilnCpuBackend *cpu = calloc(1, sizeof(*cpu));
 

@@ -2,10 +2,30 @@
 #include "backend/cpu/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
 static _Thread_local int number; /* kiln_thread */
+
+/* ---- Teams ------------------------------------------------------------------------- */
+
+static void end_team(void)
+{
+    (void)omp_pause_resource_all(omp_pause_soft);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(end_team, NULL, NULL);
+}
+
+void kiln_parallel_allow_forks(void)
+{
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&watched, watch_forks);
+}
 
 typedef void Work(void *context, int thread, int team);
 

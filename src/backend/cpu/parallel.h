@@ -35,6 +35,11 @@ typedef void (*KilnPhaseFunction)(void *context, int64_t part, int64_t phase);
 void kiln_parallel_phases(int threads, int64_t parts, int64_t phases, KilnPhaseFunction run,
                           void *context);
 
+/* Call it before the first loop. GNU OpenMP keeps the threads of a loop for the next one. A forked
+ * process lacks them, and its first loop would wait for them for ever; so from now on a thread that
+ * forks ends its own before. */
+void kiln_parallel_allow_forks(void);
+
 /* Number of the calling thread in its loop, below the number of parts or items; 0 outside of one.
  */
 int kiln_thread(void);

@@ -28,7 +28,7 @@ typedef enum KilnExplainMethod {
     KILN_EXPLAIN_CONTRIBUTIONS
 } KilnExplainMethod;
 /* auto, integrated_gradients, occlusion, grad_cam, contributions. */
-KILN_API extern const KilnChoice kiln_explain_methods[6];
+KILN_API_TABLE const KilnChoice kiln_explain_methods[6];
 
 /* What to explain, and how. A zeroed one is ready; texts are borrowed for the call. */
 typedef struct KilnExplainSpec {

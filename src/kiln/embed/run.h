@@ -37,9 +37,11 @@ typedef struct KilnRunEnv {
     /* Called before each training batch: false ends the run there, like an interrupt. May be NULL.
      */
     bool (*may_continue)(void *ctx, KilnTrainer *trainer);
+    /* Receives each row of logged values, as loggers do, on rank 0. May be NULL. */
+    void (*log_row)(void *ctx, const KilnLogRow *row);
     /* Receives output for other programs (kiln_trainer_output): predictions. May be NULL. */
     KilnStatus (*output)(void *ctx, const char *text, KilnError *err);
-    void *ctx; /* of these three functions */
+    void *ctx; /* of these functions */
     /* In a sweep: the metric that ranks its jobs, and the KilnMode; a mode that contradicts the
      * metric's declaration is refused. NULL: none. */
     const char *ranked_by;

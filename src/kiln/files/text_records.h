@@ -30,7 +30,7 @@ typedef enum KilnRecordFormat {
 } KilnRecordFormat;
 
 /* The choices of an option for the format, in the order of the enumeration. */
-KILN_API extern const KilnChoice kiln_record_formats[11];
+KILN_API_TABLE const KilnChoice kiln_record_formats[11];
 
 typedef enum KilnTextEncoding {
     KILN_UTF8,
@@ -38,7 +38,7 @@ typedef enum KilnTextEncoding {
     KILN_UTF8_OR_LATIN1 /* each row that is not UTF-8 is ISO-8859-1 */
 } KilnTextEncoding;
 /* utf-8, latin-1, utf-8-or-latin-1. */
-KILN_API extern const KilnChoice kiln_text_encodings[4];
+KILN_API_TABLE const KilnChoice kiln_text_encodings[4];
 
 /* Ends each item of a value that is a list: one of a CoNLL column, of a JSON list, of the labels of
  * KILN_RECORDS_LABELED. (U+001F, the unit separator) */

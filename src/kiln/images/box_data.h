@@ -93,6 +93,6 @@ KILN_API KilnStatus kiln_box_check(KilnInstance *self, const KilnPoll *poll,
                                    void (*add)(void *ctx, const KilnDataFinding *finding),
                                    void *ctx, KilnError *err);
 /* KilnDataModuleOps.features. */
-KILN_API extern const KilnTensorSpec kiln_box_specs[KILN_BOX_FEATURES];
+KILN_API_TABLE const KilnTensorSpec kiln_box_specs[KILN_BOX_FEATURES];
 
 #endif

@@ -21,7 +21,7 @@ typedef struct KilnDrawnShape {
 } KilnDrawnShape;
 
 /* "circle", "square", "triangle", NULL. */
-KILN_API extern const char *const kiln_shape_names[KILN_SHAPE_KINDS + 1];
+KILN_API_TABLE const char *const kiln_shape_names[KILN_SHAPE_KINDS + 1];
 /* Draw a filled shape over the image, its edge smooth over one pixel. Parts outside of the image
  * are left out. */
 KILN_API void kiln_draw_shape(KilnImage *image, const KilnDrawnShape *shape);

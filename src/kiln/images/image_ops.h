@@ -8,7 +8,7 @@
 /* ---- Geometry -------------------------------------------------------------------------------- */
 
 /* The choices of an option for the filter of a warp: nearest, bilinear. */
-KILN_API extern const KilnChoice kiln_warp_filters[3];
+KILN_API_TABLE const KilnChoice kiln_warp_filters[3];
 /* Exchange two images: a result in `scratch` with its source. */
 KILN_API void kiln_image_swap(KilnImage *a, KilnImage *b);
 /* Mirror it: left and right, or top and bottom. */

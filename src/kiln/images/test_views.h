@@ -32,7 +32,7 @@ typedef enum KilnTestAugmentation {
     KILN_TEST_TEN_CROP
 } KilnTestAugmentation;
 /* none, flip, five_crop, ten_crop. */
-KILN_API extern const KilnChoice kiln_test_augmentations[5];
+KILN_API_TABLE const KilnChoice kiln_test_augmentations[5];
 enum { KILN_TEST_VIEWS = 10 }; /* of an image, at most */
 
 /* The options, and what setup finds out. */

@@ -93,7 +93,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_booster_update(KilnBooster *booster, int
 /* Whether XGBoost has an eval_metric of that name ("rmse", "ndcg@5-"), and whether a higher value
  * is better; and the names of all of them, for messages. */
 KILN_API bool kiln_boost_metric(const char *name, bool *ret_higher_is_better);
-KILN_API extern const char kiln_boost_metrics[];
+KILN_API_TABLE const char kiln_boost_metrics[];
 /* XGBoost's metrics (eval_metric) of a set that has been computed: ret(ctx, "rmse", 0.5). Trees are
  * applied once to a set that is evaluated after every round. */
 KILN_API KILN_NODISCARD KilnStatus kiln_booster_evaluate(KilnBooster *booster, KilnBoostData *data,

@@ -20,7 +20,7 @@ typedef struct KilnBoostObjective {
 } KilnBoostObjective;
 
 /* The choices of the option `objective`; the first is auto. */
-KILN_API extern const KilnChoice kiln_boost_objectives[15];
+KILN_API_TABLE const KilnChoice kiln_boost_objectives[15];
 /* The objective of that choice for the data, by default the one that fits, and the scores per row.
  * KILN_E_SHAPE, with the option's name, if they do not fit. */
 KILN_API KILN_NODISCARD KilnStatus kiln_boost_objective(int64_t choice, const KilnDataSpec *spec,
@@ -29,7 +29,7 @@ KILN_API KILN_NODISCARD KilnStatus kiln_boost_objective(int64_t choice, const Ki
 
 /* ---- Options ------------------------------------------------------------------------- */
 
-KILN_API extern const KilnChoice kiln_boost_tree_methods[4], kiln_boost_grow_policies[3];
+KILN_API_TABLE const KilnChoice kiln_boost_tree_methods[4], kiln_boost_grow_policies[3];
 
 /* The first members of such a task's options struct, and their rows in the options table. */
 #define KILN_BOOST_OPTIONS                                                                         \

@@ -18,14 +18,14 @@ typedef enum KilnColumnKind {
     KILN_COLUMN_IGNORED   /* no part of a sample */
 } KilnColumnKind;
 /* number, category, date, text, ignored. */
-KILN_API extern const KilnChoice kiln_column_kinds[6];
+KILN_API_TABLE const KilnChoice kiln_column_kinds[6];
 
 typedef enum KilnTargetType {
     KILN_TARGET_AUTO,    /* classes: texts, or at most 20 different whole numbers */
     KILN_TARGET_CLASSES, /* the feature "label" */
     KILN_TARGET_NUMBER   /* the feature "target" */
 } KilnTargetType;
-KILN_API extern const KilnChoice kiln_target_types[4];
+KILN_API_TABLE const KilnChoice kiln_target_types[4];
 
 typedef enum KilnTableScaling {
     KILN_SCALING_NONE,
@@ -34,13 +34,13 @@ typedef enum KilnTableScaling {
      * and the number of quantiles of Gorishniy et al. (2021): max(min(rows / 30, 1000), 10). */
     KILN_SCALING_QUANTILE
 } KilnTableScaling;
-KILN_API extern const KilnChoice kiln_table_scalings[4];
+KILN_API_TABLE const KilnChoice kiln_table_scalings[4];
 
 typedef enum KilnTableMissing {
     KILN_MISSING_MEAN, /* a missing number is the mean of the training rows */
     KILN_MISSING_NAN   /* it stays NaN, for trees */
 } KilnTableMissing;
-KILN_API extern const KilnChoice kiln_table_missing[3];
+KILN_API_TABLE const KilnChoice kiln_table_missing[3];
 
 /* The options, borrowed. */
 typedef struct KilnTableSource {

@@ -17,11 +17,11 @@ typedef struct KilnTextFiles {
     char **train, **val, **test;
     size_t train_count, val_count, test_count;
 } KilnTextFiles;
-KILN_API extern const KilnField kiln_text_files_fields[4];
+KILN_API_TABLE const KilnField kiln_text_files_fields[4];
 
 typedef enum KilnOnError { KILN_ON_ERROR_STOP, KILN_ON_ERROR_SKIP } KilnOnError;
 /* stop, skip. */
-KILN_API extern const KilnChoice kiln_on_error_choices[3];
+KILN_API_TABLE const KilnChoice kiln_on_error_choices[3];
 
 /* Members of a datamodule's options struct, and their rows in the options table. */
 #define KILN_TEXT_OPTIONS                                                                          \

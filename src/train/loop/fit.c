@@ -157,35 +157,33 @@ static KilnStatus next_batch(KilnTrainer *trainer, KilnLoader *loader, bool *ret
     return KILN_OK;
 }
 
-static KilnStatus train_batches(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+static bool is_stopping(KilnTrainer *trainer)
 {
-    const int64_t batches = kiln_loader_batches(loader);
-    KilnStatus status = kiln_loader_start(loader, trainer->at.epoch, trainer->at.batch, err);
-    bool more = true;
+    return kiln_loop_should_stop(&trainer->schedule, &trainer->at) ||
+           kiln_trainer_interrupted(trainer);
+}
 
-    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
-        return KILN_OK;
-    if (status >= 0)
-        status = kiln_ranks_agree(trainer, err);
-    /* The run may have been stopped between a batch and its validation. */
-    if (status >= 0 && trainer->at.batch < batches)
-        status = validate_if_due(trainer, err);
-    while (status >= 0 && !kiln_loop_should_stop(&trainer->schedule, &trainer->at) &&
-           !kiln_trainer_interrupted(trainer)) {
-        status = next_batch(trainer, loader, &more, err);
-        if (status < 0 || !more)
-            break;
-        KilnBatch batch = trainer->step.batch;
-        status = train_batch(trainer, &batch, err);
-        if (trainer->batch.skip == KILN_SKIP_EPOCH) {
-            trainer->at.batch = batches;
-            break;
-        }
-        kiln_live_status_update(trainer, kiln_clock());
-        if (status >= 0 && trainer->at.batch < batches)
-            status = validate_if_due(trainer, err);
+/* Train the next batch, and validate where that is due within the epoch. *ret_ended: there is none,
+ * or the run stops here. */
+static KilnStatus train_next_batch(KilnTrainer *trainer, bool *ret_ended, KilnError *err)
+{
+    KilnLoader *loader = trainer->fit.loader;
+    const int64_t batches = kiln_loader_batches(loader);
+    bool more = !is_stopping(trainer);
+    KilnStatus status = more ? next_batch(trainer, loader, &more, err) : KILN_OK;
+
+    *ret_ended = !more;
+    if (status < 0 || !more)
+        return status;
+    KilnBatch batch = trainer->step.batch;
+    status = train_batch(trainer, &batch, err);
+    if (trainer->batch.skip == KILN_SKIP_EPOCH) {
+        trainer->at.batch = batches;
+        *ret_ended = true;
+        return status;
     }
-    return status;
+    kiln_live_status_update(trainer, kiln_clock());
+    return status >= 0 && trainer->at.batch < batches ? validate_if_due(trainer, err) : status;
 }
 
 /* The optimizer step of a group that was cut short, and its row for the loggers. */
@@ -225,27 +223,57 @@ static KilnStatus end_epoch(KilnTrainer *trainer, bool whole, KilnError *err)
     return status >= 0 ? kiln_ranks_agree(trainer, err) : status;
 }
 
-static KilnStatus train_epoch(KilnTrainer *trainer, KilnLoader *loader, KilnError *err)
+/* Start the loader of the epoch, and validate if that is still due: the run may have been stopped
+ * between a batch and its validation. */
+static KilnStatus begin_batches(KilnTrainer *trainer, KilnError *err)
 {
-    KilnTiming *timing = &trainer->timing;
-    KilnStatus status = kiln_lr_scales_apply(trainer, trainer->at.epoch, err);
+    KilnLoader *loader = trainer->fit.loader;
+    KilnStatus status = kiln_loader_start(loader, trainer->at.epoch, trainer->at.batch, err);
 
-    timing->phase_start = kiln_clock();
-    timing->phase_samples = 0;
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
+    if (status >= 0)
+        status = kiln_ranks_agree(trainer, err);
+    return status >= 0 && trainer->at.batch < kiln_loader_batches(loader)
+               ? validate_if_due(trainer, err)
+               : status;
+}
+
+/* Leaves trainer->fit.loader NULL if the run is interrupted before the epoch. */
+static KilnStatus begin_epoch(KilnTrainer *trainer, KilnError *err)
+{
+    KilnLoader *loader = NULL;
+
+    if (trainer->at.epoch_done) {
+        trainer->at.epoch++;
+        trainer->at.batch = 0;
+        trainer->at.epoch_begun = trainer->at.epoch_done = false;
+    }
+    KilnStatus status = kiln_splits_reload(trainer, err);
+    if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
+        return KILN_OK;
+    if (status >= 0)
+        status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
+    if (status < 0)
+        return status;
+    trainer->fit.loader = loader;
+    trainer->timing.phase_start = kiln_clock();
+    trainer->timing.phase_samples = 0;
+    status = kiln_lr_scales_apply(trainer, trainer->at.epoch, err);
     /* A run that resumes within an epoch has begun it already. */
     if (status >= 0 && !trainer->at.epoch_begun) {
         trainer->at.epoch_begun = true;
         status = KILN_CALL(trainer, on_train_epoch_start, err);
     }
-    if (status >= 0)
-        status = train_batches(trainer, loader, err);
-    if (status >= 0)
-        kiln_loading_report(trainer, loader, kiln_clock() - timing->phase_start);
+    return status >= 0 ? begin_batches(trainer, err) : status;
+}
+
+static void count_time(KilnTrainer *trainer)
+{
+    KilnTiming *timing = &trainer->timing;
+
     timing->loop_s += kiln_clock() - timing->phase_start;
     timing->samples += timing->phase_samples;
-    if (status < 0 || trainer->state.interrupted)
-        return status;
-    return end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
 }
 
 static void report_progress(const KilnTrainer *trainer, bool resumed)
@@ -264,34 +292,25 @@ static void report_progress(const KilnTrainer *trainer, bool resumed)
     trainer->env->progress(trainer->env->ctx, &progress);
 }
 
-/* ---- All epochs ---------------------------------------------------------------------- */
-
-static KilnStatus train_epochs(KilnTrainer *trainer, KilnError *err)
+/* End the epoch after its last batch, or leave it where the run stops. */
+static KilnStatus leave_epoch(KilnTrainer *trainer, KilnError *err)
 {
-    KilnLoader *loader = NULL;
-    KilnStatus status = kiln_ranks_agree(trainer, err);
+    KilnLoader *loader = trainer->fit.loader;
+    KilnStatus status = KILN_OK;
 
-    while (status >= 0 && !trainer->state.interrupted &&
-           !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at)) {
-        if (trainer->at.epoch_done) {
-            trainer->at.epoch++;
-            trainer->at.batch = 0;
-            trainer->at.epoch_begun = trainer->at.epoch_done = false;
-        }
-        status = kiln_splits_reload(trainer, err);
-        if (status == KILN_E_INTERRUPTED && kiln_trainer_interrupted(trainer))
-            return KILN_OK;
-        if (status >= 0)
-            status = kiln_trainer_loader(trainer, KILN_TRAIN, 0, &loader, err);
-        if (status >= 0)
-            status = train_epoch(trainer, loader, err);
-        if (status >= 0 && trainer->at.epoch_done)
-            kiln_run_journal_epoch(trainer);
-        if (status >= 0)
-            report_progress(trainer, false);
-    }
+    trainer->fit.loader = NULL;
+    kiln_loading_report(trainer, loader, kiln_clock() - trainer->timing.phase_start);
+    count_time(trainer);
+    if (!trainer->state.interrupted)
+        status = end_epoch(trainer, trainer->at.batch >= kiln_loader_batches(loader), err);
+    if (status >= 0 && trainer->at.epoch_done)
+        kiln_run_journal_epoch(trainer);
+    if (status >= 0)
+        report_progress(trainer, false);
     return status;
 }
+
+/* ---- The whole loop, step by step ------------------------------------------------------ */
 
 /* Run the sanity check, except where training resumes within an epoch: its validation loop is known
  * to work. */
@@ -308,33 +327,85 @@ static KilnStatus check_sanity(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-static KilnStatus train(KilnTrainer *trainer, KilnError *err)
+static KilnStatus begin_training(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = check_sanity(trainer, err);
 
     if (status < 0 || trainer->state.interrupted)
         return status;
     trainer->timing.train_start = trainer->timing.last_validation = kiln_clock();
+    trainer->fit.trains = true;
     status = KILN_CALL(trainer, on_train_start, err);
     if (status >= 0)
         status = kiln_save_requests_reserve(trainer, err);
-    if (status >= 0)
-        status = train_epochs(trainer, err);
-    if (status < 0 || trainer->state.interrupted)
-        return status;
-    return KILN_CALL(trainer, on_train_end, err);
+    return status >= 0 ? kiln_ranks_agree(trainer, err) : status;
 }
 
-KilnStatus kiln_fit_loop(KilnTrainer *trainer, KilnError *err)
+KilnStatus kiln_fit_loop_begin(KilnTrainer *trainer, KilnError *err)
 {
     trainer->phase = KILN_PHASE_FIT;
     KilnStatus status = KILN_CALL(trainer, on_fit_start, err);
     if (status >= 0 &&
         (trainer->at.epoch_done || (trainer->at.epoch > 0 && trainer->at.batch == 0)))
         report_progress(trainer, true);
-    if (status >= 0 && !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at))
-        status = train(trainer, err);
-    if (status < 0 || trainer->state.interrupted)
-        return status;
-    return KILN_CALL(trainer, on_fit_end, err);
+    return status >= 0 && !kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at)
+               ? begin_training(trainer, err)
+               : status;
+}
+
+bool kiln_fit_loop_is_over(const KilnTrainer *trainer)
+{
+    return trainer->fit.loader == NULL &&
+           (trainer->state.interrupted ||
+            kiln_loop_is_last_epoch(&trainer->schedule, &trainer->at));
+}
+
+/* Whether the batch that was trained is followed by another one of its epoch. */
+static bool has_more_batches(KilnTrainer *trainer)
+{
+    return trainer->fit.loader != NULL &&
+           trainer->at.batch < kiln_loader_batches(trainer->fit.loader) && !is_stopping(trainer);
+}
+
+KilnStatus kiln_fit_loop_step(KilnTrainer *trainer, KilnError *err)
+{
+    const int64_t before = trainer->at.batches;
+    KilnStatus status = KILN_OK;
+    bool ended = false;
+
+    while (status >= 0 && !kiln_fit_loop_is_over(trainer) &&
+           !(trainer->at.batches > before && (ended || has_more_batches(trainer)))) {
+        if (trainer->fit.loader == NULL)
+            status = begin_epoch(trainer, err);
+        if (status < 0 || trainer->fit.loader == NULL)
+            continue;
+        status = train_next_batch(trainer, &ended, err);
+        if (status >= 0 && ended)
+            status = leave_epoch(trainer, err);
+    }
+    if (status < 0 && trainer->fit.loader != NULL)
+        count_time(trainer);
+    return status;
+}
+
+/* Stop before the end, as for an interrupt; several ranks after the next round. */
+static KilnStatus stop_early(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = KILN_OK;
+
+    trainer->ranks.wants_end = true;
+    while (status >= 0 && kiln_ranks_several(&trainer->ranks) && !kiln_fit_loop_is_over(trainer))
+        status = kiln_fit_loop_step(trainer, err);
+    trainer->state.interrupted = true;
+    return status >= 0 && trainer->fit.loader != NULL ? leave_epoch(trainer, err) : status;
+}
+
+KilnStatus kiln_fit_loop_end(KilnTrainer *trainer, KilnError *err)
+{
+    KilnStatus status = kiln_fit_loop_is_over(trainer) ? KILN_OK : stop_early(trainer, err);
+
+    if (status >= 0 && trainer->fit.trains && !trainer->state.interrupted)
+        status = KILN_CALL(trainer, on_train_end, err);
+    return status >= 0 && !trainer->state.interrupted ? KILN_CALL(trainer, on_fit_end, err)
+                                                      : status;
 }

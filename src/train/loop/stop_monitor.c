@@ -25,13 +25,14 @@ static void wait_for_poll(KilnStopMonitor *monitor)
 static void report(KilnTrainer *trainer, int number)
 {
     const char *signal = number != SIGINT ? kiln_signal_name(number) : NULL;
-    /* The system sends these again by itself: only the first one counts. */
-    const bool repeats = number == SIGXCPU || number == SIGPIPE;
+    /* Only the first one counts: the system repeats these, and no signal is a program's request. */
+    const bool once = number == SIGXCPU || number == SIGPIPE ||
+                      (signal == NULL && number != SIGINT);
     char text[128];
 
     snprintf(text, sizeof(text), "%s%sstopping after this batch%s%s", signal != NULL ? signal : "",
              signal != NULL ? ": " : "", trainer->stop_monitor.saves ? ", saving" : "",
-             repeats            ? ""
+             once               ? ""
              : number == SIGINT ? "; press again to end at once"
                                 : "; a second one ends at once");
     kiln_output_notice(&trainer->output, text);

@@ -261,10 +261,13 @@ static KilnLogRow current_row(const KilnTrainer *trainer, bool epoch_values)
 KilnStatus kiln_loggers_send(KilnTrainer *trainer, bool epoch_values, KilnError *err)
 {
     const KilnLoggers *loggers = &trainer->loggers;
+    const KilnRunEnv *env = trainer->env;
     KilnLogRow row = current_row(trainer, epoch_values);
     KilnStatus status = KILN_OK;
 
     row.n = kiln_metrics_take(trainer->metrics, epoch_values, trainer->at.step, &row.metrics);
+    if (row.n > 0 && env->log_row != NULL && kiln_trainer_rank(trainer) == 0)
+        env->log_row(env->ctx, &row);
     for (size_t i = 0; row.n > 0 && i < loggers->n && status >= 0; i++)
         status = name_logger(
             loggers->list[i],

@@ -1,10 +1,12 @@
-/* kiln_run_fit: runs a fit, from a checked config to a complete run folder. */
+/* Runs a fit, from a checked config to a complete run folder: kiln_run_fit, and the same batch by
+ * batch (kiln/embed/fit.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
 #include "base/system/sync.h"
+#include "kiln/embed/fit.h"
 #include "registry/registry.h"
 #include "train/analysis/time_profile.h"
 #include "train/assemble.h"
@@ -204,17 +206,23 @@ static const KilnError *interrupt(KilnTrainer *trainer, KilnError *why)
     return why;
 }
 
-static KilnStatus train(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, KilnError *err)
+static KilnStatus begin(KilnTrainer *trainer, const KilnCheckpoint *checkpoint, KilnError *err)
 {
-    KilnError why = { 0 };
     KilnStatus status = kiln_loggers_open(trainer, json_object_get(checkpoint->state, "loggers"),
                                           err);
 
     kiln_live_status_phase(trainer, KILN_LIVE_FIT);
     kiln_stop_monitor_begin(trainer, trainer->options.trainer->enable_checkpointing);
-    if (status >= 0)
-        status = kiln_fit_loop(trainer, err);
+    return status >= 0 ? kiln_fit_loop_begin(trainer, err) : status;
+}
+
+/* After the last batch: save, test, and close what a run has opened. */
+static KilnStatus end(KilnTrainer *trainer, KilnError *err)
+{
     const bool writes = kiln_trainer_rank(trainer) == 0;
+    KilnError why = { 0 };
+    KilnStatus status = kiln_fit_loop_end(trainer, err);
+
     if (status >= 0 && writes)
         status = kiln_profile_close(trainer, err);
     if (status >= 0 && writes && trainer->options.trainer->enable_checkpointing)
@@ -256,30 +264,106 @@ static void set_result(const KilnTrainer *trainer, KilnStatus status, KilnRunRes
     snprintf(ret->status, sizeof(ret->status), "%s", status < 0 ? "failed" : status_of(trainer));
 }
 
+/* ---- Batch by batch ------------------------------------------------------------------------ */
+
+struct KilnFit {
+    KilnTrainer trainer;
+    KilnCheckpoint checkpoint;
+    KilnRunEnv env;
+    KilnStatus status; /* of the call that failed */
+    KilnError why;
+};
+
+static void fit_free(KilnFit *fit)
+{
+    kiln_checkpoint_close(&fit->checkpoint);
+    kiln_trainer_release(&fit->trainer);
+    free(fit);
+}
+
+static KilnStatus report(KilnFit *fit, KilnError *err)
+{
+    if (fit->status < 0 && err != NULL) {
+        *err = fit->why;
+        err->status = fit->status;
+    }
+    return fit->status < 0 ? fit->status : KILN_OK;
+}
+
+/* The run failed with `status`: it saves what it can. */
+static void fail(KilnFit *fit, KilnStatus status)
+{
+    fit->status = status;
+    if (status < 0)
+        kiln_failure_close(&fit->trainer, &fit->why);
+}
+
+static KilnStatus open_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult *ret_result,
+                           KilnFit **ret, KilnError *err)
+{
+    KilnFit *fit = calloc(1, sizeof(*fit));
+
+    if (fit == NULL)
+        return kiln_error_nomem(err, sizeof(*fit));
+    fit->env = *env;
+    fit->status = prepare(&fit->trainer, config, &fit->env, &fit->checkpoint, &fit->why);
+    if (fit->status >= 0)
+        fail(fit, begin(&fit->trainer, &fit->checkpoint, &fit->why));
+    if (fit->status >= 0) {
+        *ret = fit;
+        return KILN_OK;
+    }
+    const KilnStatus status = report(fit, err);
+    set_result(&fit->trainer, status, ret_result);
+    fit_free(fit);
+    return status;
+}
+
+KilnStatus kiln_fit_open(KilnConfig *config, const KilnRunEnv *env, KilnFit **ret, KilnError *err)
+{
+    return open_fit(config, env, NULL, ret, err);
+}
+
+KilnStatus kiln_fit_step(KilnFit *fit, bool *ret_more, KilnError *err)
+{
+    if (fit->status >= 0)
+        fail(fit, kiln_fit_loop_step(&fit->trainer, &fit->why));
+    const KilnStatus status = report(fit, err);
+    if (status >= 0)
+        *ret_more = !kiln_fit_loop_is_over(&fit->trainer);
+    return status;
+}
+
+KilnTrainer *kiln_fit_trainer(KilnFit *fit)
+{
+    return &fit->trainer;
+}
+
+KilnStatus kiln_fit_close(KilnFit *fit, KilnRunResult *ret, KilnError *err)
+{
+    if (fit == NULL)
+        return KILN_OK;
+    if (fit->status >= 0) {
+        fail(fit, end(&fit->trainer, &fit->why));
+        if (fit->status >= 0)
+            fit->status = close_run(&fit->trainer, &fit->why);
+    }
+    const KilnStatus status = report(fit, err);
+    set_result(&fit->trainer, status, ret);
+    fit_free(fit);
+    return status;
+}
+
 KilnStatus kiln_run_fit(KilnConfig *config, const KilnRunEnv *env, KilnRunResult *ret,
                         KilnError *err)
 {
-    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
-    KilnCheckpoint checkpoint = { 0 };
-    KilnError why = { 0 };
+    KilnFit *fit = NULL;
+    KilnStatus status = open_fit(config, env, ret, &fit, err);
 
-    if (trainer == NULL)
-        return kiln_error_nomem(err, sizeof(*trainer));
-    KilnStatus status = prepare(trainer, config, env, &checkpoint, &why);
-    if (status >= 0) {
-        status = train(trainer, &checkpoint, &why);
-        if (status >= 0)
-            status = close_run(trainer, &why);
-        else
-            kiln_failure_close(trainer, &why);
-    }
-    set_result(trainer, status, ret);
-    kiln_checkpoint_close(&checkpoint);
-    kiln_trainer_release(trainer);
-    free(trainer);
-    if (status < 0 && err != NULL) {
-        *err = why;
-        err->status = status;
-    }
-    return status < 0 ? status : KILN_OK;
+    if (status < 0)
+        return status;
+    while (status >= 0 && !kiln_fit_loop_is_over(&fit->trainer))
+        status = kiln_fit_loop_step(&fit->trainer, &fit->why);
+    fail(fit, status);
+    return kiln_fit_close(fit, ret, err);
 }

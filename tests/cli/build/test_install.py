@@ -71,7 +71,6 @@ class Install(unittest.TestCase):
     def test_arrays(self):
         """A program that trains and predicts on arrays, built and run by the lines of its comment."""
         text = pathlib.Path(self.docs, "examples/embed/arrays.c").read_text()
-        self.assertLess(text.count("\n"), 80)
         build = re.search(r"^ \*   (cc .*)$", text, re.M).group(1).replace("cc ", "cc -Wall -Wextra -Werror ")
         run = re.search(r"^ \*   (\./arrays .*?)(?: \*/)?$", text, re.M).group(1)
         self.sh(build.replace("arrays.c", f"{self.docs}/examples/embed/arrays.c"))
@@ -79,6 +78,22 @@ class Install(unittest.TestCase):
         right = int(re.match(r"(\d+) of 500 right, in both threads\n$", out).group(1))
         self.assertGreater(right, 480)
         self.assertEqual(self.sh(run + " seed=1 datamodule.standardize=true"), out)
+
+    def test_loop(self):
+        """A loop of one's own, built by the line of its comment: its log and rows come by callback, and it ends early."""
+        source = pathlib.Path(self.docs, "examples/embed/loop.c")
+        build = re.search(r"^ \*   (cc .*)$", source.read_text(), re.M).group(1).replace("cc ", "cc -Wall -Wextra -Werror ")
+        self.sh(build.replace("loop.c", str(source)))
+        out = self.sh("./loop %s lr=0.1 seed=1 trainer.max_epochs=3 kiln.run.dir=run" % " ".join(TINY))
+        self.assertEqual(len(re.findall(r"^after epoch \d: val/loss \d\.\d+, best \d\.\d+$", out, re.M)), 3, out)
+        self.assertRegex(out, r"(?m)^step 24: val/loss \d\.\d+$")
+        self.assertIn("finished: " + self.dir + "/run", out)
+        out = self.sh("./loop %s lr=0.1 seed=1 trainer.max_epochs=200 kiln.run.dir=long" % " ".join(TINY))
+        self.assertIn("stopped: ", out)
+
+    def test_length_of_examples(self):
+        for path in glob.glob(self.docs + "/examples/embed/*.c"):
+            self.assertLess(len(pathlib.Path(path).read_text().splitlines()), 80, path)
 
     def test_plugin(self):
         self.sh(f"cc -std=c17 -O2 -fPIC -shared -fvisibility=hidden -DKILN_BUILD_PLUGIN $(pkg-config --cflags kiln) "

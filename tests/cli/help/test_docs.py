@@ -2,7 +2,7 @@
 
 An indented block whose first word is a program is a shell script; with `$ ` it is a transcript, whose commands run
 (and must fail if `error:` follows). Fences name their language: sh, zsh, fish, console, yaml (parsed), c (compiled),
-text. `<!-- not run: WHY -->` above a block skips it.
+python (parsed; tests/python/test_docs.py runs it), text. `<!-- not run: WHY -->` above a block skips it.
 
 Each page runs in its own folder, which has what the pages assume: a run (outputs/2026-11-20/21-03-11, which RUN
 names), images and idx files (DIR, data/mnist, x.png, list.jsonl), a sweep (multirun/2026-11-20/21-03-11), a plugin (mine.so). Runs are
@@ -229,6 +229,13 @@ class Docs(unittest.TestCase):
             return str(error)
         return None
 
+    def parse_python(self, text):
+        try:
+            compile(text, "block", "exec")
+        except SyntaxError as error:
+            return str(error)
+        return None
+
     def compile(self, text, folder):
         write(f"{folder}/.block.c", text.encode())
         done = subprocess.run(["cc", "-std=c17", "-Wall", "-Wextra", "-Wno-unused", "-Wno-psabi", "-Werror",
@@ -252,6 +259,8 @@ class Docs(unittest.TestCase):
             return self.yaml(block.text), 0, 0
         if block.language == "c":
             return self.compile(block.text, folder) if "#include" in block.text else None, 0, 0
+        if block.language == "python":  # tests/python/test_docs.py runs them
+            return self.parse_python(block.text), 0, 0
         if block.language != "text":
             return f"unknown language {block.language}", 0, 0
         said = re.search(r"(?m)^(train|kiln) [\w-].*", block.text)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/cpu/blas.h"
+#include "backend/cpu/parallel.h"
 #include "backend/host_memory.h"
 #include "backend/ref/ref.h"
 
@@ -66,6 +67,7 @@ KilnStatus kiln_backend_cpu_f64_new(int threads, KilnBackend **ret, KilnError *e
         status = kiln_blas_reserve(threads, err);
     if (status != KILN_OK)
         return status;
+    kiln_parallel_allow_forks();
     KilnBackend *backend = malloc(sizeof(*backend));
     if (backend == NULL)
         return kiln_error_nomem(err, sizeof(*backend));
