@@ -10,11 +10,23 @@ enum { DEEPEST = 16 }; /* what lies deeper is counted and not kept */
 static _Thread_local KilnCallee calls[DEEPEST] __attribute__((tls_model("initial-exec")));
 static _Thread_local volatile sig_atomic_t depth __attribute__((tls_model("initial-exec")));
 
+/* Set for whole processes that check components (cli/contract/). */
+static KilnCallObserver *observe;
+static void *observer_ctx;
+
+void kiln_call_observe(KilnCallObserver *observer, void *ctx)
+{
+    observe = observer;
+    observer_ctx = ctx;
+}
+
 void kiln_call_enter_component(const KilnComponent *component, const char *path, const char *hook)
 {
     if (depth < DEEPEST)
         calls[depth] = (KilnCallee) { component, path, hook };
     depth = depth + 1;
+    if (observe != NULL)
+        observe(observer_ctx, kiln_call_current(), true);
 }
 
 void kiln_call_enter(const KilnInstance *who, const char *hook)
@@ -28,6 +40,8 @@ void kiln_call_enter(const KilnInstance *who, const char *hook)
 void kiln_call_leave(void)
 {
     depth = depth - 1;
+    if (observe != NULL)
+        observe(observer_ctx, kiln_call_current(), false);
 }
 
 KilnStatus kiln_call_result(KilnStatus status, KilnError *err)

@@ -23,6 +23,12 @@ void kiln_call_clear(void);
 /* The innermost call of this thread; NULL: none. Async-signal-safe. */
 const KilnCallee *kiln_call_current(void);
 
+/* From now on, call `observer` after each of these changes, in the thread that makes it: `now` is
+ * the innermost call of that thread, NULL: none; `entered`: it has just begun. NULL: nobody
+ * observes. To be set while no other thread runs. */
+typedef void KilnCallObserver(void *ctx, const KilnCallee *now, bool entered);
+void kiln_call_observe(KilnCallObserver *observer, void *ctx);
+
 /* `call` is the call of a component's function, which returns a status. */
 #define KILN_CALLED(who, hook, call, err) (kiln_call_enter(who, hook), kiln_call_result(call, err))
 

@@ -31,13 +31,15 @@ typedef struct KilnArgs {
     bool retry_failed;  /* with --resume */
     const char *extend; /* with --resume: --extend N */
     bool trust;         /* a run folder's plugins may be loaded, its outputs written anywhere */
-    bool json, once;    /* of top; json also of doctor, sweep */
+    bool json, once;    /* of top; json also of doctor, sweep, plugin */
     const char *output, *target; /* of new, plugin, explain-prediction */
     const char *table;           /* of new */
     bool force;                  /* of new and sweep: replace the file */
     const char *write;           /* of sweep */
     const char *runs, *straggle; /* of sweep: simulate */
     const char *samples;         /* of check-data */
+    bool all;                    /* of plugin: check every built-in component */
+    const char *timeout;         /* of plugin: check */
     bool quiet, verbose;
     const char **words; /* everything else, in order: overrides; owned */
     size_t n_words;

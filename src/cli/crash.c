@@ -1,11 +1,12 @@
 /* The handler of crash signals: names the component that crashed, or repairs an access to a file
  * that was cut short. It is async-signal-safe: it reads memory and writes to a buffer of its own
- * and to standard error. */
+ * and to standard error. The same message where a component ends the process by exit(). */
 #define _XOPEN_SOURCE 700 /* sigaltstack */
 #include "cli/crash.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -87,6 +88,21 @@ static void on_crash(int number, siginfo_t *info, void *context)
         raise(number);
 }
 
+/* Runs in the thread that called exit(). A component's exit(0) must not look like success. */
+static void on_exit_of_component(void)
+{
+    Line line = { .length = 0 };
+
+    if (kiln_call_current() == NULL)
+        return;
+    put(&line, (const char *const[]) { command_name, ": error: exit() was called", NULL });
+    put_component(&line, kiln_call_current());
+    put(&line, (const char *const[]) { "\n", NULL });
+    fflush(NULL);
+    (void)!write(STDERR_FILENO, line.text, line.length);
+    _exit(EXIT_FAILURE);
+}
+
 void kiln_crash_registry(const KilnRegistry *registry)
 {
     known = registry;
@@ -104,4 +120,5 @@ void kiln_crash_report(const char *command)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < KILN_COUNT(crashes); i++)
         (void)sigaction(crashes[i].number, &action, &before[i]);
+    (void)atexit(on_exit_of_component);
 }

@@ -32,6 +32,7 @@ KilnStatus kiln_ckpt_average(const char *const *words, const char *last, const c
                              KilnError *err);
 int kiln_command_verify_resume(KilnArgs *args);
 int kiln_command_sweep(KilnArgs *args);
+int kiln_command_plugin(KilnArgs *args);
 int kiln_command_tune(KilnArgs *args);
 int kiln_command_replay(KilnArgs *args);
 int kiln_command_tokenizer(KilnArgs *args);

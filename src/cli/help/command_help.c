@@ -176,12 +176,20 @@ static const CommandHelp pages[] = {
       "It works as it is. KIND is a kind of component (callback, datamodule, transform, sampler, "
       "batch_transform, module, model, loss, metric, optimizer, scheduler, logger, strategy, "
       "sweeper, pruner, launcher, tokenizer), or operation for a model with an operation of its "
-      "own.",
+      "own. check looks for breaches of the contract of each kind, in the components of a plugin "
+      "or in one that is built in: options, building and releasing, memory, what the kind has to "
+      "do (samples, gradients, updates, ...), and tiny runs that must end, give the same bytes "
+      "again, with two threads, and after a resume. Each check runs in a process of its own: one "
+      "that crashes, hangs or exits is reported with the function that did. KIND.OPTION=VALUE sets "
+      "an option of the component; other overrides are those of the configs that it is trained in. "
+      "Exit status 1 if a check fails.",
       { "kiln plugin new callback mine", "mine/mine.c: a callback", "make -C mine",
         "builds mine.so", "train --plugin mine/mine.so callbacks=mine", "uses it",
         "train --plugin mine/mine.so -m callbacks=mine callbacks.mine.value=0.1,0.5",
-        "sweeps over an option", "kiln plugin new model other --output plugins",
-        "plugins/other/other.c: a model", NULL } },
+        "sweeps over an option", "kiln plugin check ./mine.so", "every component of a plugin",
+        "kiln plugin check ./mine.so model/resmlp model.depth=2", "one of them, with an option",
+        "kiln plugin check callback/ema", "a built-in one",
+        "kiln plugin check ./mine.so --json | jq .findings", "for programs", NULL } },
     { "list",
       "Lists all components with one line each. `kiln show` has their options.",
       { "kiln list", "the built-in components", "kiln list --plugin ./mine.so",

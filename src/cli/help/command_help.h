@@ -6,7 +6,7 @@
 #include "cli/commands/commands.h"
 
 /* Append the usage of a command, what it does, examples and flags. The help of train is composed:
- * cli/help/train_help.c. */
+ * cli/train/train_help.c. */
 void kiln_command_help(KilnPage *page, const KilnCommand *command);
 
 #endif

@@ -7,5 +7,6 @@
 /* A verb's words are in args->words, without the verb itself. Returns the exit status of the
  * process. */
 int kiln_plugin_verb_new(KilnArgs *args);
+int kiln_plugin_verb_check(KilnArgs *args);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/call.h"
 #include "graph/graph.h"
 #include "kiln/tools/clock.h"
+#include "registry/registry.h"
 #include "train/trainer.h"
 
 /* ---- The order ---------------------------------------------------------------------- */
@@ -130,6 +131,25 @@ static KilnStatus call_one(KilnTrainer *trainer, KilnHookCall *call, const char 
     return status;
 }
 
+/* Add to the error whose it is: the component, and the plugin that it comes from. */
+static KilnStatus add_who(const KilnTrainer *trainer, const KilnInstance *who, KilnStatus status,
+                          KilnError *err)
+{
+    const KilnRegistry *registry = trainer->env != NULL ? trainer->env->registry : NULL;
+    const KilnPlugin *plugin = registry != NULL
+                                   ? kiln_registry_plugin_of(registry, kiln_instance_component(who))
+                                   : NULL;
+
+    (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
+    if (plugin != NULL && err != NULL) {
+        const size_t length = strlen(err->text);
+
+        snprintf(err->text + length, sizeof(err->text) - length, " (of the plugin %s)",
+                 plugin->path);
+    }
+    return status;
+}
+
 KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookSubset subset,
                            KilnError *err)
 {
@@ -141,10 +161,8 @@ KilnStatus kiln_hooks_call(KilnTrainer *trainer, size_t offset, KilnHookSubset s
     for (size_t i = subset == KILN_HOOKS_SAVING ? others : 0; i < end; i++) {
         KilnStatus status = call_one(trainer, &list->calls[i], kiln_hook_name(number), err);
 
-        if (status < 0) {
-            (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(list->calls[i].instance));
-            return status;
-        }
+        if (status < 0)
+            return add_who(trainer, list->calls[i].instance, status, err);
     }
     /* Saves requested by callbacks begin after the last of them. */
     return subset == KILN_HOOKS_NOT_SAVING ? KILN_OK : kiln_save_requests_commit(trainer, err);

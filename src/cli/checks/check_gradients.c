@@ -1,0 +1,60 @@
+/* Checks gradients: of a model, task or loss in a training step, against finite differences. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/checks/checks.h"
+#include "train/analysis/gradient_check.h"
+#include "train/assemble.h"
+#include "train/trainer.h"
+
+static const double seconds = 15.0; /* large networks are checked in part */
+/* Relative errors that pass in f64 and f32. */
+static const double most_error[2] = { 1e-3, 0.3 };
+
+static KilnStatus check(KilnCase *self, const char *precision, KilnGradientCheck *ret,
+                        KilnError *err)
+{
+    const char *const more[] = { precision, "batch_size=4", "test=false", NULL };
+    const KilnRunEnv env = { .registry = self->registry, .stop = self->request->stop };
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+    KilnConfig *config = NULL;
+
+    if (trainer == NULL)
+        return kiln_error_nomem(err, sizeof(*trainer));
+    KilnStatus status = kiln_case_compose(self, more, &config, err);
+    trainer->no_callbacks = true;
+    if (status >= 0)
+        status = kiln_trainer_assemble(trainer, config, &env, KILN_STAGE_FIT, NULL, err);
+    if (status >= 0)
+        status = kiln_trainer_check_gradients(trainer, seconds, ret, err);
+    if (status >= 0 && ret->param != NULL)
+        ret->param = kiln_arena_strdup(&self->arena, ret->param);
+    kiln_trainer_release(trainer);
+    free(trainer);
+    kiln_config_free(config);
+    return status;
+}
+
+void kiln_contract_gradients(KilnCase *self)
+{
+    KilnGradientCheck found;
+    KilnError err = { 0 }, why = { 0 };
+    const bool is_f64 = check(self, "trainer.precision=64-true", &found, &why) >= 0;
+
+    if (!is_f64 && check(self, "trainer.precision=32-true", &found, &err) < 0)
+        return kiln_case_fail_with(self, &err);
+    if (found.checked == 0)
+        return kiln_case_skip(self, "", "its steps have no gradients of one loss");
+    if (!(found.error <= most_error[!is_f64]))
+        return kiln_case_fail(
+            self,
+            "check the `gradient` of its operations, kiln_detach, and values that "
+            "are read outside of the graph",
+            "the loss changes by %.6g along %s, its gradient says %.6g", found.difference,
+            found.param, found.gradient);
+    if (is_f64)
+        kiln_case_pass(self, "%zu parameters in f64, off by at most %.1g", found.checked,
+                       found.error);
+    else
+        kiln_case_pass(self, "%zu parameters, roughly, in f32 (%s)", found.checked, why.text);
+}

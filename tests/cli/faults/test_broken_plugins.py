@@ -1,0 +1,167 @@
+"""kiln plugin check finds each way to break the contract of components, whatever the plugin does to its process; train
+refuses or contains it."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import json
+import os
+import re
+import unittest
+
+from kilntest import BUILD, ROOT, SHORT, TINY, Case, build_plugin
+
+HOOKS = re.findall(r"X\((\w+)\)", (pathlib.Path(ROOT) / "tests/plugins/broken.c").read_text())
+
+
+class Broken(Case):
+    def check(self, plugin, *args, status=1):
+        """The findings that did not pass, by check."""
+        out, _ = self.run_kiln("plugin", "check", plugin, "--json", *args, program="kiln", status=status)
+        report = json.loads(out)
+        self.assertEqual(report["target"], plugin)
+        self.assertEqual(report["failed"] > 0, status == 1)
+        return {found["check"]: found["text"] for found in report["findings"] if found["result"] == "failed"}
+
+    def finds(self, check, *says, flags, args=(), only=True):
+        plugin = build_plugin("broken", self.dir, *flags)
+        found = self.check(plugin, *args)
+        self.assertIn(check, found)
+        if only:
+            self.assertEqual(list(found), [check], found)
+        for text in says:
+            self.assertIn(text, found[check])
+        return plugin
+
+    def train(self, plugin, *says, succeeds=False, callback=True):
+        tiny = [word for word in TINY if callback or not word.startswith("model")]
+        process = self.start("--plugin", plugin, *tiny, "+callbacks.b=broken" if callback else "model=broken", "-q")
+        _, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode == 0, succeeds, err)
+        for text in says:
+            self.assertIn(text, err)
+
+
+class Refused(Broken):
+    """Plugins that are refused before any of their functions is called."""
+
+    def refused_both(self, path, *says):
+        self.assertEqual(list(found := self.check(path)), ["loading"])
+        _, err = self.run_kiln("--plugin", path, *TINY, status=1)
+        for text in says + (os.path.basename(path),):
+            self.assertIn(text, found["loading"])
+            self.assertIn(text, err)
+
+    def variant(self, flag, *says):
+        self.refused_both(build_plugin("variants", self.dir, flag), *says)
+
+    def test_wrong_abi(self):
+        self.variant("-DINFO_ABI=6", "built for ABI 6, this program has 7: rebuild the plugin")
+
+    def test_abi_of_the_future(self):
+        self.variant("-DINFO_ABI=8", "built for ABI 8, this program has 7")
+        self.variant("-DINFO_COMPONENT=4096", "which is newer than this program")
+
+    def test_no_elf(self):
+        self.refused_both(self.write("text.so", "no shared object\n"), "not a shared object")
+
+    def test_missing_symbol(self):
+        self.variant("-DNO_SYMBOL", "no kiln_plugin_v1 symbol")
+        self.variant("-DUNDEFINED", "undefined symbol: kiln_no_such_function")
+
+    def test_options(self):
+        self.variant("-DBAD_DEFAULT", "option size: its default many: expected an integer")
+        self.variant("-DFIELDS_END", "the options table has no end")
+
+    def test_duplicate_option(self):
+        self.refused_both(build_plugin("broken", self.dir, "-DDUPLICATE_OPTION"), "callback/broken",
+                          "option rate: two options have this name")
+
+    def test_name_of_a_built_in(self):
+        self.refused_both(build_plugin("broken", self.dir, '-DNAME="ema"'), "callback/ema is registered already")
+
+    def test_crash_while_loading(self):
+        plugin = build_plugin("crashes", self.dir, "-DIN_CONSTRUCTOR")
+        self.assertIn("while the plugin " + plugin + " was loaded", self.check(plugin)["loading"])
+
+
+class Contained(Broken):
+    """Functions that take the process with them."""
+
+    def test_crash(self):
+        says = ["crashed with SIGSEGV", "of callback/broken", "of the plugin " + self.path("broken.so")]
+        self.finds("building", "in init", *says, flags=["-DCRASH", '-DHOOK="init"'])
+        self.finds("training", "in on_train_start", *says, flags=["-DCRASH"])
+
+    def test_exit(self):
+        says = ["exit() was called in", "of callback/broken", "of the plugin " + self.path("broken.so")]
+        plugin = self.finds("building", *says, flags=["-DEXIT", '-DHOOK="init"'])
+        self.train(plugin, "exit() was called in init of callback/broken (callbacks.b), of the plugin " + plugin)
+        plugin = self.finds("training", *says, flags=["-DEXIT"])
+        self.train(plugin, "exit() was called in on_train_start of callback/broken (callbacks.b)")
+        self.finds("training", "exit status 0 in on_train_start of callback/broken", flags=["-DEXIT_NOW"])
+
+    def test_hang(self):
+        self.finds("training", "still in on_train_start of callback/broken after 3 seconds", flags=["-DHANG"],
+                   args=["--timeout", "3"])
+
+    def test_error_in_every_hook(self):
+        self.assertEqual(len(HOOKS), 24)
+        for hook in HOOKS[::8] if SHORT else HOOKS:
+            with self.subTest(hook):
+                whose = "broken on purpose (of the plugin " + self.path("broken.so") + ")"
+                plugin = self.finds("training", whose, hook, flags=["-DFAIL", f'-DHOOK="{hook}"'])
+                self.train(plugin, "callbacks.b: " + whose)
+        self.finds("building", "broken on purpose", flags=["-DFAIL", '-DHOOK="init"'])
+
+    def test_the_kit_goes_on(self):
+        """What does not need the broken part is checked nevertheless."""
+        plugin = build_plugin("broken", self.dir, "-DCRASH")
+        out, _ = self.run_kiln("plugin", "check", plugin, program="kiln", status=1)
+        for row in "passed   options", "passed   building", "passed   memory", "failed   training":
+            self.assertIn(row, out)
+        self.assertIn("1 component, 4 passed, 0 skipped, 1 failed", out)
+
+
+class Found(Broken):
+    """What goes wrong without an error."""
+
+    def test_good(self):
+        plugin = build_plugin("broken", self.dir)
+        self.assertEqual(self.check(plugin, status=0), {})
+        self.train(plugin, succeeds=True)
+
+    def test_wrong_shape(self):
+        says = "task.model (model/broken) returns f32 [", "as logits, but f32 ["
+        plugin = self.finds("training", *says, flags=["-DWRONG_SHAPE"])
+        self.train(plugin, *says, callback=False)
+
+    def test_wrong_gradient(self):
+        self.finds("gradients", "its gradient says", flags=["-DWRONG_GRADIENT"])
+
+    def test_leak(self):
+        self.needs_glibc_malloc()
+        self.finds("memory", "bytes more after each time", flags=["-DLEAK", '-DHOOK="init"'], only=False)
+        self.finds("memory of runs", "bytes more after each run", flags=["-DLEAK"])
+
+    def test_write_out_of_bounds(self):
+        self.needs_glibc_malloc()
+        says = "wrote beyond a block of memory", "callback/broken"
+        self.finds("building", *says, flags=["-DBEYOND", '-DHOOK="init"'])
+        self.finds("training", *says, flags=["-DBEYOND"])
+
+    def test_state_that_is_not_saved(self):
+        self.finds("resuming", "metrics.csv", flags=["-DFORGETS", '-DHOOK="on_train_batch_end"'])
+
+    def test_other_bytes_each_time(self):
+        self.finds("same bytes", "metrics", flags=["-DUNEQUAL", '-DHOOK="on_train_batch_end"'], only=False)
+
+    def needs_glibc_malloc(self):
+        """AddressSanitizer has an allocator of its own, and reports in its own words."""
+        if b"__asan_init" in pathlib.Path(BUILD, "kiln").read_bytes():
+            self.skipTest("built with AddressSanitizer")
+
+
+if __name__ == "__main__":
+    unittest.main()
