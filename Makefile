@@ -9,12 +9,14 @@
 #   make bench-infer     inference of one sample (PEER=python with torch, onnxruntime)
 #   make bench-loop      the loop's cost per step, launch to first step (PEER=python with lightning, hydra-core)
 #   make bench-config    time composing and sweeps (PEER=python with hydra-core)
-#   make install         PREFIX=/usr/local DESTDIR=
+#   make install         PREFIX=/usr/local LIBDIR=$(PREFIX)/lib DESTDIR=
 #   make wheel           the Python package with the library inside
+#   make deb | dist | sbom   Debian packages, a source tarball, the list of libraries: docs/install.md
 #   make help            the other goals
 
 VARIANT ?= release
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 CC ?= cc
 B := build/$(VARIANT)
 # V=1 shows whole commands.
@@ -55,6 +57,9 @@ TARGET := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 NO_VECTORS := $(if $(filter aarch64,$(TARGET)),$(if $(filter 12.1.% 12.2.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),\
 	-fno-tree-loop-vectorize))
 
+# No path of this folder in what is built: the same bytes wherever it is. Like warnings, not part of CFLAGS, so that a
+# moved folder recompiles nothing.
+MAP := $(if $(filter release,$(VARIANT)),-ffile-prefix-map=$(CURDIR)=.)
 # Not part of CFLAGS: changed warnings recompile nothing.
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wstrict-prototypes -Wvla -Wundef
 ifdef WERROR
@@ -102,6 +107,7 @@ CFLAGS += -std=c17 $(OPT) $(NO_VECTORS) -fPIC -fvisibility=hidden -ffp-contract=
 LDFLAGS += $(filter -fsanitize% --coverage,$(OPT)) -fopenmp
 LDLIBS += $(PKG_LIBS) $(if $(OPTIONAL),$(shell $(PKG_CONFIG) --libs $(OPTIONAL))) -ldnnl -lm -ldl -lpthread
 
+VERSION := $(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h)
 COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c datamodules/*/*.c \
 	tasks/*/*.c src/nn/optimizers/*.c src/nn/schedulers/*.c \
 	src/sweep/sweepers/*.c src/sweep/pruners/*.c src/sweep/launchers/*.c src/train/strategies/*.c \
@@ -143,7 +149,7 @@ GRAPHS_SRC := $(sort $(wildcard tests/fuzz/graphs/*.c tests/fuzz/graphs/rows/*.c
 FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 
 .PHONY: all objects demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install wheel format lint check-format check-layers check-pointers check-headers units \
-	plugins fuzz fuzzers fuzz-graphs deps deps-check help clean FORCE
+	plugins fuzz fuzzers fuzz-graphs deps deps-check dist deb deb-deps sbom help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc $(if $(PARQUET),$(B)/libkiln-parquet.so)
 # All files compiled, nothing linked.
@@ -151,7 +157,7 @@ objects: $(LIB_OBJ) $(CLI_OBJ)
 
 # ---- Building -----------------------------------------------------------------
 
-building := $(if $(filter help clean format deps% demo check check-arm64,$(MAKECMDGOALS)),,yes)
+building := $(if $(filter help clean format deps% deb deb-deps dist demo check check-arm64,$(MAKECMDGOALS)),,yes)
 without = $(if $(building),$(if $(1),,$(info without $(2) (install $(3)))))
 $(call without,$(CAIRO),cairo: no plots,libcairo2-dev)
 $(call without,$(PROTOBUF),libprotobuf-c: no logger tensorboard,libprotobuf-c-dev protobuf-c-compiler)
@@ -171,7 +177,7 @@ $(B)/.flags: FORCE
 $(B)/%.o: %.c $(B)/.flags
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
+	$(Q)$(CC) $(MAP) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
 
 # Each instruction set has its own stamp, so that changed flags rebuild only its objects.
 $(B)/.flags.%: FORCE
@@ -181,7 +187,7 @@ define ISA_RULE
 $(ISA_SRC:%.c=$(B)/%.$(1).o): $(B)/%.$(1).o: %.c $(B)/.flags $(B)/.flags.$(1)
 	@mkdir -p $$(@D)
 	$$(call say,CC  )
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(WARN) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
+	$$(Q)$$(CC) $$(MAP) $$(CPPFLAGS) $$(CFLAGS) $$(WARN) $$(ISA_FLAGS_$(1)) -DKILN_ISA=$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 
@@ -220,7 +226,7 @@ $(B)/gen/events.pb-c.c: src/events/events.proto
 	$(Q)protoc-c --proto_path=$(<D) --c_out=$(@D) $<
 $(B)/gen/events.pb-c.o: $(B)/gen/events.pb-c.c $(B)/.flags
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(OPTIONAL_FLAGS) $(CFLAGS) -w -c -o $@ $<
+	$(Q)$(CC) $(MAP) $(CPPFLAGS) $(OPTIONAL_FLAGS) $(CFLAGS) -w -c -o $@ $<
 # The only files that use the optional libraries; rebuilt when one is installed or removed.
 $(B)/.flags.optional: FORCE
 	@mkdir -p $(@D); echo '$(OPTIONAL_FLAGS)' | cmp -s - $@ || echo '$(OPTIONAL_FLAGS)' >$@
@@ -231,13 +237,13 @@ $(OPTIONAL_OBJ): $(B)/.flags.optional $(if $(PROTOBUF),$(B)/gen/events.pb-c.c)
 
 $(B)/gen/%.o: $(B)/gen/%.c $(B)/.flags
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
+	$(Q)$(CC) $(MAP) $(CPPFLAGS) $(CFLAGS) $(WARN) -c -o $@ $<
 
 # ar replaces members but never removes them: start from an empty archive.
 $(B)/libkiln.a: $(LIB_OBJ)
 	@rm -f $@
 	$(call say,AR  )
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(AR) rcsD $@ $^
 
 # Raised together with the version in tools/libkiln.map.
 SONAME := libkiln.so.0
@@ -248,7 +254,7 @@ $(B)/libkiln.so: $(LIB_OBJ) tools/libkiln.map
 # Arrow's headers need C++20. Loaded when a Parquet file is read.
 $(B)/libkiln-parquet.so: src/data/records/parquet_arrow.cc src/data/records/arrow.h $(B)/.flags.optional
 	$(call say,CXX )
-	$(Q)$(CXX) -std=c++20 -O2 -fPIC -fvisibility=hidden -Isrc $(PARQUET_FLAGS) -Wall -Wextra -Wshadow \
+	$(Q)$(CXX) $(MAP) -std=c++20 -O2 -fPIC -fvisibility=hidden -Isrc $(PARQUET_FLAGS) -Wall -Wextra -Wshadow \
 		$(if $(WERROR),-Werror) -shared -o $@ $< $(PARQUET_LIBS)
 
 # From objects, not from the archive, and with -rdynamic: plugins may call functions that the program
@@ -264,14 +270,19 @@ $(B)/train: $(B)/kiln
 # elsewhere by a run path.
 $(B)/kiln.pc: tools/kiln.pc.in FORCE
 	$(call say,GEN )
-	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' \
+	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR)),' -e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' \
 		-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' \
-		-e 's,@VERSION@,$(shell sed -n 's/.*KILN_VERSION "\(.*\)"/\1/p' src/kiln/base.h),' $< >$@
+		-e 's,@VERSION@,$(VERSION),' $< >$@
+
+# From the program's help.
+$(B)/kiln.1: $(B)/kiln tools/package/man.sh
+	$(call say,GEN )
+	$(Q)sh tools/package/man.sh $(B)/kiln >$@.tmp && mv $@.tmp $@
 
 $(B)/tests/libtestsupport.a: $(SUPPORT_OBJ)
 	@rm -f $@
 	$(call say,AR  )
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(AR) rcsD $@ $^
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/libtestsupport.a $(B)/libkiln.a
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< $(B)/tests/libtestsupport.a \
@@ -324,8 +335,9 @@ check-arm64:
 # Reads a run with tensorboard, pandas, torch and safetensors, and a sweep with Optuna; PEER is a Python that has them.
 check-peers: all
 	@$(if $(PEER),$(PEER) tests/peers/test_peers.py $(B) && $(PEER) tests/peers/test_lightning_names.py && \
-	    $(PEER) tests/peers/test_image_nets.py $(B) && $(PEER) tests/peers/test_optuna.py $(B),\
-	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, torchvision, safetensors and lightning; optuna, optuna-dashboard")
+	    $(PEER) tests/peers/test_image_nets.py $(B) && $(PEER) tests/peers/test_hydra_classes.py $(B) && \
+	    $(PEER) tests/peers/test_sbom.py $(B) && $(PEER) tests/peers/test_optuna.py $(B),\
+	    echo "skip: check-peers needs PEER=a python with tensorboard, pandas, torch, torchvision, torchmetrics, safetensors, lightning and hydra-core; cyclonedx-python-lib[json-validation]; optuna, optuna-dashboard")
 
 # Kills an MLP, a ResNet-18 and an LSTM, KILLS times in all: each resumed run produces identical bytes.
 verify-resume: all
@@ -375,20 +387,20 @@ wheel: $(B)/libkiln.so $(if $(PARQUET),$(B)/libkiln-parquet.so)
 	@python3 python/build_wheel.py $(B)
 
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files flat ops search tools) \
+install: all $(B)/kiln.1
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files flat images ops search slurm tools) \
 		$(DESTDIR)$(PREFIX)/share/kiln
 	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
 	ln -sf kiln $(DESTDIR)$(PREFIX)/bin/train
-	install -m 644 $(B)/libkiln.a $(DESTDIR)$(PREFIX)/lib/libkiln.a
-	install -m 755 $(B)/libkiln.so $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libkiln.so
-	$(if $(PARQUET),install -m 755 $(B)/libkiln-parquet.so $(DESTDIR)$(PREFIX)/lib/libkiln-parquet.so)
-	install -m 644 $(B)/kiln.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/kiln.pc
+	install -m 644 $(B)/libkiln.a $(DESTDIR)$(LIBDIR)/libkiln.a
+	install -m 755 $(B)/libkiln.so $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libkiln.so
+	$(if $(PARQUET),install -m 755 $(B)/libkiln-parquet.so $(DESTDIR)$(LIBDIR)/libkiln-parquet.so)
+	install -m 644 $(B)/kiln.pc $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
 	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
-	for room in embed files flat ops search tools; do \
+	for room in embed files flat images ops search slurm tools; do \
 		install -m 644 src/kiln/$$room/*.h $(DESTDIR)$(PREFIX)/include/kiln/$$room/; \
 	done
 	cp -R conf $(DESTDIR)$(PREFIX)/share/kiln/
@@ -400,6 +412,8 @@ install: all
 	install -D -m 644 tests/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/tests/README.md
 	for dir in $(EXAMPLES); do \
 		install -m 644 $$dir/* $(DESTDIR)$(PREFIX)/share/doc/kiln/$$dir/ || exit 1; done
+	install -m 644 $(B)/kiln.1 $(DESTDIR)$(PREFIX)/share/man/man1/kiln.1
+	echo '.so man1/kiln.1' >$(DESTDIR)$(PREFIX)/share/man/man1/train.1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -409,6 +423,23 @@ install: all
 	install -m 644 tools/completion/kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kiln.fish
 	ln -sf kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/train.fish
 	@if [ -z '$(DESTDIR)' ] && [ '$(PREFIX)' = /usr ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+# ---- Packages -------------------------------------------------------------------------
+
+# Both need no network. SOURCE_DATE_EPOCH sets the date in them: by default that of the last commit, in an unpacked tarball that of its files.
+dist:
+	@mkdir -p build
+	@sh tools/package/dist.sh $(VERSION) build/kiln-$(VERSION).tar.gz
+	@echo build/kiln-$(VERSION).tar.gz
+deb: deb-deps
+	@$(MAKE) --no-print-directory WITHOUT=parquet all build/release/kiln.1
+	@sh tools/package/deb.sh build/deb
+deb-deps:
+	@sh tools/deps.sh build deb
+# CycloneDX, of what the program and its library link to and load.
+sbom: all
+	@python3 tools/package/sbom.py $(VERSION) $(B)/kiln $(B)/libkiln.so >build/kiln-$(VERSION).cdx.json
+	@echo build/kiln-$(VERSION).cdx.json
 
 # ---- Keeping clean ----------------------------------------------------------------
 
@@ -442,6 +473,7 @@ clean:
 help:
 	@echo 'make [all | units | plugins] [VARIANT=debug|release|asan|tsan|cov|clang|fuzz] [WERROR=1]   build'
 	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-infer | bench-loop | bench-config | install PREFIX= DESTDIR= | wheel     use'
+	@echo 'make deb | dist | sbom                                     Debian packages, source tarball, list of libraries'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes, then for wrong numbers:'
 	@echo 'make fuzz-graphs [SECONDS=60] [KILN_ISA=avx2]              random graphs against the reference backend'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs missing packages: `deps.sh build` for building, `deps.sh build check` for the tests too, `arm64`
-# for those of ARM64 in emulation, `fonts` for experiment=text-lines/crnn; `deps.sh list SET...` only lists
-# them. Uses apt, with sudo unless root; other systems get the list.
+# for those of ARM64 in emulation, `deb` for packages, `fonts` for experiment=text-lines/crnn; `deps.sh list SET...` only
+# lists them. Uses apt, with sudo unless root; other systems get the list.
 set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
@@ -13,6 +13,7 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
 check="libcmocka-dev g++ clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml python3-numpy
        python3-jsonschema strace jq zsh fish bash-completion fonts-dejavu-core slurm-wlm munge"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
+deb="debhelper dpkg-dev fakeroot"
 fonts="fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-freefont-ttf fonts-urw-base35"
 
 wanted= list=
@@ -21,9 +22,10 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     check) wanted="$wanted $check" ;;
     arm64) wanted="$wanted $arm64" ;;
+    deb) wanted="$wanted $deb" ;;
     fonts) wanted="$wanted $fonts" ;;
     list) list=1 ;;
-    *) echo "usage: deps.sh [list] build|check|arm64|fonts..." >&2; exit 2 ;;
+    *) echo "usage: deps.sh [list] build|check|arm64|deb|fonts..." >&2; exit 2 ;;
     esac
 done
 if [ -n "$list" ]; then
@@ -59,6 +61,8 @@ present() {
     slurm-wlm) command -v slurmctld >/dev/null || [ -x /usr/sbin/slurmctld ] ;;
     munge) command -v munged >/dev/null || [ -x /usr/sbin/munged ] ;;
     bash-completion) [ -e /usr/share/bash-completion/bash_completion ] ;;
+    debhelper) command -v dh >/dev/null ;;
+    dpkg-dev) command -v dpkg-shlibdeps >/dev/null ;;
     gcc-aarch64-linux-gnu) command -v aarch64-linux-gnu-gcc >/dev/null ;;
     qemu-user) command -v qemu-aarch64 >/dev/null ;;
     fonts-dejavu-core) fc-list 'DejaVu Sans:bold' 2>/dev/null | grep -q . ;;

@@ -32,10 +32,12 @@ typedef struct KilnArgs {
     const char *extend; /* with --resume: --extend N */
     bool trust;         /* a run folder's plugins may be loaded, its outputs written anywhere */
     bool json, once;    /* of top; json also of doctor, sweep, plugin */
-    const char *output, *target; /* of new, plugin, explain-prediction */
-    const char *table;           /* of new */
-    bool force;                  /* of new and sweep: replace the file */
-    const char *write;           /* of sweep */
+    const char *output,
+        *target;       /* of new and explain-prediction; output also of plugin and import-hydra */
+    const char *table; /* of new */
+    bool force;        /* of new, sweep and import-hydra: replace the file */
+    bool classes;      /* of import-hydra */
+    const char *write; /* of sweep */
     const char *runs, *straggle; /* of sweep: simulate */
     const char *samples;         /* of check-data */
     bool all;                    /* of plugin: check every built-in component */

@@ -57,6 +57,8 @@ static const KilnCommand commands[] = {
     { "schema", kiln_command_schema, false, "[GROUP]",
       "a JSON Schema of config files, for editors" },
     { "init", kiln_command_init, false, "DIR", "write a starting project with a commented conf/" },
+    { "import-hydra", kiln_command_import_hydra, false, "DIR",
+      "turn a config tree of Hydra and Lightning into one of kiln's" },
     { "completion", kiln_command_completion, false, "bash|zsh|fish",
       "print a completion script for a shell" },
     { "explain", kiln_command_explain, false, "RUN [KEY...]",

@@ -46,6 +46,8 @@ int kiln_command_schema(KilnArgs *args);
 int kiln_command_init(KilnArgs *args);
 int kiln_command_new(KilnArgs *args);
 int kiln_command_check_data(KilnArgs *args);
+/* cli/hydra/import_hydra.c */
+int kiln_command_import_hydra(KilnArgs *args);
 int kiln_command_top(KilnArgs *args);
 int kiln_command_doctor(KilnArgs *args);
 int kiln_command_explain(KilnArgs *args);

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/system/machine.h"
 #include "cli/commands/commands.h"
+#include "cli/doctor/machine.h"
 #include "cli/screen/screen.h"
 #include "data/records/parquet.h"
 #include "kiln/tools/clock.h"
@@ -162,17 +163,55 @@ static int add_library(struct dl_phdr_info *library, size_t size, void *context)
 static void add_libraries(Report *report)
 {
     Libraries libraries = { report, 0 };
-    KilnError err = { 0 };
-    const char *arrow = kiln_parquet_version(&err);
 
     add_section(report, "libraries");
     add(report, "kiln", "%s, plugins: ABI %u", KILN_VERSION, KILN_ABI);
     add(report, "glibc", "%s", gnu_get_libc_version());
-    add(report, "Arrow", "%s", arrow != NULL ? arrow : err.text);
+    if (kiln_parquet_version(NULL) != NULL)
+        add(report, "Arrow", "%s", kiln_parquet_version(NULL));
     add(report, "OpenBLAS", "%s", kiln_blas_load() ? kiln_blas_version() : "not installed");
     for (const ElfW(Dyn) *entry = _DYNAMIC; entry->d_tag != DT_NULL; entry++)
         libraries.left += entry->d_tag == DT_NEEDED;
     dl_iterate_phdr(add_library, &libraries);
+}
+
+/* ---- What it tries out ------------------------------------------------------------------- */
+
+static void add_taken(Report *report, const char *name, KilnText *text)
+{
+    report->failed = report->failed || text->failed;
+    add(report, name, "%s", text->failed || text->data == NULL ? "" : text->data);
+    kiln_text_clear(text);
+}
+
+static void add_parts(Report *report)
+{
+    KilnText text = { 0 };
+    const char *name;
+
+    add_section(report, "parts that need a library");
+    for (size_t i = 0; kiln_doctor_part(i, &name, &text); i++)
+        add_taken(report, name, &text);
+    add_section(report, "folders that can be written");
+    for (size_t i = 0; kiln_doctor_folder(i, &name, &text); i++)
+        add_taken(report, name, &text);
+    kiln_text_release(&text);
+}
+
+static KilnStatus add_self_test(Report *report, bool *ret_right, KilnError *err)
+{
+    KilnSelfTest test;
+    char seconds[KILN_UNIT_TEXT];
+    const KilnStatus status = kiln_self_test(&test, err);
+
+    add_section(report, "self-test");
+    add_taken(report, "kernels", &test.kernels);
+    add_taken(report, "bf16 kernels", &test.bf16_kernels);
+    add_taken(report, "training", &test.training);
+    add(report, "time", "%s", kiln_seconds_text(test.seconds, seconds));
+    *ret_right = test.right;
+    kiln_self_test_release(&test);
+    return status;
 }
 
 /* ---- Printing -------------------------------------------------------------------------- */
@@ -209,7 +248,7 @@ static KilnStatus examine(const KilnArgs *args, KilnError *err)
 {
     Report report = { .sections = NULL };
     KilnCpuLevel level = KILN_CPU_BASE;
-    bool capped = false;
+    bool capped = false, right = true;
 
     if (args->n_words > 0)
         return kiln_error_set(err, KILN_E_USAGE,
@@ -226,9 +265,16 @@ static KilnStatus examine(const KilnArgs *args, KilnError *err)
     for (int family = 0; family < KILN_CPU_FAMILIES; family++)
         add_family(&report, &kiln_cpu_families[family], level);
     add_threads(&report);
+    add_parts(&report);
     add_libraries(&report);
-    if (report.failed || (args->json ? print_json(&report) : print_page(&report)) != 0)
+    status = add_self_test(&report, &right, err);
+    if (status < 0 || report.failed ||
+        (args->json ? print_json(&report) : print_page(&report)) != 0)
         status = kiln_error_nomem(err, 0);
+    else if (!right)
+        status = kiln_error_set(err, KILN_E_INTERNAL,
+                                "the self-test found wrong results: try KILN_ISA=base, and report "
+                                "it with the output of `kiln doctor --json`");
     json_decref(report.sections);
     return status;
 }

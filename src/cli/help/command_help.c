@@ -236,6 +236,15 @@ static const CommandHelp pages[] = {
         "kiln new reviews/train.csv reviews/test.csv", "the files of the splits",
         "kiln new book.txt -o book.yaml", "a language model, with a config of its own",
         "train experiment=houses", "then: train", NULL } },
+    { "import-hydra",
+      "Turns a config tree that was written for Hydra with PyTorch, Lightning, torchvision and "
+      "torchmetrics into one for kiln, in the folder conf. Reads all YAML files below DIR. Says "
+      "for "
+      "each _target_ which component does its work, and with file and line which options changed "
+      "or were left out, which classes have no counterpart and what to do about them. Comments and "
+      "spellings stay; what is left out becomes a comment. Ends with the command that trains.",
+      { "kiln import-hydra configs", "writes conf/", "kiln import-hydra configs --output kiln-conf",
+        "another folder", "kiln import-hydra --classes", "all classes that it knows", NULL } },
     { "check-data",
       "Reads the data of a config as train does, and looks for mistakes in them: samples that "
       "can't be "
@@ -269,8 +278,10 @@ static const CommandHelp pages[] = {
       "Shows what kiln finds on this machine: the processor and its caches, the features that "
       "kernels "
       "use, which kernels they select and what would be used without them, threads and what limits "
-      "them, memory, and the loaded libraries. The environment variable KILN_ISA caps the "
-      "features.",
+      "them, memory, which parts of kiln lack a library and how to install it, the folders that "
+      "can be written, and the loaded libraries. Then it tests itself for a second: it compares "
+      "the kernels with the reference backend, and trains; exit status 1 if a result is wrong. "
+      "The environment variable KILN_ISA caps the features.",
       { "kiln doctor", "this machine", "KILN_ISA=avx2 kiln doctor", "capped at AVX2",
         "kiln doctor --json", "for programs, and for reports of faults", NULL } },
     { "version", "Prints the version of the program and of its plugin interface.", { NULL } },

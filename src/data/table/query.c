@@ -89,7 +89,20 @@ KilnStatus kiln_query_run(const char *path, const char *query, const KilnQueryRo
     return status;
 }
 
+KilnStatus kiln_query_supported(KilnError *err)
+{
+    (void)err;
+    return KILN_OK;
+}
+
 #else
+
+KilnStatus kiln_query_supported(KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "this program was built without SQLite; install libsqlite3-dev and build "
+                          "again, or export the rows as CSV");
+}
 
 KilnStatus kiln_query_run(const char *path, const char *query, const KilnQueryRows *rows,
                           const KilnPoll *poll, KilnError *err)
@@ -98,9 +111,8 @@ KilnStatus kiln_query_run(const char *path, const char *query, const KilnQueryRo
     (void)query;
     (void)rows;
     (void)poll;
-    return kiln_error_set(err, KILN_E_MISSING,
-                          "query: this program was built without SQLite; install libsqlite3-dev "
-                          "and build again, or export the rows as CSV");
+    (void)kiln_query_supported(err);
+    return kiln_error_prefix(err, "query: ");
 }
 
 #endif

@@ -61,6 +61,8 @@ typedef struct KilnQueryRows {
     KilnStatus (*add_column)(void *ctx, const char *name, KilnError *err);
     KilnStatus (*add_row)(void *ctx, const KilnString *values, size_t n, KilnError *err);
 } KilnQueryRows;
+/* KILN_E_MISSING: this kiln was built without SQLite. */
+KILN_NODISCARD KilnStatus kiln_query_supported(KilnError *err);
 KILN_NODISCARD KilnStatus kiln_query_run(const char *path, const char *query,
                                          const KilnQueryRows *rows, const KilnPoll *poll,
                                          KilnError *err);

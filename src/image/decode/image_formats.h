@@ -41,6 +41,8 @@ KILN_NODISCARD KilnStatus kiln_png_head(const KilnImageBytes *bytes, KilnImageHe
                                         KilnError *err);
 KILN_NODISCARD KilnStatus kiln_jpeg_head(const KilnImageBytes *bytes, KilnImageHead *ret,
                                          KilnError *err);
+/* KILN_E_MISSING: this kiln was built without libwebp. */
+KILN_NODISCARD KilnStatus kiln_webp_supported(KilnError *err);
 KILN_NODISCARD KilnStatus kiln_webp_head(const KilnImageBytes *bytes, KilnImageHead *ret,
                                          KilnError *err);
 

@@ -103,7 +103,20 @@ KilnStatus kiln_webp_decode(const KilnImageBytes *bytes, const KilnImagePart *pa
     return status;
 }
 
+KilnStatus kiln_webp_supported(KilnError *err)
+{
+    (void)err;
+    return KILN_OK;
+}
+
 #else
+
+KilnStatus kiln_webp_supported(KilnError *err)
+{
+    return kiln_error_set(err, KILN_E_MISSING,
+                          "this kiln was built without libwebp: install libwebp-dev and build "
+                          "again");
+}
 
 KilnStatus kiln_webp_head(const KilnImageBytes *bytes, KilnImageHead *ret, KilnError *err)
 {

@@ -5,7 +5,7 @@ An indented block whose first word is a program is a shell script; with `$ ` it 
 python (parsed; tests/python/test_docs.py runs it), text. `<!-- not run: WHY -->` above a block skips it.
 
 Each page runs in its own folder, which has what the pages assume: a run (outputs/2026-11-20/21-03-11, which RUN
-names), images and idx files (DIR, data/mnist, x.png, list.jsonl), a sweep (multirun/2026-11-20/21-03-11), a plugin (mine.so). Runs are
+names), a tree of Hydra's (configs), images and idx files (DIR, data/mnist, x.png, list.jsonl), a sweep (multirun/2026-11-20/21-03-11), a plugin (mine.so). Runs are
 short: SHORTENED precedes the arguments of commands that train, so that a page's own arguments win."""
 import pathlib
 import sys
@@ -168,6 +168,7 @@ class Docs(unittest.TestCase):
                 write(f"{base}/{folder}/{split}-images-idx3-ubyte", images)
                 write(f"{base}/{folder}/{split}-labels-idx1-ubyte", labels)
         write(f"{base}/x.png", png(28, 28))
+        shutil.copytree(os.path.join(ROOT, "tests/data/hydra"), f"{base}/configs")
         write(f"{base}/list.jsonl", b'{"image": "x.png"}\n')
         os.symlink("../DIR", f"{base}/data/run=3,fold=1")
         subprocess.run(["cc", "-std=c17", "-fPIC", "-shared", "-DKILN_BUILD_PLUGIN", "-I", os.path.join(ROOT, "src"),

@@ -35,6 +35,7 @@ COMMANDS = {
     "show": [["mlp"], ["trainer"], ["experiment/mnist/cnn"]],
     "schema": [[], ["model"]],
     "init": [["project"]],
+    "import-hydra": [["configs", "-o", "kiln-conf", "--force"], ["--classes"]],
     "completion": [["bash"], ["zsh"], ["fish"]],
     "explain": [["RUN"], ["RUN", "lr"]],
     "top": [[], ["--json"]],
@@ -52,6 +53,7 @@ class Output(Case):
                       "kiln.run.dir=outputs/a")
         self.run_kiln("-m", *SHORT_RUN, "lr=0.1,0.2", "kiln.sweep.dir=swept")
         self.write("a.txt", "to be\n")
+        self.write("configs/optimizer/adam.yaml", "_target_: torch.optim.Adam\n")
         self.write("t.csv", "size,price\n" + "".join(f"{i * i % 17},{i * i % 23}\n" for i in range(60)))
         with open(self.path("x.png"), "wb") as image:
             image.write(png(28, 28))
