@@ -1,7 +1,7 @@
 /* What `kiln doctor` tries out: parts that need a library, folders, the kernels and a short
  * training. */
-#ifndef KILN_CLI_DOCTOR_CHECKS_H
-#define KILN_CLI_DOCTOR_CHECKS_H
+#ifndef KILN_CLI_DOCTOR_MACHINE_H
+#define KILN_CLI_DOCTOR_MACHINE_H
 
 #include "base/text.h"
 

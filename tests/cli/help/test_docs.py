@@ -287,7 +287,7 @@ class Docs(unittest.TestCase):
         ran, marked = self.check_all({page: blocks(page) for page in pages})
         print(f"docs: {ran} commands of {len(pages)} pages ran, {marked} are marked as not run")
         self.assertGreater(ran, 60)
-        self.assertLess(marked, 60)
+        self.assertLess(marked, 70)
 
     def example(self, name, number, line):
         """An example of help, in the place that its text speaks of."""
