@@ -114,6 +114,8 @@ COMPONENTS := $(sort $(wildcard callbacks/*.c callbacks/*/*.c datamodules/*.c da
 	src/text/tokenizers/*.c))
 CONF := $(sort $(shell find conf -name '*.yaml'))
 INIT := $(sort $(shell find src/cli/init -type f))
+# What Python processes run, inside the program (src/python).
+PYTHON_HOST := $(sort $(wildcard python/kiln_host/*.py))
 # Compiled once per instruction set; the program selects one at run time.
 ISA_SRC := $(sort $(wildcard src/backend/cpu/isa/*.c src/backend/cpu/isa/*/*.c))
 ISAS := base $(if $(filter x86_64,$(TARGET)),avx2 avx512)
@@ -133,7 +135,7 @@ CLI_SRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 COMPONENT_PAGES := docs/components.md $(sort $(wildcard docs/components/*.md))
 # Completion scripts, installed where each shell finds them.
 SCRIPTS := $(sort $(wildcard tools/completion/*))
-GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o $(if $(PROTOBUF),$(B)/gen/events.pb-c.o)
+GEN_OBJ := $(B)/gen/builtin.o $(B)/gen/conf.o $(B)/gen/python_host.o $(if $(PROTOBUF),$(B)/gen/events.pb-c.o)
 ISA_OBJ := $(foreach isa,$(ISAS),$(ISA_SRC:%.c=$(B)/%.$(isa).o))
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o) $(GEN_OBJ) $(ISA_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o) $(B)/gen/init.o $(B)/gen/scripts.o $(B)/gen/components.o
@@ -194,8 +196,8 @@ $(foreach isa,$(ISAS),$(eval $(call ISA_RULE,$(isa))))
 # The lists of files that sources are generated from, rewritten only when they change: adding or deleting a
 # component or a config file regenerates them.
 $(B)/gen/lists: FORCE
-	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' | cmp -s - $@ || \
-		echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS)' >$@
+	@mkdir -p $(@D); echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS) $(PYTHON_HOST)' | cmp -s - $@ || \
+		echo '$(COMPONENTS) $(CONF) $(INIT) $(SCRIPTS) $(PYTHON_HOST)' >$@
 
 $(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
 	$(call say,GEN )
@@ -204,6 +206,10 @@ $(B)/gen/builtin.c: tools/gen_builtin.sh $(COMPONENTS) $(B)/gen/lists
 $(B)/gen/conf.c: tools/gen_files.sh $(CONF) $(B)/gen/lists
 	$(call say,GEN )
 	$(Q)sh tools/gen_files.sh kiln_shipped_conf conf $(CONF) >$@.tmp && mv $@.tmp $@
+
+$(B)/gen/python_host.c: tools/gen_files.sh $(PYTHON_HOST) $(B)/gen/lists
+	$(call say,GEN )
+	$(Q)sh tools/gen_files.sh kiln_python_files python/kiln_host $(PYTHON_HOST) >$@.tmp && mv $@.tmp $@
 
 $(B)/gen/init.c: tools/gen_files.sh $(INIT) $(B)/gen/lists
 	$(call say,GEN )

@@ -32,10 +32,11 @@ BEGIN {
     below("download", "base")
     below("text", "data")
     below("train", "registry nn data download")
+    below("python", "registry")
     below("runs", "config")
     below("sweep", "registry runs")
     below("flat", "train sweep")
-    below("cli", "train sweep runs backend image data events plot text")
+    below("cli", "train sweep python runs backend image data events plot text")
     changed = 1
     while (changed) { # transitive
         changed = 0

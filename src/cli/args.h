@@ -15,6 +15,7 @@ typedef struct KilnArgs {
     const char *config_dirs[KILN_MAX_REPEATED + 1]; /* NULL-terminated, as all lists here */
     const char *plugins[KILN_MAX_REPEATED + 1];
     struct KilnFoundPlugins *plugins_found; /* all to load, once they are found; owned */
+    bool foreign;                           /* the config is that of a run or sweep folder */
     json_t *run_plugins; /* what a past run recorded of its plugins; NULL: none */
     const char *explain[KILN_MAX_REPEATED + 1];
     const char *cfg;                             /* --cfg: "job", "kiln", "all" */

@@ -68,8 +68,7 @@ static bool is_own(const char *path)
            (info.st_mode & S_IWOTH) == 0;
 }
 
-/* Whether the current folder is, or is in, that of a run or sweep, whose maker may be anybody. */
-static bool in_run_folder(void)
+bool kiln_in_run_folder(void)
 {
     static const char *const marks[] = { ".kiln", "../.kiln", "../../.kiln" };
     bool is = kiln_is_file(KILN_JOURNAL_FILE);
@@ -79,11 +78,10 @@ static bool in_run_folder(void)
     return is;
 }
 
-/* A config file of the user's project. An argument is the user's own, too. */
-static bool is_own_config(const char *source)
+bool kiln_is_own_config(const char *source)
 {
     return !kiln_ends_with(source, ".yaml") ||
-           (is_own(source) && !in_run_folder() && !kiln_starts_with(source, ".kiln/") &&
+           (is_own(source) && !kiln_in_run_folder() && !kiln_starts_with(source, ".kiln/") &&
             strstr(source, "/.kiln/") == NULL);
 }
 
@@ -92,20 +90,20 @@ static bool is_own_config(const char *source)
 static KilnStatus add_config(const KilnArgs *args, KilnFoundPlugins *found, KilnError *err)
 {
     const KilnComposeRequest request = kiln_command_request(args, NULL);
-    KilnConfigPlugin *plugins = NULL;
+    KilnOwnValue *plugins = NULL;
     KilnError why = { 0 };
     size_t n = 0;
-    KilnStatus status = kiln_config_plugins(&request, &found->arena, &plugins, &n, err);
+    KilnStatus status = kiln_config_own(&request, "plugins", &found->arena, &plugins, &n, err);
 
     for (size_t i = 0; i < n && status >= 0; i++) {
-        if (!args->trust && !is_own_config(plugins[i].source) &&
-            kiln_plugin_allowed(plugins[i].path, &why) < 0)
+        if (!args->trust && !kiln_is_own_config(plugins[i].source) &&
+            kiln_plugin_allowed(plugins[i].text, &why) < 0)
             return kiln_error_set(
                 err, KILN_E_PLUGIN,
                 "%s is no config of your own project, and names the plugin "
                 "%.600s, which is not loaded: %.200s; allow it with --plugin %.600s",
-                plugins[i].source, plugins[i].path, why.text, plugins[i].path);
-        status = kiln_plugins_append(found, plugins[i].path, "kiln.plugins", err);
+                plugins[i].source, plugins[i].text, why.text, plugins[i].text);
+        status = kiln_plugins_append(found, plugins[i].text, "kiln.plugins", err);
     }
     return status;
 }
@@ -173,7 +171,7 @@ static KilnStatus add_project(KilnFoundPlugins *found, KilnError *err)
 {
     if (!kiln_is_dir(FOLDER))
         return KILN_OK;
-    if (!in_run_folder())
+    if (!kiln_in_run_folder())
         return add_folder(found, FOLDER, "./" FOLDER, true, err);
     found->left_out = "./" FOLDER " is not loaded: this is the folder of a run";
     return KILN_OK;

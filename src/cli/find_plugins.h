@@ -29,6 +29,11 @@ KILN_NODISCARD KilnStatus kiln_plugins_append(KilnFoundPlugins *found, const cha
                                               const char *from, KilnError *err);
 /* The one with the file name of `path`; NULL: none. */
 const KilnFoundPlugin *kiln_plugins_named(const KilnFoundPlugins *found, const char *path);
+/* Whether the current folder is, or is in, that of a run or sweep, whose maker may be anybody. */
+bool kiln_in_run_folder(void);
+/* Whether the source of a config's value is the user's own: an argument, or a file of the user's
+ * project that nobody else may change. */
+bool kiln_is_own_config(const char *source);
 /* Accepts NULL. */
 void kiln_plugins_free(KilnFoundPlugins *found);
 

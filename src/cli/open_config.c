@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/crash.h"
 #include "cli/find_plugins.h"
+#include "cli/find_python.h"
 #include "cli/untrusted.h"
 #include "cli/screen/screen.h"
 #include "registry/registry.h"
@@ -38,6 +39,8 @@ KilnStatus kiln_command_registry(const KilnArgs *args, KilnRegistry **ret)
         if (status >= 0)
             kiln_plugin_allow(plugin->path); /* the user's own, or allowed before */
     }
+    if (status >= 0)
+        status = kiln_command_python(args, registry, &err);
     if (status < 0) {
         kiln_screen_error(args->command, &err);
         kiln_registry_free(registry);

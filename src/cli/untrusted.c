@@ -22,6 +22,7 @@ KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *what, const char *
     KilnError why = { 0 };
     KilnStatus status = kiln_plugins_find(args, err);
 
+    args->foreign = true;
     for (; *plugins != NULL && args->plugins[0] == NULL && status >= 0; plugins++) {
         if (kiln_plugins_named(args->plugins_found, *plugins) != NULL)
             continue;

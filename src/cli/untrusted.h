@@ -12,7 +12,9 @@
  * one that the user has not loaded before. */
 KILN_NODISCARD KilnStatus kiln_untrusted_plugins(KilnArgs *args, const char *what, const char *dir,
                                                  const char *const *plugins, KilnError *err);
-/* The same for the plugins in the journal of the run folder `run`. */
+/* The same for the plugins in the journal of the run folder `run`. With both, classes of Python
+ * that the folder's config names are described only if the user has run them before
+ * (cli/find_python.h). */
 KILN_NODISCARD KilnStatus kiln_untrusted_run_plugins(KilnArgs *args, const char *run,
                                                      KilnError *err);
 /* Check a run or sweep folder before it is written to. KILN_E_IO: it holds a link that leads out of

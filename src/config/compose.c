@@ -490,22 +490,22 @@ const KilnSelection *kiln_config_selection(const KilnConfig *config, size_t i)
     return NULL;
 }
 
-/* ---- Plugins --------------------------------------------------------------------------------- */
+/* ---- What is needed before ------------------------------------------------------------------- */
 
-static KilnStatus copy_plugin(KilnConfig *config, const KilnConfigNode *item, KilnArena *arena,
-                              KilnConfigPlugin *ret, KilnError *err)
+static KilnStatus copy_own(KilnConfig *config, const KilnConfigNode *item, const char *key,
+                           KilnArena *arena, KilnOwnValue *ret, KilnError *err)
 {
-    const char *path = kiln_own_list_item(config, item, "plugins", "a file", err);
+    const char *text = kiln_own_list_item(config, item, key, "a file", err);
     const char *source = item->origin.source != NULL ? item->origin.source : "";
 
-    if (path == NULL)
+    if (text == NULL)
         return err->status;
-    *ret = (KilnConfigPlugin) { kiln_arena_strdup(arena, path), kiln_arena_strdup(arena, source) };
-    return arena->failed ? kiln_error_nomem(err, strlen(path)) : KILN_OK;
+    *ret = (KilnOwnValue) { kiln_arena_strdup(arena, text), kiln_arena_strdup(arena, source) };
+    return arena->failed ? kiln_error_nomem(err, strlen(text)) : KILN_OK;
 }
 
-KilnStatus kiln_config_plugins(const KilnComposeRequest *request, KilnArena *arena,
-                               KilnConfigPlugin **ret, size_t *ret_count, KilnError *err)
+KilnStatus kiln_config_own(const KilnComposeRequest *request, const char *key, KilnArena *arena,
+                           KilnOwnValue **ret, size_t *ret_count, KilnError *err)
 {
     KilnConfig *config = config_new(request);
     Composer composer = { .config = config, .request = request };
@@ -519,12 +519,15 @@ KilnStatus kiln_config_plugins(const KilnComposeRequest *request, KilnArena *are
     }
     read_overrides(&composer);
     (void)!kiln_search_request(&config->search, request, composer.errors, &ignored);
-    const KilnConfigNode *list = kiln_own_list_find(config, "plugins", &ignored);
-    const size_t n = list != NULL && list->kind == KILN_NODE_LIST ? list->count : 0;
+    const KilnConfigNode *value = kiln_own_list_find(config, key, &ignored);
+    const bool list = value != NULL && value->kind == KILN_NODE_LIST;
+    const bool one = value != NULL && value->kind == KILN_NODE_SCALAR &&
+                     value->scalar != KILN_SCALAR_NULL;
+    const size_t n = list ? value->count : one ? 1 : 0;
     *ret = kiln_arena_alloc(arena, (n + 1) * sizeof(**ret));
     for (; *ret != NULL && *ret_count < n && status >= 0; ++*ret_count)
-        status = copy_plugin(config, list->entries[*ret_count].value, arena, &(*ret)[*ret_count],
-                             err);
+        status = copy_own(config, list ? value->entries[*ret_count].value : value, key, arena,
+                          &(*ret)[*ret_count], err);
     kiln_errors_free(composer.errors);
     kiln_config_free(config);
     return arena->failed ? kiln_error_nomem(err, n * sizeof(**ret)) : status;

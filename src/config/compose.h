@@ -45,16 +45,17 @@ KILN_NODISCARD KilnStatus kiln_config_compose(const KilnComposeRequest *request,
 KILN_NODISCARD KilnStatus kiln_config_compose_sweep(const KilnComposeRequest *request,
                                                     const KilnComposeHooks *hooks, KilnConfig **ret,
                                                     KilnErrors *errors);
-/* A plugin that the config asks for. */
-typedef struct KilnConfigPlugin {
-    const char *path;
-    const char *source; /* the file that lists it; "argument 3": it is an argument */
-} KilnConfigPlugin;
-/* kiln.plugins of the argument, else of the primary config: what must be loaded before it can be
- * composed. Composing reports whatever else is wrong with the config. Lives in the arena. */
-KILN_NODISCARD KilnStatus kiln_config_plugins(const KilnComposeRequest *request, KilnArena *arena,
-                                              KilnConfigPlugin **ret, size_t *ret_count,
-                                              KilnError *err);
+/* A value of the node `kiln` that is needed before the config is composed: a plugin, a Python. */
+typedef struct KilnOwnValue {
+    const char *text;
+    const char *source; /* the file that has it; "argument 3": it is an argument */
+} KilnOwnValue;
+/* `kiln.KEY` ("plugins", "python") of the argument, else of the primary config: the texts of a
+ * list, or one text. Composing reports whatever else is wrong with the config. Lives in the arena.
+ */
+KILN_NODISCARD KilnStatus kiln_config_own(const KilnComposeRequest *request, const char *key,
+                                          KilnArena *arena, KilnOwnValue **ret, size_t *ret_count,
+                                          KilnError *err);
 /* The sections of the request that made it; NULL when none. */
 const KilnSection *kiln_config_sections(const KilnConfig *config);
 

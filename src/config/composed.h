@@ -29,6 +29,13 @@ typedef struct KilnVariable {
     struct KilnVariable *next;
 } KilnVariable;
 
+/* Prints lines of components to the screen and the log of their run; details to the log, and to a
+ * verbose screen. Any thread may call it. */
+typedef struct KilnPrinter {
+    void (*print)(void *ctx, bool detail, const char *line);
+    void *ctx;
+} KilnPrinter;
+
 struct KilnConfig {
     KilnArena storage;
     KilnArena *arena; /* == &storage: readers of a const config may allocate */
@@ -47,6 +54,7 @@ struct KilnConfig {
     const char *const *environment; /* of the request; borrowed */
     KilnVariable **variables;       /* each once; a list like `warnings` */
     struct tm started;              /* local time, for ${now:...} */
+    KilnPrinter printer;            /* for components that are built from it; zeroed: none */
 };
 
 /* Record a removed key, or that the arena has no memory. */

@@ -178,6 +178,7 @@ static KilnStatus build(Builder *builder, const KilnConfigNode *node, const char
     status = allocate(component, path, &instance, err);
     if (status < 0)
         return status;
+    instance->printer = builder->config->printer;
     builder->built++;
     builder->depth++;
     status = start(builder, instance, node, err);

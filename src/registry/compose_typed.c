@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "config/provenance/error_list.h"
 #include "registry/option_defaults.h"
 #include "registry/registry.h"
@@ -46,7 +47,8 @@ static bool option(void *ctx, KilnConfig *config, const char *group, const char 
     KilnKind kind = group_kind(group);
 
     if (context->defaults_layer.registry == NULL || kind == KILN_KIND_ANY ||
-        kiln_registry_find(context->defaults_layer.registry, kind, name) == NULL)
+        (!kiln_starts_with(name, KILN_PYTHON_PREFIX) &&
+         kiln_registry_find(context->defaults_layer.registry, kind, name) == NULL))
         return false;
     const char *yaml = kiln_arena_printf(arena, "_target_: %s/%s\n", kiln_kind_name(kind), name);
     const char *source = kiln_arena_printf(arena, "component %s/%s", kiln_kind_name(kind), name);
@@ -102,8 +104,12 @@ static bool is_named(const KilnComponent *component, const char *target)
 static bool other_component(void *ctx, const char *from, const char *to)
 {
     const KilnRegistry *registry = ((const Context *)ctx)->defaults_layer.registry;
-    bool from_known = false, to_known = false;
+    /* A class of Python may be described only later. */
+    bool from_known = strstr(from, KILN_PYTHON_PREFIX) != NULL;
+    bool to_known = strstr(to, KILN_PYTHON_PREFIX) != NULL;
 
+    if (from_known && to_known)
+        return strcmp(strstr(from, KILN_PYTHON_PREFIX), strstr(to, KILN_PYTHON_PREFIX)) != 0;
     for (size_t i = 0; registry != NULL && i < registry->count; i++) {
         const bool is_from = is_named(registry->items[i], from);
         const bool is_to = is_named(registry->items[i], to);

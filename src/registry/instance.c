@@ -34,6 +34,12 @@ const KilnComponent *kiln_instance_component(const KilnInstance *self)
     return self->component;
 }
 
+void kiln_instance_print(const KilnInstance *self, bool detail, const char *line)
+{
+    if (self->printer.print != NULL)
+        self->printer.print(self->printer.ctx, detail, line);
+}
+
 void kiln_instance_free(KilnInstance *instance)
 {
     if (instance == NULL)

@@ -2,6 +2,7 @@
 #ifndef KILN_REGISTRY_INSTANCE_H
 #define KILN_REGISTRY_INSTANCE_H
 
+#include "config/composed.h"
 #include "kiln/embed/config.h"
 
 struct KilnInstance {
@@ -13,7 +14,12 @@ struct KilnInstance {
     size_t child_count;
     bool started;                     /* init was called, so release must be */
     struct KilnModelBinding *binding; /* of a model that was set up; owned, one block */
+    KilnPrinter printer;              /* of the run */
 };
+
+/* Print a line to the screen and the log of the run; a `detail` to the log, and to a verbose
+ * screen. Any thread may call it. */
+void kiln_instance_print(const KilnInstance *self, bool detail, const char *line);
 
 /* If an error of `self` begins with one of its options ("root: no such folder"), prefix the origin
  * and key of that option's value. Returns err->status. */

@@ -109,6 +109,7 @@ KilnStatus kiln_registry_new(KilnRegistry **ret, KilnError *err)
 
     if (registry == NULL)
         return kiln_error_nomem(err, sizeof(*registry));
+    registry->self = registry;
     /* Built-in tables are checked by a test, not at every start. */
     KilnStatus status = kiln_registry_insert(registry, kiln_builtin_components, err);
     if (status < 0) {
@@ -129,17 +130,25 @@ const KilnPlugin *kiln_registry_plugin_of(const KilnRegistry *registry,
     return NULL;
 }
 
+void kiln_registry_set_source(KilnRegistry *registry, const KilnComponentSource *source)
+{
+    registry->source = *source;
+}
+
 void kiln_registry_free(KilnRegistry *registry)
 {
     if (registry == NULL)
         return;
     for (size_t i = registry->plugin_count; i-- > 0;) {
-        dlclose(registry->plugins[i].library);
+        if (registry->plugins[i].library != NULL)
+            dlclose(registry->plugins[i].library);
         kiln_arena_release(&registry->plugins[i].arena);
         free(registry->plugins[i].path);
     }
     for (size_t i = 0; i < registry->folder_count; i++)
         free(registry->folders[i]);
+    if (registry->source.release != NULL)
+        registry->source.release(registry->source.ctx);
     kiln_arena_release(&registry->arena);
     free(registry->folders);
     free(registry->plugins);

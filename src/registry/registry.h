@@ -12,9 +12,24 @@ typedef struct KilnPlugin {
     const char *from;                       /* who named it: "--plugin", "./plugins"; static */
     const char *version;                    /* of kiln, that it was built for */
     char sum[KILN_SHA256_TEXT];             /* of the file */
+    bool python;                            /* no shared object: a module of Python, and `version`
+                                             * is that of Python */
     const KilnComponent *const *components; /* NULL-terminated */
     KilnArena arena;                        /* of `components`, where they are copies */
 } KilnPlugin;
+
+/* What a name of a class of Python begins with. */
+#define KILN_PYTHON_PREFIX "python:"
+
+/* Where components come from that are known only when a config names them (src/python). */
+typedef struct KilnComponentSource {
+    void *ctx;
+    /* Add the component of that name and kind (KILN_KIND_ANY: what it is) to the registry. `origin`
+     * is the source of the text that names it; NULL: the user typed it. */
+    KilnStatus (*find)(void *ctx, KilnRegistry *registry, const char *name, KilnKind kind,
+                       const char *origin, KilnError *err);
+    void (*release)(void *ctx); /* after all components */
+} KilnComponentSource;
 
 struct KilnRegistry {
     KilnArena arena;             /* copies of the embedding program's components */
@@ -24,6 +39,8 @@ struct KilnRegistry {
     size_t plugin_count, plugin_capacity;
     char **folders; /* conf/ next to plugins, NULL-terminated; NULL: none */
     size_t folder_count, folder_capacity;
+    KilnComponentSource source; /* of classes of Python; zeroed: none */
+    KilnRegistry *self;         /* readers of a const registry may add what its source finds */
 };
 
 /* Where any kind is allowed. */
@@ -37,6 +54,17 @@ struct KilnRegistry {
 KILN_NODISCARD KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target,
                                                KilnKind kind, const KilnComponent **ret,
                                                KilnError *err);
+/* The same of a class of Python, which is described now if it is not known yet; `origin` as in
+ * KilnComponentSource. */
+KILN_NODISCARD KilnStatus kiln_registry_describe(const KilnRegistry *registry, const char *target,
+                                                 KilnKind kind, const char *origin,
+                                                 const KilnComponent **ret, KilnError *err);
+/* Set where classes of Python come from; copied. */
+void kiln_registry_set_source(KilnRegistry *registry, const KilnComponentSource *source);
+/* Add a class of Python, which `file` defines; all of it is borrowed from the source. */
+KILN_NODISCARD KilnStatus kiln_registry_add_python(KilnRegistry *registry,
+                                                   const KilnComponent *component, const char *file,
+                                                   const char *version, KilnError *err);
 /* The component of `node` (resolved) where `kind` is expected: a mapping with _target_, or text
  * that is a component's name. The message has no key; it has the origin of the name. */
 KILN_NODISCARD KilnStatus kiln_node_component(const KilnConfig *config,

@@ -117,6 +117,39 @@ KilnStatus kiln_registry_target(const KilnRegistry *registry, const char *target
     return of_kind(registry, said, slash + 1, ret, err);
 }
 
+/* The name of a class of Python in a target, "python:mydata.Tweets" or "KIND/python:mydata.Tweets",
+ * of which *kind becomes that kind; NULL: it names none. */
+static const char *python_name(const char *target, KilnKind *kind)
+{
+    const char *slash = strchr(target, '/');
+
+    if (kiln_starts_with(target, KILN_PYTHON_PREFIX))
+        return target;
+    if (slash == NULL || !kiln_starts_with(slash + 1, KILN_PYTHON_PREFIX))
+        return NULL;
+    const KilnKind said = kiln_kind_find(target, (size_t)(slash - target));
+    if (said == KILN_KIND_ANY || (*kind != KILN_KIND_ANY && *kind != said))
+        return NULL; /* kiln_registry_target says what is wrong */
+    *kind = said;
+    return slash + 1;
+}
+
+KilnStatus kiln_registry_describe(const KilnRegistry *registry, const char *target, KilnKind kind,
+                                  const char *origin, const KilnComponent **ret, KilnError *err)
+{
+    const char *name = python_name(target, &kind);
+
+    if (name == NULL)
+        return kiln_registry_target(registry, target, kind, ret, err);
+    if (of_kind(registry, kind, name, ret, NULL) >= 0)
+        return KILN_OK;
+    if (registry->source.find == NULL)
+        return kiln_error_set(err, KILN_E_KEY, "\"%.80s\": this program runs no Python", name);
+    KilnStatus status = registry->source.find(registry->source.ctx, registry->self, name, kind,
+                                              origin, err);
+    return status >= 0 ? of_kind(registry, kind, name, ret, err) : status;
+}
+
 static KilnStatus no_name(const KilnConfigNode *node, KilnKind kind, KilnError *err)
 {
     const char *what = kiln_value_kind(kind);
@@ -142,7 +175,8 @@ static KilnStatus named_component(const KilnConfig *config, const KilnRegistry *
     if (name == NULL)
         name = written;
     status = name->kind == KILN_NODE_SCALAR && name->scalar == KILN_SCALAR_STR
-                 ? kiln_registry_target(registry, name->text, kind, ret, &inner)
+                 ? kiln_registry_describe(registry, name->text, kind, name->origin.source, ret,
+                                          &inner)
                  : no_name(name, kind, &inner);
     if (status < 0 && status != KILN_E_NOMEM)
         kiln_error_about(config, written, name, &inner);

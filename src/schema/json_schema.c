@@ -240,6 +240,13 @@ static void add_names(json_t **names, const KilnComponent *component)
     kiln_json_add(names, json_string(component->name));
 }
 
+/* Components of these kinds may be classes of Python. */
+static bool may_be_python(KilnKind kind)
+{
+    return kind == KILN_KIND_DATAMODULE || kind == KILN_KIND_TRANSFORM ||
+           kind == KILN_KIND_CALLBACK || kind == KILN_KIND_METRIC || kind == KILN_KIND_LOGGER;
+}
+
 static json_t *names_json(const KilnJsonSchema *schema, KilnKind kind)
 {
     json_t *names = json_array();
@@ -247,7 +254,10 @@ static json_t *names_json(const KilnJsonSchema *schema, KilnKind kind)
     for (size_t i = 0; i < schema->count; i++)
         if (schema->components[i]->kind == kind)
             add_names(&names, schema->components[i]);
-    return json_pack("{s:o}", "enum", names);
+    if (!may_be_python(kind))
+        return json_pack("{s:o}", "enum", names);
+    return json_pack("{s:[{s:o}, {s:s, s:s}]}", "anyOf", "enum", names, "type", "string", "pattern",
+                     "^([a-z_]+/)?python:");
 }
 
 /* Where _target_ names the component: its options and no others. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/call.h"
+#include "config/composed.h"
 #include "graph/backend.h"
 #include "kiln/tools/clock.h"
 #include "registry/instance.h"
@@ -197,6 +198,16 @@ static KilnStatus read_options(KilnTrainer *trainer, int threads, KilnError *err
     return KILN_OK;
 }
 
+static void print_line(void *ctx, bool detail, const char *line)
+{
+    KilnTrainer *trainer = ctx;
+
+    if (detail)
+        kiln_output_detail(&trainer->output, "%s", line);
+    else
+        kiln_output_print(&trainer->output, "%s", line);
+}
+
 KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, const KilnRunEnv *env,
                                   KilnStage stage, const KilnDataSpec *remembered, KilnError *err)
 {
@@ -219,6 +230,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         .timing.start = kiln_clock(),
     };
     kiln_output_init(&trainer->output, kiln_trainer_rank(trainer) == 0 ? env->console : NULL);
+    config->printer = (KilnPrinter) { print_line, trainer };
     trainer->timing.step_ms = malloc(KILN_STEP_TIMES * sizeof(float));
     if (trainer->timing.step_ms == NULL)
         return kiln_error_nomem(err, KILN_STEP_TIMES * sizeof(float));
@@ -291,6 +303,8 @@ void kiln_trainer_release(KilnTrainer *trainer)
     kiln_instance_free(trainer->datamodule);
     kiln_metrics_free(trainer->metrics);
     kiln_options_release(&trainer->options);
+    if (trainer->config != NULL) /* not where nothing was built */
+        trainer->config->printer = (KilnPrinter) { .print = NULL };
     kiln_output_release(&trainer->output);
     kiln_picture_names_release(&trainer->picture_names);
     free(trainer->predict.unread);

@@ -1,7 +1,9 @@
 """Shared by the program tests: runs the built program in a scratch folder, as a user does. The first argument of a test
 script is the build folder."""
+import functools
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -37,6 +39,15 @@ def build_plugin(name, folder, *flags, out=None):
     subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-I", os.path.join(ROOT, "src"),
                     *flags, "-o", path, os.path.join(ROOT, "tests/plugins", name + ".c")], check=True)
     return path
+
+
+@functools.cache
+def numpy_python():
+    """A Python with numpy, for components in Python; None: there is none here."""
+    for python in sys.executable, shutil.which("python3", path="/usr/bin"):
+        if python and subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
+            return python
+    return None
 
 
 class Case(unittest.TestCase):

@@ -20,7 +20,8 @@ static void put_plugins(const KilnRegistry *registry, KilnPage *page)
         kiln_page_line(page, 2, kiln_path_near(plugin->path));
         kiln_page_pair(page, 26, "  components", "%s",
                        components.data != NULL ? components.data : "");
-        kiln_page_pair(page, 26, "  from", "%s, built for kiln %s", plugin->from, plugin->version);
+        kiln_page_pair(page, 26, "  from", "%s, %s %s", plugin->from,
+                       plugin->python ? "of Python" : "built for kiln", plugin->version);
         kiln_page_pair(page, 26, "  sha256", "%s", plugin->sum);
         kiln_text_release(&components);
     }

@@ -310,13 +310,20 @@ static KilnStatus show_word(Show *show, KilnError *err)
     const KilnRegistry *registry = show->request->registry;
     KilnGroupType type;
     KilnError ignored, ambiguous = { 0 };
+    KilnStatus status;
 
+    if (kiln_starts_with(show->word, KILN_PYTHON_PREFIX)) {
+        status = kiln_registry_describe(registry, show->word, KILN_KIND_ANY, NULL, &show->component,
+                                        err);
+
+        return status >= 0 ? show_component(show, err) : status;
+    }
     show->component = in_group(show);
     if (show->component != NULL ||
         (strchr(show->word, '/') != NULL &&
          kiln_registry_target(registry, show->word, KILN_KIND_ANY, &show->component, NULL) >= 0))
         return show_component(show, err);
-    KilnStatus status = kiln_compose_files(show->request, visit_file, show, err);
+    status = kiln_compose_files(show->request, visit_file, show, err);
     if (status < 0 || show->found)
         return status;
     if (kiln_group_type(show->request, show->word, &type, &ignored) >= 0)

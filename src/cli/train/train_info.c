@@ -21,8 +21,9 @@ static void append_plugins(const KilnRegistry *registry, KilnText *text)
     for (size_t i = 0; i < registry->plugin_count; i++) {
         const KilnPlugin *plugin = &registry->plugins[i];
 
-        kiln_text_printf(text, "%s\n  of %s, built for kiln %s, sha256 %s\n  ", plugin->path,
-                         plugin->from, plugin->version, plugin->sum);
+        kiln_text_printf(text, "%s\n  of %s, %s %s, sha256 %s\n  ", plugin->path, plugin->from,
+                         plugin->python ? "of Python" : "built for kiln", plugin->version,
+                         plugin->sum);
         kiln_plugin_put_components(plugin, text);
         kiln_text_char(text, '\n');
     }

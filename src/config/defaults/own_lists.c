@@ -1,4 +1,4 @@
-/* Reads lists of the node `kiln` before the config is composed. */
+/* Reads values of the node `kiln` before the config is composed. */
 #include "config/defaults/own_lists.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "config/interpolate/interpolate.h"
 #include "config/override/override.h"
 
-static const char *const keys[] = { "searchpath", "plugins" };
+static const char *const keys[] = { "searchpath", "plugins", "python" };
 
 const char *kiln_own_list_key(size_t i)
 {

@@ -26,6 +26,7 @@ static const char config[] =
     "needs: {}\n"
     "searchpath: []\n"
     "plugins: []\n"
+    "python: null\n"
     "run: {}\n"
     "sweep:\n"
     "  subdir: ${kiln.job.num}\n"

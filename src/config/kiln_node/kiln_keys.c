@@ -14,9 +14,10 @@ static const struct {
     const char *keys[MAX_KEYS]; /* NULL-terminated */
 } parts[] = {
     { "kiln",
-      { "callbacks", "env",  "help",    "hydra_help", "hydra_logging", "job",       "job_logging",
-        "launcher",  "mode", "needs",   "output",     "output_subdir", "overrides", "plugins",
-        "pruner",    "run",  "runtime", "searchpath", "sweep",         "sweeper",   "verbose" } },
+      { "callbacks",   "env",      "help",    "hydra_help", "hydra_logging", "job",
+        "job_logging", "launcher", "mode",    "needs",      "output",        "output_subdir",
+        "overrides",   "plugins",  "pruner",  "python",     "run",           "runtime",
+        "searchpath",  "sweep",    "sweeper", "verbose" } },
     { "kiln.needs", { "cpus", "memory" } },
     { "kiln.sweep", { "dir", "max_jobs", "max_steps", "patience", "subdir", "timeout" } },
     { "kiln.help", { "app_name", "footer", "header", "template" } },

@@ -134,6 +134,33 @@ static KilnStatus read_sum(KilnPlugin *plugin, KilnError *err)
     return status;
 }
 
+KilnStatus kiln_registry_add_python(KilnRegistry *registry, const KilnComponent *component,
+                                    const char *file, const char *version, KilnError *err)
+{
+    KilnPlugin plugin = {
+        .path = kiln_strdup(file), .from = "_target_", .version = version, .python = true
+    };
+    const KilnComponent **list = kiln_arena_alloc(&plugin.arena, 2 * sizeof(*list));
+    KilnStatus status;
+
+    if (list != NULL && plugin.path != NULL &&
+        KILN_RESERVE(registry->plugins, registry->plugin_capacity, registry->plugin_count + 1)) {
+        list[0] = component;
+        plugin.components = list;
+        (void)!read_sum(&plugin, NULL); /* a module that is part of Python has no file */
+        status = kiln_registry_insert(registry, list, err);
+    } else {
+        status = kiln_error_nomem(err, sizeof(plugin));
+    }
+    if (status < 0) {
+        kiln_arena_release(&plugin.arena);
+        free(plugin.path);
+        return status;
+    }
+    registry->plugins[registry->plugin_count++] = plugin;
+    return KILN_OK;
+}
+
 /* dlopen runs code of the plugin, so a crash in here is reported as the plugin's. */
 static KilnStatus load(KilnRegistry *registry, KilnPlugin *plugin, KilnError *err)
 {

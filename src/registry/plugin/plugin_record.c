@@ -46,7 +46,7 @@ json_t *kiln_plugins_record(const KilnRegistry *registry)
         kiln_json_put(&entry, "path", kiln_json_text(plugin->path));
         kiln_json_put(&entry, "sha256", json_string(plugin->sum));
         kiln_json_put(&entry, "from", json_string(plugin->from));
-        kiln_json_put(&entry, "kiln", kiln_json_text(plugin->version));
+        kiln_json_put(&entry, plugin->python ? "python" : "kiln", kiln_json_text(plugin->version));
         kiln_json_put(&entry, "components", components_of(plugin));
         kiln_json_add(&list, entry);
     }
@@ -63,7 +63,7 @@ const char *const *kiln_plugin_record_paths(KilnArena *arena, const json_t *list
         const json_t *entry = json_array_get(list, i);
         const json_t *path = json_is_string(entry) ? entry : json_object_get(entry, "path");
 
-        if (json_is_string(path))
+        if (json_is_string(path) && json_object_get(entry, "python") == NULL)
             paths[kept++] = kiln_arena_strdup(arena, json_string_value(path));
     }
     return arena->failed ? NULL : paths;
@@ -104,17 +104,20 @@ void kiln_plugins_compare(const json_t *recorded, const KilnRegistry *registry,
         const KilnPlugin *plugin = &registry->plugins[i];
         const json_t *entry = entry_of(recorded, plugin);
         const char *sum = json_string_value(json_object_get(entry, "sha256"));
-        const char *version = json_string_value(json_object_get(entry, "kiln"));
+        const char *key = plugin->python ? "python" : "kiln";
+        const char *version = json_string_value(json_object_get(entry, key));
         KilnText line = { 0 };
 
         if (sum == NULL || strcmp(sum, plugin->sum) == 0)
             continue;
         kiln_text_printf(&line,
-                         "the plugin %s is not the one that was used before: sha256 "
+                         "the %s %s is not the one that was used before: sha256 "
                          "%.*s..., was %.*s...",
-                         plugin->path, SHOWN, plugin->sum, SHOWN, sum);
+                         plugin->python ? "Python module" : "plugin", plugin->path, SHOWN,
+                         plugin->sum, SHOWN, sum);
         if (version != NULL && strcmp(version, plugin->version) != 0)
-            kiln_text_printf(&line, "; built for kiln %s, was %s", plugin->version, version);
+            kiln_text_printf(&line, "; %s %s, was %s", plugin->python ? "Python" : "built for kiln",
+                             plugin->version, version);
         if (line.data != NULL)
             say(ctx, line.data);
         kiln_text_release(&line);

@@ -10,10 +10,11 @@
 void kiln_plugin_put_components(const KilnPlugin *plugin, KilnText *text);
 
 /* [{"path": ..., "sha256": ..., "from": ..., "kiln": ..., "components": [...]}]: the loaded
- * plugins. Owned by the caller; NULL: memory is out. */
+ * plugins, and modules of Python, with its version as "python" in place of "kiln". Owned by the
+ * caller; NULL: memory is out. */
 json_t *kiln_plugins_record(const KilnRegistry *registry);
-/* The paths of such a list, or of one of an earlier version, which has only the paths; in the
- * arena, NULL-terminated. NULL: memory is out. */
+/* The paths of plugins in such a list, or in one of an earlier version, which has only the paths;
+ * in the arena, NULL-terminated. NULL: memory is out. */
 const char *const *kiln_plugin_record_paths(KilnArena *arena, const json_t *list);
 /* Call `say` with a line for each loaded plugin that has components of a recorded one, but another
  * checksum: other code than the run's. */

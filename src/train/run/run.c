@@ -90,7 +90,8 @@ static void print_plugins(KilnTrainer *trainer)
     for (size_t i = 0; i < registry->plugin_count; i++) {
         const KilnPlugin *plugin = &registry->plugins[i];
 
-        kiln_output_detail(&trainer->output, "plugin %s (%s), sha256 %s",
+        kiln_output_detail(&trainer->output, "%s %s (%s), sha256 %s",
+                           plugin->python ? "Python module" : "plugin",
                            kiln_path_near(plugin->path), plugin->from, plugin->sum);
     }
 }

@@ -2,7 +2,8 @@
 
 An indented block whose first word is a program is a shell script; with `$ ` it is a transcript, whose commands run
 (and must fail if `error:` follows). Fences name their language: sh, zsh, fish, console, yaml (parsed), c (compiled),
-python (parsed; tests/python/test_docs.py runs it), text. `<!-- not run: WHY -->` above a block skips it.
+python (compiled, and written to the file that its first line names; tests/python/test_docs.py runs those of
+python.md), text. `<!-- not run: WHY -->` above a block skips it.
 
 Each page runs in its own folder, which has what the pages assume: a run (outputs/2026-11-20/21-03-11, which RUN
 names), a tree of Hydra's (configs), images and idx files (DIR, data/mnist, x.png, list.jsonl), a sweep (multirun/2026-11-20/21-03-11), a plugin (mine.so). Runs are
@@ -23,7 +24,7 @@ import tempfile
 import textwrap
 import unittest
 
-from kilntest import BUILD, ROOT, SHORT, png
+from kilntest import BUILD, ROOT, SHORT, numpy_python, png
 
 SHORTENED = ("trainer.limit_train_batches=2 trainer.limit_val_batches=1 trainer.limit_test_batches=1 "
              "trainer.max_epochs=1 batch_size=8")
@@ -146,7 +147,7 @@ class Docs(unittest.TestCase):
             write(os.path.join(cls.bin, name), WRAPPER.encode())
             os.chmod(os.path.join(cls.bin, name), 0o755)
         cls.env = dict(os.environ, PATH=f"{cls.bin}:{os.environ['PATH']}", OMP_WAIT_POLICY="passive",
-                       OMP_NUM_THREADS="1")
+                       OMP_NUM_THREADS="1", KILN_PYTHON=numpy_python() or "python3")
         cls.make_template()
         print(f"runs are cut short by: {SHORTENED}", file=sys.stderr)
 
@@ -230,19 +231,23 @@ class Docs(unittest.TestCase):
             return str(error)
         return None
 
-    def parse_python(self, text):
-        try:
-            compile(text, "block", "exec")
-        except SyntaxError as error:
-            return str(error)
-        return None
-
     def compile(self, text, folder):
         write(f"{folder}/.block.c", text.encode())
         done = subprocess.run(["cc", "-std=c17", "-Wall", "-Wextra", "-Wno-unused", "-Wno-psabi", "-Werror",
                                "-D_POSIX_C_SOURCE=200809L", "-I", os.path.join(ROOT, "src"), "-fsyntax-only",
                                ".block.c"], cwd=folder, stderr=subprocess.PIPE, text=True)
         return done.stderr if done.returncode else None
+
+    def python(self, block, folder):
+        """Its syntax; `# NAME.py` in its first line names a file that later blocks of the page use."""
+        named = re.match(r"# (\w+\.py)$", block.text.split("\n")[0])
+        if named:
+            write(f"{folder}/{named.group(1)}", block.text.encode())
+        try:
+            compile(block.text, block.where(), "exec")
+        except SyntaxError as error:
+            return str(error)
+        return None
 
     def check(self, block, folder):
         """(what went wrong or None, commands that ran, commands that are marked)"""
@@ -260,8 +265,8 @@ class Docs(unittest.TestCase):
             return self.yaml(block.text), 0, 0
         if block.language == "c":
             return self.compile(block.text, folder) if "#include" in block.text else None, 0, 0
-        if block.language == "python":  # tests/python/test_docs.py runs them
-            return self.parse_python(block.text), 0, 0
+        if block.language == "python":
+            return self.python(block, folder), 0, 0
         if block.language != "text":
             return f"unknown language {block.language}", 0, 0
         said = re.search(r"(?m)^(train|kiln) [\w-].*", block.text)
@@ -284,6 +289,8 @@ class Docs(unittest.TestCase):
         manual = glob.glob(os.path.join(ROOT, "docs/**/*.md"), recursive=True)
         pages = ["README.md", *sorted(os.path.relpath(page, ROOT) for page in manual)]
         pages += OTHERS
+        if numpy_python() is None:
+            pages.remove("docs/python-components.md")
         ran, marked = self.check_all({page: blocks(page) for page in pages})
         print(f"docs: {ran} commands of {len(pages)} pages ran, {marked} are marked as not run")
         self.assertGreater(ran, 60)
