@@ -290,6 +290,21 @@ class Strangers(PythonCase):
         self.run_kiln("eval", "run", "split=val", "--trust", program="kiln")
         self.assertTrue(os.path.exists(self.path("RAN")))
 
+    def test_jobs_of_a_sweep_folder(self):
+        sweep = ["-m", *SHORT_RUN, "datamodule=python:mydata.Table,python:second.Table", "datamodule.train=late.csv",
+                 "datamodule.val=val.csv", "kiln.sweep.dir=sweep"]
+        self.write("second.py", read(self.path("mydata.py"), "r"))
+        out, err = self.run_kiln(*sweep, status=1)
+        self.assertIn("FileNotFoundError: [Errno 2] No such file or directory: 'late.csv'", out + err)
+        shutil.copy(self.path("train.csv"), self.path("late.csv"))
+        self.another_user()
+        os.remove(self.path("RAN"))
+        out, err = self.run_kiln("-m", "--resume", "sweep", "--retry-failed", status=1)
+        self.assertIn("is named by a config that is not your own project's", out + err)
+        self.assertFalse(os.path.exists(self.path("RAN")))
+        os.environ["XDG_STATE_HOME"] = self.own
+        self.run_kiln("-m", "--resume", "sweep", "--retry-failed")
+
     def test_a_changed_module_is_refused_and_a_resumed_run_says_so(self):
         self.write("mydata.py", read(self.path("mydata.py"), "r") + "\n# changed\n")
         _, err = self.run_kiln("resume=run", status=1)
