@@ -9,6 +9,8 @@
 #   make bench-infer     inference of one sample (PEER=python with torch, onnxruntime)
 #   make bench-loop      the loop's cost per step, launch to first step (PEER=python with lightning, hydra-core)
 #   make bench-config    time composing and sweeps (PEER=python with hydra-core)
+#   make manual          build/manual/html, a site that needs no server
+#   make man             man pages, which `make install` then installs
 #   make install         PREFIX=/usr/local LIBDIR=$(PREFIX)/lib DESTDIR=
 #   make wheel           the Python package with the library inside
 #   make deb | dist | sbom   Debian packages, a source tarball, the list of libraries: docs/install.md
@@ -151,7 +153,7 @@ GRAPHS_SRC := $(sort $(wildcard tests/fuzz/graphs/*.c tests/fuzz/graphs/rows/*.c
 FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 
 .PHONY: all objects demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install wheel format lint check-format check-layers check-pointers check-headers units \
-	plugins fuzz fuzzers fuzz-graphs deps deps-check dist deb deb-deps sbom help clean FORCE
+	plugins fuzz fuzzers fuzz-graphs deps deps-check dist deb deb-deps sbom manual man help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc $(if $(PARQUET),$(B)/libkiln-parquet.so)
 # All files compiled, nothing linked.
@@ -280,11 +282,6 @@ $(B)/kiln.pc: tools/kiln.pc.in FORCE
 		-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' \
 		-e 's,@VERSION@,$(VERSION),' $< >$@
 
-# From the program's help.
-$(B)/kiln.1: $(B)/kiln tools/package/man.sh
-	$(call say,GEN )
-	$(Q)sh tools/package/man.sh $(B)/kiln >$@.tmp && mv $@.tmp $@
-
 $(B)/tests/libtestsupport.a: $(SUPPORT_OBJ)
 	@rm -f $@
 	$(call say,AR  )
@@ -392,9 +389,21 @@ $(B)/bench/%: bench/%.c $(B)/tests/libtestsupport.a $(B)/libkiln.a
 wheel: $(B)/libkiln.so $(if $(PARQUET),$(B)/libkiln-parquet.so)
 	@python3 python/build_wheel.py $(B)
 
+# Installs Sphinx if it is missing.
+manual: all
+	@sh tools/deps.sh manual
+	@sh tools/manual/build.sh $(B)/kiln build/manual
+	@echo 'manual: open build/manual/html/index.html'
+man: $(B)/man/kiln.1
+# All pages, with a date that SOURCE_DATE_EPOCH sets.
+$(B)/man/kiln.1: $(B)/kiln tools/manual/man.py
+	@sh tools/deps.sh man
+	@rm -rf $(B)/man
+	@python3 tools/manual/man.py $(B)/kiln $(B)/man
+
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
-install: all $(B)/kiln.1
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/share/man/man1 \
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig \
 		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files flat images ops search slurm tools) \
 		$(DESTDIR)$(PREFIX)/share/kiln
 	install -m 755 $(B)/kiln $(DESTDIR)$(PREFIX)/bin/kiln
@@ -418,8 +427,6 @@ install: all $(B)/kiln.1
 	install -D -m 644 tests/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/tests/README.md
 	for dir in $(EXAMPLES); do \
 		install -m 644 $$dir/* $(DESTDIR)$(PREFIX)/share/doc/kiln/$$dir/ || exit 1; done
-	install -m 644 $(B)/kiln.1 $(DESTDIR)$(PREFIX)/share/man/man1/kiln.1
-	echo '.so man1/kiln.1' >$(DESTDIR)$(PREFIX)/share/man/man1/train.1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -428,6 +435,8 @@ install: all $(B)/kiln.1
 	install -m 644 tools/completion/_kiln $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kiln
 	install -m 644 tools/completion/kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kiln.fish
 	ln -sf kiln.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/train.fish
+	if [ -d $(B)/man ]; then install -d $(DESTDIR)$(PREFIX)/share/man/man1 && \
+		install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/; fi
 	@if [ -z '$(DESTDIR)' ] && [ '$(PREFIX)' = /usr ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 # ---- Packages -------------------------------------------------------------------------
@@ -438,7 +447,7 @@ dist:
 	@sh tools/package/dist.sh $(VERSION) build/kiln-$(VERSION).tar.gz
 	@echo build/kiln-$(VERSION).tar.gz
 deb: deb-deps
-	@$(MAKE) --no-print-directory WITHOUT=parquet all build/release/kiln.1
+	@$(MAKE) --no-print-directory WITHOUT=parquet all build/release/man/kiln.1
 	@sh tools/package/deb.sh build/deb
 deb-deps:
 	@sh tools/deps.sh build deb
@@ -478,7 +487,7 @@ clean:
 
 help:
 	@echo 'make [all | units | plugins] [VARIANT=debug|release|asan|tsan|cov|clang|fuzz] [WERROR=1]   build'
-	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-infer | bench-loop | bench-config | install PREFIX= DESTDIR= | wheel     use'
+	@echo 'make demo | check | check-arm64 | check-peers PEER=python | bench | bench-infer | bench-loop | bench-config | manual | man | install PREFIX= DESTDIR= | wheel     use'
 	@echo 'make deb | dist | sbom                                     Debian packages, source tarball, list of libraries'
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes, then for wrong numbers:'

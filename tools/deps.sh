@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs missing packages: `deps.sh build` for building, `deps.sh build check` for the tests too, `arm64`
-# for those of ARM64 in emulation, `deb` for packages, `fonts` for experiment=text-lines/crnn; `deps.sh list SET...` only
-# lists them. Uses apt, with sudo unless root; other systems get the list.
+# for those of ARM64 in emulation, `deb` for packages, `man` and `manual` for `make man` and `make manual`, `fonts` for
+# experiment=text-lines/crnn; `deps.sh list SET...` only lists them. Uses apt, with sudo unless root; other systems get the list.
 set -eu
 
 build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
@@ -11,9 +11,12 @@ build="make gcc libc6-dev pkg-config libyaml-dev libcyaml-dev libdnnl-dev
        libcurl4-openssl-dev
        libopenblas0-pthread"
 check="libcmocka-dev g++ clang libclang-rt-dev libomp-dev clang-format cppcheck python3 python3-yaml python3-numpy
-       python3-jsonschema strace jq zsh fish bash-completion fonts-dejavu-core slurm-wlm munge"
+       python3-jsonschema strace jq zsh fish bash-completion fonts-dejavu-core slurm-wlm munge
+       python3-sphinx python3-myst-parser furo man-db mandoc"
 arm64="gcc-aarch64-linux-gnu qemu-user mmdebstrap"
 deb="debhelper dpkg-dev fakeroot"
+man=python3
+manual="$man python3-sphinx python3-myst-parser furo"
 fonts="fonts-dejavu-core fonts-dejavu-extra fonts-liberation fonts-freefont-ttf fonts-urw-base35"
 
 wanted= list=
@@ -23,9 +26,11 @@ for set in "$@"; do
     check) wanted="$wanted $check" ;;
     arm64) wanted="$wanted $arm64" ;;
     deb) wanted="$wanted $deb" ;;
+    man) wanted="$wanted $man" ;;
+    manual) wanted="$wanted $manual" ;;
     fonts) wanted="$wanted $fonts" ;;
     list) list=1 ;;
-    *) echo "usage: deps.sh [list] build|check|arm64|deb|fonts..." >&2; exit 2 ;;
+    *) echo "usage: deps.sh [list] build|check|arm64|deb|man|manual|fonts..." >&2; exit 2 ;;
     esac
 done
 if [ -n "$list" ]; then
@@ -72,6 +77,10 @@ present() {
     fonts-urw-base35) fc-list C059 2>/dev/null | grep -q . ;;
     python3-numpy) python3 -c 'import numpy' 2>/dev/null ;;
     python3-yaml) python3 -c 'import yaml' 2>/dev/null ;;
+    python3-sphinx) command -v sphinx-build >/dev/null ;;
+    python3-myst-parser) python3 -c 'import myst_parser' 2>/dev/null ;;
+    man-db) command -v man >/dev/null ;;
+    furo) python3 -c 'import furo' 2>/dev/null ;;
     python3-jsonschema) python3 -c 'import jsonschema' 2>/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac

@@ -111,7 +111,7 @@ static const KilnFlag flags[] = {
     { "--once", NULL, NULL, KILN_FLAG_SWITCH, AT(once), "top", "output",
       "print once and stop, as in a pipe" },
     { "--json", NULL, NULL, KILN_FLAG_SWITCH, AT(json),
-      "top doctor check-data explain-prediction sweep plugin", "output",
+      "top doctor list check-data explain-prediction sweep plugin", "output",
       "as JSON, once; explain-prediction: a line of JSON for each sample" },
     { "--samples", NULL, "N", KILN_FLAG_ONE, AT(samples), "check-data", "data",
       "read at most N samples of each set, at equal distances (default: 1,000,000)" },

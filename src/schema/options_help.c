@@ -1,4 +1,4 @@
-/* Writes an options table as aligned rows. */
+/* Writes an options table as aligned rows, or as JSON. */
 #include "schema/options_help.h"
 
 #include <math.h>
@@ -254,4 +254,30 @@ void kiln_help_table(KilnPage *page, const KilnHelpTable *table)
         put_row(page, table, &columns, &rows.items[i]);
     page->text.failed = page->text.failed || rows.failed;
     kiln_arena_release(&rows.arena);
+}
+
+/* ---- JSON ------------------------------------------------------------------------ */
+
+static json_t *row_json(const Row *row)
+{
+    const char *value = row->field->value;
+
+    return json_pack("{s:s, s:s, s:s?, s:b, s:s}", "name", row->path, "type", row->type, "default",
+                     value, "required", strcmp(row->value, "required") == 0, "help", row->help);
+}
+
+json_t *kiln_help_json(const KilnField *fields)
+{
+    Rows rows = { .items = NULL };
+    json_t *list = json_array();
+
+    add_rows(&rows, fields, "");
+    for (size_t i = 0; i < rows.count; i++)
+        kiln_json_add(&list, row_json(&rows.items[i]));
+    if (rows.failed) {
+        json_decref(list);
+        list = NULL;
+    }
+    kiln_arena_release(&rows.arena);
+    return list;
 }

@@ -1,7 +1,8 @@
-/* Help pages of options tables. */
+/* Help pages of options tables, and the same as JSON. */
 #ifndef KILN_SCHEMA_OPTIONS_HELP_H
 #define KILN_SCHEMA_OPTIONS_HELP_H
 
+#include "base/json.h"
 #include "base/page.h"
 #include "kiln/component.h"
 
@@ -21,5 +22,8 @@ typedef struct KilnHelpTable {
  * ("required" without one), help with former names; then the note. Options of a struct follow its
  * row. On a narrow page the help is below. */
 void kiln_help_table(KilnPage *page, const KilnHelpTable *table);
+/* The same rows as a list of objects: name, type, default (YAML text; null without one), required,
+ * help. NULL: memory is out. */
+json_t *kiln_help_json(const KilnField *fields);
 
 #endif

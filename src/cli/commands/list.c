@@ -1,10 +1,14 @@
 /* kiln list: all components. kiln version: what this program is. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/json.h"
 #include "cli/commands/commands.h"
 #include "cli/open_config.h"
 #include "cli/screen/screen.h"
 #include "registry/plugin/plugin_record.h"
+#include "registry/signature/model_match.h"
+#include "schema/options_help.h"
 #include "train/report/run_messages.h"
 
 /* The plugins, each with its checksum and its components. */
@@ -27,6 +31,39 @@ static void put_plugins(const KilnRegistry *registry, KilnPage *page)
     }
 }
 
+static json_t *component_json(const KilnComponent *component)
+{
+    KilnText signature = { 0 };
+
+    kiln_signature_text(&signature, component);
+    json_t *json = json_pack("{s:s, s:s, s:s, s:s, s:o}", "kind", kiln_kind_name(component->kind),
+                             "name", component->name, "summary", component->summary, "signature",
+                             signature.data != NULL ? signature.data : "", "options",
+                             kiln_help_json(component->fields));
+    kiln_text_release(&signature);
+    return json;
+}
+
+/* Components, and the sections of a config, with their options. */
+static KilnStatus print_json(const KilnRegistry *registry, const KilnSection *sections,
+                             KilnError *err)
+{
+    json_t *components = json_array(), *parts = json_array();
+
+    for (size_t i = 0; i < kiln_registry_count(registry); i++)
+        kiln_json_add(&components, component_json(kiln_registry_at(registry, i)));
+    for (const KilnSection *s = sections; s->key != NULL; s++)
+        kiln_json_add(&parts, json_pack("{s:s, s:s?, s:o}", "key", s->key, "summary", s->summary,
+                                        "options", kiln_help_json(s->fields)));
+    json_t *all = json_pack("{s:o, s:o}", "components", components, "sections", parts);
+    char *text = kiln_json_dump(all, JSON_INDENT(2));
+    if (text != NULL)
+        puts(text);
+    json_decref(all);
+    free(text);
+    return text != NULL ? KILN_OK : kiln_error_nomem(err, 0);
+}
+
 static KilnStatus list(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config, void *ctx,
                        KilnError *err)
 {
@@ -39,6 +76,8 @@ static KilnStatus list(KilnArgs *args, const KilnRegistry *registry, KilnConfig 
         return kiln_error_set(err, KILN_E_USAGE,
                               "list takes no names; `kiln show %s` shows a component or group",
                               args->words[0]);
+    if (args->json)
+        return print_json(registry, kiln_command_request(args, registry).sections, err);
     for (size_t i = 0; i < kiln_registry_count(registry); i++) {
         const KilnComponent *component = kiln_registry_at(registry, i);
 

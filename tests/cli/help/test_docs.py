@@ -4,6 +4,7 @@ An indented block whose first word is a program is a shell script; with `$ ` it 
 (and must fail if `error:` follows). Fences name their language: sh, zsh, fish, console, yaml (parsed), c (compiled),
 python (compiled, and written to the file that its first line names; tests/python/test_docs.py runs those of
 python.md), text. `<!-- not run: WHY -->` above a block skips it.
+An error in a transcript is what the program prints, except for `...` and line breaks.
 
 Each page runs in its own folder, which has what the pages assume: a run (outputs/2026-11-20/21-03-11, which RUN
 names), a tree of Hydra's (configs), images and idx files (DIR, data/mnist, x.png, list.jsonl), a sweep (multirun/2026-11-20/21-03-11), a plugin (mine.so). Runs are
@@ -120,6 +121,17 @@ def commands(script):
     return sum(1 for line in script.replace("\\\n", " ").split("\n") if line.strip() and not line.startswith("#"))
 
 
+def printed(output, stderr):
+    """Whether a program printed what a transcript has; `...` stands for anything. The numbers of arguments differ, since
+    SHORTENED precedes them, as do lines with an excerpt of the source."""
+    def words(text):
+        text = re.sub(r"(?m)^ *\d* \| .*$", "", text)
+        return " ".join(re.sub(r"\bargument \d+", "argument", text).split())
+
+    parts = [part.strip() for part in words(output).split("...")]
+    return re.search(".*".join(map(re.escape, parts)), words(stderr)) is not None
+
+
 def idx(count, seed):
     """Images and labels in the files' format."""
     pixels = bytes((seed + 31 * i) % 251 for i in range(784)) * count
@@ -218,6 +230,8 @@ class Docs(unittest.TestCase):
             wrong = self.script("bash", command + "\n", folder)
             if ("error:" in output) != (wrong is not None):
                 return wrong or f"no error: {command}"
+            if wrong and not printed(output, wrong):
+                return f"another error than the page has: {wrong}"
         return None
 
     def yaml(self, text):
