@@ -8,7 +8,9 @@
     "task=regression model=mlp " TABLE                                                             \
     "datamodule.target=y +datamodule.columns.kind=ignored +datamodule.columns.class=ignored "
 #define CLASSES "task=classification " TABLE "datamodule.target=class "
-#define DETECTION "task=detection model=fcos "
+#define FCOS "model.depth=18 model.backbone_width=16 model.width=32 model.convs=1 "
+#define DETECTION "task=detection model=fcos " FCOS
+#define UNET "model=unet model.width=8 model.levels=2 "
 #define MASKS                                                                                      \
     "datamodule=mask_folder datamodule.root=@/masks datamodule.classes=[ground,dark,bright] "
 
@@ -19,8 +21,8 @@ static const struct {
     { "callback/finetuning", "callback.freeze=[conv*]" },
     { "callback/histograms", "logger=tensorboard" },
     { "callback/sample_images", "logger=tensorboard" },
-    { "callback/sample_detections", DETECTION "datamodule=shapes" },
-    { "callback/sample_masks", "task=segmentation model=unet " MASKS },
+    { "callback/sample_detections", DETECTION "datamodule=shapes datamodule.size=64" },
+    { "callback/sample_masks", "task=segmentation " UNET MASKS },
     { "callback/sample_text", "task=language_model model=gpt datamodule=text_blocks "
                               "datamodule.files=[@/prose.txt] datamodule.context=16 "
                               "callback.prompts=[a] callback.max_tokens=8" },
@@ -31,12 +33,13 @@ static const struct {
                                  "datamodule.files.train=[@/texts.csv]" },
     { "datamodule/libsvm", "datamodule.files.train=[@/rows.svm] datamodule.absent=zero "
                            "task=classification model=mlp" },
-    { "datamodule/mask_folder", "task=segmentation model=unet " MASKS },
+    { "datamodule/mask_folder", "task=segmentation " UNET MASKS },
     { "datamodule/mnist", "datamodule.root=@/mnist datamodule.val_count=20" },
     { "datamodule/parallel_text",
       "task=translation model=encoder_decoder "
       "datamodule.tokenizer={_target_:tokenizer/bpe,vocab_size:300,special_tokens:['<pad>','<s>',"
       "'</s>']} datamodule.format=parallel datamodule.files.train=[@/from.txt,@/to.txt]" },
+    { "datamodule/shapes", DETECTION "datamodule.size=64" },
     { "datamodule/table", NUMBERS },
     { "datamodule/tagged_text", "task=tagging model=text_lstm "
                                 "datamodule.files.train=[@/words.conll]" },
@@ -56,21 +59,26 @@ static const struct {
     { "metric/mse", NUMBERS },
     { "metric/r2", NUMBERS },
     { "model/column_embedding", CLASSES "model=ft_transformer" },
+    { "model/convnext", "model.depths=[1,1,1,1] model.widths=[8,16,16,32] "
+                        "datamodule=image_folder datamodule.root=@/images" },
     { "model/crnn", "task=text_recognition datamodule=text_line_list "
                     "datamodule.files.train=[@/lines.csv]" },
-    { "model/deeplab_v3", "task=segmentation " MASKS },
+    { "model/deeplab_v3", "task=segmentation model.width_per_group=8 model.width=16 " MASKS },
     { "model/dlrm", CLASSES },
+    { "model/efficientnet", "model.width=0.3 model.depth=0.4" },
     { "model/encoder_decoder",
       "task=translation datamodule=parallel_text "
       "datamodule.format=parallel datamodule.files.train=[@/from.txt,@/to.txt]" },
-    { "model/fcos", "task=detection datamodule=shapes datamodule.size=64" },
+    { "model/fcos", "task=detection datamodule=shapes datamodule.size=64 " FCOS },
     { "model/fusion",
       "task=classification datamodule=captioned_shapes model.image_encoder=model/cnn "
       "model.text_encoder=model/text_cnn" },
+    { "model/mobilenet_v3", "model.width=0.3" },
     { "model/patch_embedding", "model=vit task=vision datamodule=digits" },
+    { "model/resnet", "model.stem=large datamodule=image_folder datamodule.root=@/images" },
     { "model/row_encoder", CLASSES },
-    { "model/unet", "task=segmentation " MASKS },
-    { "module/detection", "model=fcos datamodule=shapes datamodule.size=64" },
+    { "model/unet", "task=segmentation model.width=8 model.levels=2 " MASKS },
+    { "module/detection", "model=fcos datamodule=shapes datamodule.size=64 " FCOS },
     { "module/gan", "datamodule=digits module.generator=model/mlp module.discriminator=model/mlp "
                     "module.generator_optimizer=optimizer/adam "
                     "module.discriminator_optimizer=optimizer/adam" },
@@ -82,7 +90,7 @@ static const struct {
                                 "+datamodule.columns.y=ignored model=row_encoder task.item=kind "
                                 "task.user=class +datamodule.columns.kind=category "
                                 "+datamodule.columns.class=category" },
-    { "module/segmentation", "model=unet " MASKS },
+    { "module/segmentation", UNET MASKS },
     { "module/tagging", "model=text_lstm datamodule=tagged_text "
                         "datamodule.files.train=[@/words.conll]" },
     { "module/text_recognition", "model=crnn datamodule=text_line_list "
