@@ -23,7 +23,7 @@ programs() {
 }
 # Slow tests first, so that none of them runs alone at the end.
 sort_slow() {
-    awk '/test_(ops|sweep|train|run_fit|hook_order|curves|bf16|precision_nets|graph_passes|plan|tune|protected|mistakes_in|manual|commands|docs)/ { print; next }
+    awk '/test_(component_contract|ops|sweep|train|run_fit|hook_order|curves|bf16|precision_nets|graph_passes|plan|tune|protected|mistakes_in|manual|commands|docs)/ { print; next }
          { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
 # The processor levels of this machine except the highest, which all other steps use.

@@ -29,6 +29,7 @@ static const struct {
     { "datamodule/coco", DETECTION "datamodule.root=@/coco datamodule.size=64" },
     { "datamodule/image_folder", "datamodule.root=@/images" },
     { "datamodule/image_list", "datamodule.files.train=[@/images.csv]" },
+    { "datamodule/image_shards", "datamodule.files.train=[@/shard.tar]" },
     { "datamodule/labeled_text", "task=classification model=text_cnn "
                                  "datamodule.files.train=[@/texts.csv]" },
     { "datamodule/libsvm", "datamodule.files.train=[@/rows.svm] datamodule.absent=zero "

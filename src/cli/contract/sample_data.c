@@ -209,6 +209,53 @@ static void write_digits(Writer *writer, const char *split)
     write_text(writer, path_of(writer, "mnist/%s-labels-idx1-ubyte", split), &labels);
 }
 
+/* A file of a tar archive (ustar). */
+static void append_member(KilnText *tar, const char *name, const void *data, size_t size)
+{
+    enum { BLOCK = 512, CHECKSUM = 148 };
+    char head[BLOCK] = "", zeroes[BLOCK] = "";
+    unsigned sum = 0;
+
+    snprintf(head, 100, "%s", name);
+    snprintf(head + 100, 8, "%07o", 0644);
+    snprintf(head + 124, 12, "%011zo", size);
+    memset(head + CHECKSUM, ' ', 8);
+    head[156] = '0';
+    memcpy(head + 257, "ustar\00000", 8);
+    for (int i = 0; i < BLOCK; i++)
+        sum += (unsigned char)head[i];
+    snprintf(head + CHECKSUM, 8, "%06o", sum);
+    kiln_text_append_n(tar, head, BLOCK);
+    kiln_text_append_n(tar, data, size);
+    kiln_text_append_n(tar, zeroes, (BLOCK - size % BLOCK) % BLOCK);
+}
+
+/* Images with their classes, as webdataset writes them. */
+static void write_shard(Writer *writer)
+{
+    static uint8_t pixels[SIDE * SIDE * 3]; /* in a child process */
+    static const char end[1024];
+    KilnText tar = { 0 };
+
+    for (int i = 0; i < 4 * IMAGES && writer->status >= 0; i++) {
+        uint8_t *png = NULL;
+        size_t size = 0;
+        char name[32];
+
+        memset(pixels, i % 2 == 0 ? 10 + i : 200 + i, sizeof(pixels));
+        writer->status = kiln_png_encode(pixels, SIDE, SIDE, 3, &png, &size, writer->err);
+        if (writer->status < 0)
+            break;
+        snprintf(name, sizeof(name), "%03d.png", i);
+        append_member(&tar, name, png, size);
+        snprintf(name, sizeof(name), "%03d.cls", i);
+        append_member(&tar, name, i % 2 == 0 ? "0" : "1", 1);
+        free(png);
+    }
+    kiln_text_append_n(&tar, end, sizeof(end));
+    write_text(writer, path_of(writer, "shard.tar"), &tar);
+}
+
 KilnStatus kiln_sample_data_write(const char *folder, KilnError *err)
 {
     Writer writer = { .folder = folder, .err = err };
@@ -219,5 +266,6 @@ KilnStatus kiln_sample_data_write(const char *folder, KilnError *err)
     write_boxes(&writer);
     write_digits(&writer, "train");
     write_digits(&writer, "t10k");
+    write_shard(&writer);
     return writer.status;
 }
