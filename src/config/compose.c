@@ -528,6 +528,8 @@ KilnStatus kiln_config_own(const KilnComposeRequest *request, const char *key, K
     for (; *ret != NULL && *ret_count < n && status >= 0; ++*ret_count)
         status = copy_own(config, list ? value->entries[*ret_count].value : value, key, arena,
                           &(*ret)[*ret_count], err);
+    if (status < 0 && err != NULL && err->origin.source != NULL) /* outlives the config */
+        err->origin.source = kiln_arena_strdup(arena, err->origin.source);
     kiln_errors_free(composer.errors);
     kiln_config_free(config);
     return arena->failed ? kiln_error_nomem(err, n * sizeof(**ret)) : status;

@@ -127,13 +127,13 @@ static void test_between_steps(void **unused)
 /* A fit that is closed early resumes to the bytes of one that never stopped. */
 static void test_closed_early(void **unused)
 {
-    char resume[192];
+    char resume[512];
     Composed composed;
 
     (void)unused;
     fit_well("whole", "trainer.max_epochs=3", "finished");
     for (int stop = 0; stop <= 12; stop += 4) {
-        char name[16];
+        char name[32];
 
         snprintf(name, sizeof(name), "early%d", stop);
         KilnFit *fit = begin(&composed, name, "trainer.max_epochs=3");
