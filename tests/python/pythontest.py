@@ -1,6 +1,7 @@
 """Shared by the tests of the Python package: short runs in a scratch folder."""
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -10,6 +11,9 @@ BUILD = pathlib.Path(os.environ.get("KILN_BUILD", ROOT / "build/release"))
 
 TINY = ["model=mlp", "model.hidden=[16]", "datamodule.train_count=256", "datamodule.val_count=64", "datamodule.test_count=64",
         "datamodule.batch_size=32", "trainer.max_epochs=2", "trainer.threads=1"]
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and so would the programs that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Case(unittest.TestCase):
