@@ -70,7 +70,9 @@ class Contract(Case):
                     subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-O2", "-fPIC", "-shared", "-DKILN_BUILD_PLUGIN",
                                     "-I", os.path.join(ROOT, "src"), "-o", path,
                                     os.path.join(ROOT, "examples/plugin", name), "-lm"], check=True)
-                    self.assertEqual(self.findings(self.passes(path), "skipped"), {})
+                    skipped = self.findings(self.passes(path), "skipped")
+                    # AddressSanitizer's allocator counts nothing, and finds leaks itself.
+                    self.assertEqual({text for text in skipped.values() if "allocator" not in text}, set())
 
     def refuses(self, *args, says, status):
         out, err = super().run_kiln("plugin", *args, program="kiln", status=status)
@@ -78,7 +80,7 @@ class Contract(Case):
         self.assertIn(says, err)
 
     def test_command_lines(self):
-        self.refuses(says="expected a verb: check", status=2)
+        self.refuses(says="expected a verb: new, check", status=2)
         self.refuses("chekc", says="did you mean check?", status=2)
         self.refuses("check", says="expected a plugin (./mine.so), a component", status=2)
         self.refuses("check", "--all", "callback/ema", says="leave out callback/ema", status=2)
