@@ -36,6 +36,7 @@ COMMANDS = {
     "schema": [[], ["model"]],
     "init": [["project"]],
     "import-hydra": [["configs", "-o", "kiln-conf", "--force"], ["--classes"]],
+    "plugin": [["check", "metric/accuracy"]],
     "completion": [["bash"], ["zsh"], ["fish"]],
     "explain": [["RUN"], ["RUN", "lr"]],
     "top": [[], ["--json"]],
