@@ -1,4 +1,4 @@
-"""The Python blocks of docs/python.md run, one after the other; lines `# ...` behind an expression say what it is."""
+"""The Python blocks of docs/python.md run, one after the other; lines `# ...` after an expression say what it is."""
 import contextlib
 import io
 import pathlib

@@ -75,7 +75,7 @@ class Fit(Case):
         run = kiln.fit(*TINY, "trainer.max_epochs=1", "kiln.run.dir=run", progress=False)
         again = run.resume("trainer.max_epochs=3", progress=False)
         self.assertEqual(again.dir, run.dir)
-        # The cosine schedule knows only the epochs that it was told: the resumed run differs, the interrupted one does not.
+        # The cosine schedule knows only the epochs that its own options have: the resumed run differs, the interrupted one does not.
         with kiln.Fit(*TINY, "trainer.max_epochs=3", "kiln.run.dir=stopped", progress=False) as training:
             for _ in range(11):
                 training.step()

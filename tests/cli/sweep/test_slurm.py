@@ -160,7 +160,7 @@ class Jobs(OnSlurm):
 
 
 class Requeue(OnSlurm):
-    """A job that Slurm stops goes on where it was, with the same bytes."""
+    """A job that Slurm stops continues where it was, with the same bytes."""
 
     def one_job(self, *args):
         self.hold(6)
