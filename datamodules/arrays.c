@@ -576,6 +576,7 @@ static void loading(const KilnInstance *self, KilnLoading *ret)
 }
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .setup = setup,
     .spec = spec,
     .dataset = dataset,

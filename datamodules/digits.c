@@ -489,6 +489,7 @@ static const KilnTensorSpec features[] = {
 };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = features,
     .n_features = KILN_COUNT(features),
     .setup = setup,

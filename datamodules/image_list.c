@@ -263,6 +263,7 @@ static void files(KilnInstance *self, void (*add)(void *ctx, const char *text), 
 static const KilnTensorSpec declared[] = { KILN_IMAGE_SPEC, KILN_LABEL_SPECS };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,

@@ -344,6 +344,7 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
 static const KilnTensorSpec declared[] = { KILN_IMAGE_SPEC, KILN_LABEL_SPECS };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,

@@ -291,6 +291,7 @@ static const KilnTensorSpec declared[] = {
 };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,

@@ -580,6 +580,7 @@ static const KilnTensorSpec declared[] = {
 };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,

@@ -363,6 +363,7 @@ static const KilnTensorSpec features[] = {
 };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = features,
     .n_features = KILN_COUNT(features),
     .setup = setup,

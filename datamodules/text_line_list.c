@@ -309,6 +309,7 @@ static KilnStatus check_data(KilnInstance *self, const KilnPoll *poll,
 static const KilnTensorSpec declared[] = { KILN_LINE_SPECS };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,

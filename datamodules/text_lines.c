@@ -490,6 +490,7 @@ static void left_out(KilnInstance *self, void (*add)(void *ctx, const KilnOmissi
 static const KilnTensorSpec declared[] = { KILN_LINE_SPECS };
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = declared,
     .n_features = KILN_COUNT(declared),
     .setup = setup,

@@ -56,6 +56,7 @@ static void loading(const KilnInstance *self, KilnLoading *ret)
 }
 
 static const KilnDataModuleOps ops = {
+    .shareable = true,
     .features = kiln_box_specs,
     .n_features = KILN_BOX_FEATURES,
     .setup = setup,

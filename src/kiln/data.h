@@ -352,6 +352,11 @@ struct KilnDataModuleOps {
      * `tokenizer` decodes it or the feature's id_names have it. */
     KilnStatus (*spell)(KilnInstance *self, const KilnRawValue *values, size_t feature,
                         KilnText *ret, KilnError *err);
+    /* Processes that are forked after setup may use it, each for a run of its own: it keeps no
+     * threads, pipes or connections, no lock that is taken, and no open file whose position it
+     * uses, and depends on nothing but its options and what KilnDataContext says. Jobs of a sweep
+     * then set up the same data once. */
+    bool shareable;
 };
 
 #endif

@@ -251,6 +251,20 @@ typedef struct KilnLaunch {
     KilnStatus (*requeued)(void *ctx, size_t job, const KilnJobEnd *why, KilnError *err);
     /* Print a line. */
     void (*print)(void *ctx, const char *line);
+
+    /* ---- For launchers that fork their jobs: jobs with the same data set it up once. */
+
+    /* Is another job setting up the data of this one? Then it should not start yet. */
+    bool (*loading)(void *ctx, size_t job);
+    /* Call it before fork(). `ends` is a pair of sockets for the job's report, the launcher's end
+     * and the job's. *ret_pid: the job's process, in place of fork() and run(). It is a child of
+     * this process with a process group of its own and the limits of an earlier job, was forked
+     * from one that has the data, and ends with this process. 0: there is none. */
+    KilnStatus (*fork_loaded)(void *ctx, size_t job, const int ends[2], int64_t *ret_pid,
+                              KilnError *err);
+    /* Bytes of a job's memory that it shares, and of all that is shared. */
+    int64_t (*shared)(void *ctx, size_t job);
+    int64_t (*held)(void *ctx);
 } KilnLaunch;
 
 struct KilnLauncherOps {

@@ -19,7 +19,11 @@ static const double results_every_s = 1.0, requests_every_s = 1.0;
 
 static int run(void *ctx, size_t number, int report)
 {
-    return kiln_sweep_run_job(((KilnLaunching *)ctx)->sweep, number, report);
+    KilnLaunching *launching = ctx;
+    const KilnJob *job = &launching->sweep->jobs.items[number];
+
+    kiln_data_enter_job(&launching->data, report);
+    return kiln_sweep_run_frozen(launching->sweep, number, job->dir, job->overrides, report);
 }
 
 /* ---- Events of the launcher --------------------------------------------------------- */
@@ -39,6 +43,7 @@ static KilnStatus started(void *ctx, size_t number, int64_t pid, KilnError *err)
     KilnSweep *sweep = launching->sweep;
     KilnJob *job = &sweep->jobs.items[number];
 
+    kiln_data_forked(&launching->data);
     job->status = KILN_JOB_RUNNING;
     job->queued = false;
     job->reason = "";
@@ -312,6 +317,29 @@ static bool stops(void *ctx, size_t number)
     return ((KilnLaunching *)ctx)->sweep->jobs.items[number].terminating;
 }
 
+/* ---- Data that jobs share ------------------------------------------------------------------ */
+
+static bool loading(void *ctx, size_t number)
+{
+    return kiln_data_loading(&((KilnLaunching *)ctx)->data, number);
+}
+
+static KilnStatus fork_loaded(void *ctx, size_t number, const int ends[2], int64_t *ret_pid,
+                              KilnError *err)
+{
+    return kiln_data_fork_loaded(&((KilnLaunching *)ctx)->data, number, ends, ret_pid, err);
+}
+
+static int64_t shared(void *ctx, size_t number)
+{
+    return kiln_data_shared(&((KilnLaunching *)ctx)->data, number);
+}
+
+static int64_t held(void *ctx)
+{
+    return kiln_data_held(&((const KilnLaunching *)ctx)->data);
+}
+
 /* ---- Jobs on other machines ---------------------------------------------------------------- */
 
 static KilnStatus command(void *ctx, size_t number, const char *const **ret_argv, KilnError *err)
@@ -385,10 +413,15 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
         .collect = collect,
         .requeued = requeued,
         .print = print,
+        .loading = loading,
+        .fork_loaded = fork_loaded,
+        .shared = shared,
+        .held = held,
     };
 
     launching.remote = (KilnRemote) { .sweep = sweep, .launch = &launch };
 
+    kiln_data_processes_init(&launching.data, sweep);
     kiln_display_init(&launching.display, sweep, sweep->request->console,
                       ops->n_jobs(sweep->launcher));
     KilnStatus status = kiln_launching_take_requests(&launching, err);
@@ -420,6 +453,7 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = close_journal(sweep, err);
     kiln_remote_release(&launching.remote);
+    kiln_data_processes_release(&launching.data);
     kiln_display_close(&launching.display);
     kiln_display_release(&launching.display);
     return status;

@@ -3,6 +3,7 @@
 #define KILN_SWEEP_LAUNCHING_H
 
 #include "sweep/display.h"
+#include "sweep/jobs/data_process.h"
 #include "sweep/remote/remote_launch.h"
 #include "sweep/sweep_state.h"
 
@@ -19,6 +20,7 @@ typedef struct KilnLaunching {
     double looked;           /* for requests, by kiln_clock */
     KilnError failed;        /* of a tick; what is called next returns it */
     KilnRemote remote;       /* jobs on other machines */
+    KilnDataProcesses data;  /* of jobs on this one */
 } KilnLaunching;
 
 /* ---- next_job.c ------------------------------------------------------------------------- */

@@ -211,8 +211,10 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, 
  * exit status. Of several processes of a job, ranks, only the first one writes to the folder. */
 int kiln_job_run(KilnSweepTask *task, bool first_rank,
                  int (*body)(void *ctx, const KilnSweepTask *task), void *ctx);
-/* The same of a job of this sweep, with its report to the socket. */
-int kiln_sweep_run_job(const KilnSweep *sweep, size_t number, int report);
+/* The same of a frozen job of this sweep, with its report to the socket: its folder below the
+ * sweep's, and its overrides. */
+int kiln_sweep_run_frozen(const KilnSweep *sweep, size_t number, const char *job_dir,
+                          const char *const *overrides, int report);
 
 /* ---- job_files.c ------------------------------------------------------------------------- */
 

@@ -51,9 +51,11 @@ static KilnStatus build_components(KilnTrainer *trainer, KilnStage stage, KilnEr
 {
     const KilnRegistry *registry = trainer->env->registry;
     KilnConfig *config = trainer->config;
-    KilnStatus status = kiln_config_build(config, "datamodule", registry, KILN_KIND_DATAMODULE,
-                                          &trainer->datamodule, err);
+    KilnStatus status = KILN_OK;
 
+    if (trainer->datamodule == NULL)
+        status = kiln_config_build(config, "datamodule", registry, KILN_KIND_DATAMODULE,
+                                   &trainer->datamodule, err);
     if (status >= 0)
         status = kiln_config_build(config, "task", registry, KILN_KIND_MODULE, &trainer->module,
                                    err);
@@ -239,6 +241,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         status = read_options(trainer, threads, err);
     if (status < 0)
         return status;
+    kiln_splits_take(trainer, remembered);
     status = build_components(trainer, stage, err);
     if (status >= 0)
         status = kiln_splits_set_up(trainer, remembered, err);

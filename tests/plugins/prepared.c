@@ -1,4 +1,5 @@
-/* A datamodule whose samples are numbers in a file that prepare_data writes. */
+/* A datamodule whose samples are numbers in a file that prepare_data writes. With -DSHAREABLE jobs
+ * of a sweep may share it. */
 #include "kiln.h"
 
 #include <stdio.h>
@@ -101,6 +102,9 @@ static const KilnDataModuleOps ops = {
     .dataset = dataset,
     .loading = loading,
     .prepare_data = prepare_data,
+#ifdef SHAREABLE
+    .shareable = true,
+#endif
 };
 
 static const KilnComponent component = {

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cli/checks/checks.h"
 
@@ -237,6 +239,32 @@ static void check_again(Data *data, const Room *first, Room rooms[2], int64_t in
             kiln_case_fail(data->self, advice, "%s differs when two threads read it at once", name);
 }
 
+/* Of a datamodule that is shareable: two forked processes must read the same sample. */
+static void check_forked(Data *data, const Room *first, Room *room, int64_t index)
+{
+    pid_t pids[2];
+    int wrong = 0;
+    char name[64];
+
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            read_sample(room, index);
+            _exit(room->status < 0 || !is_same(data, first, room));
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        int status = 0;
+
+        if (pids[i] > 0 && (waitpid(pids[i], &status, 0) != pids[i] || status != 0))
+            wrong++;
+    }
+    if (wrong > 0)
+        kiln_case_fail(data->self, "without `shareable` each job of a sweep sets up its own data",
+                       "%s differs in a process that is forked after setup",
+                       name_of(data, index, name));
+}
+
 static void check_sample(Data *data, Room rooms[3], int64_t index)
 {
     char name[64];
@@ -256,6 +284,8 @@ static void check_sample(Data *data, Room rooms[3], int64_t index)
         check_label(data, &rooms[2]);
     if (!kiln_case_failed(data->self))
         check_again(data, &rooms[2], rooms, index);
+    if (!kiln_case_failed(data->self) && data->ops->shareable && data->read == 0)
+        check_forked(data, &rooms[2], &rooms[0], index);
     data->read++;
 }
 

@@ -13,6 +13,7 @@
 #include "config/tree/tree.h"
 #include "config/yaml/yaml_writer.h"
 #include "registry/outputs.h"
+#include "registry/shared_data.h"
 #include "sweep/sweep_state.h"
 
 enum { LONGEST_NAME = 255 };
@@ -189,6 +190,8 @@ static KilnStatus make_files(KilnSweep *sweep, KilnConfig *config, size_t number
 
     if (status >= 0)
         status = kiln_config_yaml(config, NULL, true, &files->config, err);
+    if (status >= 0)
+        sweep->jobs.items[number].data = kiln_shared_data_key(config);
     if (status >= 0)
         status = kiln_config_job_yaml(config, &files->references, err);
     if (status >= 0)

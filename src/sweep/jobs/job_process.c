@@ -104,19 +104,19 @@ int kiln_job_run(KilnSweepTask *task, bool first_rank,
     return status;
 }
 
-int kiln_sweep_run_job(const KilnSweep *sweep, size_t number, int report)
+int kiln_sweep_run_frozen(const KilnSweep *sweep, size_t number, const char *job_dir,
+                          const char *const *overrides, int report)
 {
-    const KilnJob *job = &sweep->jobs.items[number];
     KilnReporter reporter = { .fd = report,
                               .metric = sweep->metric,
                               .more = sweep->more,
                               .n_more = sweep->n_more,
                               .asks = kiln_sweep_tells(sweep) };
-    char *dir = kiln_sweep_job_path(sweep, job, NULL);
+    char *dir = kiln_path_join(sweep->path, job_dir);
     KilnSweepTask task = {
         .number = number,
         .dir = dir,
-        .overrides = job->overrides,
+        .overrides = overrides,
         .metric = sweep->metric,
         .mode = sweep->n_more > 0 ? (int64_t)sweep->metric_mode : sweep->rank->mode,
         .report = &reporter,

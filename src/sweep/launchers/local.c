@@ -52,7 +52,7 @@ typedef struct State {
     struct pollfd *polls;
     size_t n_slots, running;
     KilnUsage before; /* what there was before jobs ran */
-    int64_t peak;     /* the most memory that a job has used */
+    int64_t peak;     /* the most memory of its own that a job has used */
     bool holds;       /* a job waits until there is room for it */
     size_t held;
 } State;
@@ -114,29 +114,42 @@ static bool make_sockets(int ends[2])
     return true;
 }
 
+/* Fork the job's process, from one that has its data if there is one. */
+static KilnStatus fork_job(KilnInstance *self, const KilnLaunch *launch, size_t job,
+                           const int ends[2], int64_t *ret_pid, KilnError *err)
+{
+    const pid_t launcher = getpid();
+    KilnStatus status = launch->fork_loaded(launch->ctx, job, ends, ret_pid, err);
+
+    if (status < 0 || *ret_pid > 0)
+        return status;
+    fflush(NULL); /* or both processes would write what is buffered */
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        become_job(kiln_opts(self), kiln_state(self), launch, job, ends[1], launcher);
+    }
+    *ret_pid = pid;
+    return pid > 0 ? KILN_OK : kiln_error_errno(err, "process for a job");
+}
+
 static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot, size_t job,
                         KilnError *err)
 {
     State *state = kiln_state(self);
     const KilnJobNeeds needs = launch->needs(launch->ctx, job);
-    pid_t launcher = getpid();
+    int64_t forked = 0;
     int ends[2];
 
     if (!make_sockets(ends))
         return kiln_error_errno(err, "socket to a job");
-    fflush(NULL); /* or both processes would write what is buffered */
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(ends[0]);
-        become_job(kiln_opts(self), state, launch, job, ends[1], launcher);
-    }
+    KilnStatus status = fork_job(self, launch, job, ends, &forked, err);
     close(ends[1]);
-    if (pid < 0) {
-        KilnStatus status = kiln_error_errno(err, "process for a job");
-
+    if (status < 0) {
         close(ends[0]);
         return status;
     }
+    const pid_t pid = (pid_t)forked;
     (void)setpgid(pid, pid);
     *slot = (Slot) {
         .pid = pid, .job = job, .report = ends[0], .needs = needs, .started = kiln_clock()
@@ -252,8 +265,9 @@ static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot,
 
     if (wait4(slot->pid, &status, WNOHANG, &usage) != slot->pid)
         return KILN_OK;
-    if ((int64_t)usage.ru_maxrss * 1024 > state->peak)
-        state->peak = (int64_t)usage.ru_maxrss * 1024;
+    const int64_t own = (int64_t)usage.ru_maxrss * 1024 - launch->shared(launch->ctx, job);
+    if (own > state->peak)
+        state->peak = own;
     KilnStatus read = read_report(launch, slot, err);
     if (slot->report >= 0)
         close(slot->report);
@@ -309,25 +323,34 @@ static void wait_for_reports(State *state)
     (void)poll(state->polls, n, closed ? 1 : TICK_MS);
 }
 
-/* What a job will take: what it declares, else what the largest one so far took. */
-static int64_t memory_of(const State *state, const KilnJobNeeds *needs)
+/* What a job will take of its own: what it declares, else what the largest one so far took. */
+static int64_t memory_of(const State *state, const KilnLaunch *launch, size_t job,
+                         const KilnJobNeeds *needs)
 {
-    return needs->memory > 0 ? needs->memory : state->peak;
+    const int64_t own = needs->memory - launch->shared(launch->ctx, job);
+
+    if (needs->memory == 0)
+        return state->peak;
+    return own > 0 ? own : 0;
 }
 
 /* Is there room for another job? A job that runs alone always has it: its own check says what it
  * lacks. */
-static bool has_room(const State *state, const KilnJobNeeds *needs)
+static bool has_room(const State *state, const KilnLaunch *launch, size_t job,
+                     const KilnJobNeeds *needs)
 {
-    int64_t memory = memory_of(state, needs), cpus = needs->cpus;
+    int64_t memory = launch->held(launch->ctx) + memory_of(state, launch, job, needs);
+    int64_t cpus = needs->cpus;
 
     if (state->running == 0)
         return true;
     for (size_t i = 0; i < state->n_slots; i++) {
-        if (state->slots[i].pid == 0)
+        const Slot *slot = &state->slots[i];
+
+        if (slot->pid == 0)
             continue;
-        memory += memory_of(state, &state->slots[i].needs);
-        cpus += state->slots[i].needs.cpus;
+        memory += memory_of(state, launch, slot->job, &slot->needs);
+        cpus += slot->needs.cpus;
     }
     return (state->before.available < 0 || memory <= state->before.available) &&
            (needs->cpus == 0 || (double)cpus <= state->before.processors);
@@ -350,7 +373,8 @@ static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnE
         if (!state->holds)
             break;
         needs = launch->needs(launch->ctx, state->held);
-        if (!has_room(state, &needs))
+        if (launch->loading(launch->ctx, state->held) ||
+            !has_room(state, launch, state->held, &needs))
             break;
         state->holds = false;
         status = start(self, launch, &state->slots[i], state->held, err);

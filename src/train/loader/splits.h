@@ -32,11 +32,14 @@ typedef struct KilnSplits {
     KilnInput input;      /* the user's file or folder that is predicted; zeroed: none */
     int64_t loaded_epoch; /* the epoch that the sets were loaded for */
     KilnLoading loading;
+    bool taken; /* the datamodule came set up, from the process that forked this one */
     bool bottleneck_reported;
     KilnLeftOut skipped; /* samples that could not be read, as of now */
     KilnArena skipped_memory;
 } KilnSplits;
 
+/* Take the datamodule of the process that forked this one, if it has set it up for others. */
+void kiln_splits_take(KilnTrainer *trainer, const KilnDataSpec *remembered);
 /* Ask the datamodule for its data, and how it is loaded. */
 KILN_NODISCARD KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remembered,
                                              KilnError *err);

@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import json
 import os
 import re
+import subprocess
 import unittest
 
 from kilntest import BUILD, ROOT, SHORT, TINY, Case, build_plugin
@@ -166,6 +167,23 @@ class Found(Broken):
         """AddressSanitizer has an allocator of its own, and reports in its own words."""
         if is_sanitized():
             self.skipTest("built with AddressSanitizer")
+
+
+class Shared(Broken):
+    def test_data_that_a_fork_changes(self):
+        """The manual's datamodule, whose labels depend on the process, though it is declared shareable."""
+        page = (pathlib.Path(ROOT) / "docs/components/data.md").read_text()
+        code = re.search(r"^```c\n(/\* rings\.c: .*?)^```$", page, re.M | re.S)[1]
+        for before, after in (("#include <math.h>", "#include <math.h>\n#include <unistd.h>\nstatic pid_t first;"),
+                              ("state->seed =", "first = getpid();\n    state->seed ="),
+                              ("sample->data[1] = label", "sample->data[1] = getpid() == first ? label : 1 - label")):
+            self.assertEqual(code.count(before), 1)
+            code = code.replace(before, after)
+        plugin = self.path("rings.so")
+        subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-DKILN_BUILD_PLUGIN", "-I",
+                        os.path.join(ROOT, "src"), "-o", plugin, self.write("rings.c", code), "-lm"], check=True)
+        found = self.check(plugin)
+        self.assertIn("differs in a process that is forked after setup", found["samples"])
 
 
 if __name__ == "__main__":
