@@ -2,7 +2,7 @@
 import random
 import typing
 
-from kiln_host import describe, values
+from kiln_host import describe, raw, values
 
 NAMES_OF_PAIR = ("", "label")  # of samples that are tuples: the first is named by its shape
 CONTENTS = ("image", "tokens", "row", "vector", "sequence", "map", "label", "text")
@@ -64,6 +64,18 @@ def _name(key, content, dtype, shape):
     if content == "label" and key in ("label", "target", "y") and not shape:
         return "target" if dtype == "f32" else "label"
     return USUAL_NAMES.get(key, key) or content
+
+
+def _encode(key, value):
+    try:
+        return values.encode(value)
+    except TypeError as error:
+        raise Wrong(f"\"{key}\" is {error}") from None
+
+
+def _channels_first(content, shape):
+    """As torch has images."""
+    return content in ("image", "map") and len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)
 
 
 class Split:
@@ -145,9 +157,8 @@ class Data:
             raise Wrong(f"\"{key}\" of a sample is {dtype} {shape}, and its name does not say what it is: declare it in the "
                         f"class, features = {{\"{key}\": \"...\"}}, with one of {', '.join(CONTENTS)}; or leave it out of "
                         "samples")
-        image = content == "image" or content == "map"
-        first = image and len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)  # torch: channels first
-        shape = shape[1:] + shape[:1] if first else shape + [1] if image and len(shape) == 2 else shape
+        first = _channels_first(content, shape)
+        shape = shape[1:] + shape[:1] if first else shape + [1] if content in ("image", "map") and len(shape) == 2 else shape
         whole = dtype in ("i64", "i32", "u8")
         kept = {"image": "f32", "vector": "f32", "tokens": "i32"}.get(content, "i32" if whole else "f32")
         name = says.get("name") or _name(key, content, kept, shape)
@@ -195,19 +206,51 @@ class Data:
         sample = self.splits[split].read(index, seed)
         if sample is None:
             return {"skipped": True}
-        places = []
-        for key, _, first in self.features:
-            value = sample.get(key)
-            if value is None:
-                places.append(None)
-                continue
-            try:
-                dtype, shape, raw = values.encode(value)
-            except TypeError as error:
-                raise Wrong(f"\"{key}\" is {error}") from None
-            if first:
-                raw = values.numpy("an image with its channels first").frombuffer(
-                    raw, dtype=values.FORMATS[dtype]).reshape(shape).transpose(1, 2, 0).tobytes()
-                shape = shape[1:] + shape[:1]
-            places.append([dtype, shape, self.channel.put(raw), len(raw)])
-        return {"places": places}
+        return {"places": [None if sample.get(key) is None else self._place(_encode(key, sample[key]), first)
+                           for key, _, first in self.features]}
+
+    def _place(self, encoded, first):
+        dtype, shape, data = encoded
+        if first:
+            data = values.numpy("an image with its channels first").frombuffer(
+                data, dtype=values.FORMATS[dtype]).reshape(shape).transpose(1, 2, 0).tobytes()
+            shape = shape[1:] + shape[:1]
+        return [dtype, shape, self.channel.put(data), len(data)]
+
+    # ---- A user's samples ----
+
+    def prepare(self, features):
+        """Make the object that preprocesses them; `features` are [name, content] as training had them."""
+        split = {} if describe.splits_of(self.cls) is None else {"split": describe.split_of_a_user(self.cls)}
+        self.user = self.cls(**self.options, **split)
+        self.forms = raw.forms(self.cls)
+        self.wanted = [(name, content) for name, content in features if content != "label"]
+        self.names = [name for name, _ in features]
+        return {}
+
+    def preprocess(self, given):
+        """The places of the features that preprocess makes of these values, null where it makes none."""
+        sample = self.user.preprocess(**{name: raw.argument(self.channel, self.forms[name], *value)
+                                         for name, value in given.items()})
+        if sample is None:
+            raise Wrong("preprocess returned None")
+        if isinstance(sample, tuple) and len(sample) == 2:
+            sample = {"": sample[0]}  # with a label, as in training
+        if not isinstance(sample, dict):
+            sample = {"": sample}
+        found = self._by_feature(sample)
+        missing = next((name for name, content in self.wanted if content != "text" and found.get(name) is None), None)
+        if missing is not None:
+            raise Wrong(f"preprocess returned no \"{missing}\": it returned {', '.join(found) or 'nothing'}; expected what "
+                        "__getitem__ returns, without a label")
+        places = {}
+        for name, content in self.wanted:
+            if found.get(name) is not None:
+                encoded = _encode(name, found[name])
+                places[name] = self._place(encoded, _channels_first(content, encoded[1]))
+        return {"places": [places.get(name) for name in self.names]}
+
+    def _by_feature(self, sample):
+        """The values of a sample by kiln's names; one without a name is the first input."""
+        declared, first = _declared(self.user), self.wanted[0][0] if self.wanted else ""
+        return {declared.get(key, {}).get("name") or USUAL_NAMES.get(key, key) or first: value for key, value in sample.items()}

@@ -25,6 +25,8 @@ typedef struct KilnPythonClass {
     size_t n_own;               /* rows of the table, the first ones, that are its own options */
     size_t timeout;             /* offset of the option timeout (double) */
     bool has_size, has_open, has_close, has_flush, has_state;
+    const KilnRawField *raw_fields; /* of a datamodule: the parameters of preprocess */
+    size_t n_raw_fields;            /* 0: it has no preprocess */
     KilnMetricOps metric;
     KilnCallbackOps callback;
     KilnLoggerOps logger;

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "kiln/loading.h"
-#include "python/python_class.h"
+#include "python/python_raw.h"
 
 typedef struct Opts {
     KILN_LOADING_OPTIONS;
@@ -150,6 +150,20 @@ static KilnStatus put_feature(const Samples *samples, size_t f, const json_t *pl
                 : put_array(samples, f, &array, sample, err);
 }
 
+/* The features of a sample, of which `places` names the arrays. */
+static KilnStatus put_sample(const Samples *samples, const json_t *places, KilnSample *sample,
+                             KilnError *err)
+{
+    const State *state = samples->state;
+    KilnStatus status = KILN_OK;
+
+    for (size_t f = 0; f < state->spec.n_features && status >= 0; f++)
+        status = put_feature(samples, f, json_array_get(places, f), sample, err);
+    if (status < 0 && err != NULL)
+        (void)kiln_error_prefix(err, "%s: ", state->name);
+    return status;
+}
+
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {
     const Samples *samples = ctx;
@@ -169,10 +183,8 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
     const json_t *places = json_object_get(reply, "places");
     if (status >= 0 && places == NULL)
         status = kiln_error_set(err, KILN_E_SKIP, "__getitem__(%lld) returned None", (long long)at);
-    for (size_t f = 0; f < state->spec.n_features && status >= 0 && places != NULL; f++)
-        if ((status = put_feature(samples, f, json_array_get(places, f), sample, err)) < 0 &&
-            err != NULL)
-            (void)kiln_error_prefix(err, "%s: ", state->name);
+    if (status >= 0)
+        status = put_sample(samples, places, sample, err);
     kiln_python_host_unlock(state->host);
     json_decref(reply);
     if (status < 0 && status != KILN_E_SKIP && err != NULL)
@@ -195,6 +207,58 @@ static void lengths(void *ctx, int64_t index, int64_t *ret)
     for (size_t f = 0; f < samples->state->spec.n_features; f++)
         if (samples->lengths[f] != NULL)
             ret[f] = samples->lengths[f][place_of(samples, index)];
+}
+
+/* ---- A user's samples ----------------------------------------------------------------------- */
+
+static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
+{
+    const KilnPythonClass *class = kiln_python_class_of(self);
+
+    *ret = class->raw_fields;
+    return class->n_raw_fields;
+}
+
+static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
+                             KilnError *err)
+{
+    const State *state = kiln_state(self);
+    json_t *reply = NULL;
+
+    kiln_python_host_lock(state->host);
+    const KilnPythonCall call = {
+        .what = "preprocess",
+        .request =
+            json_pack("{s:s, s:o}", "call", "preprocess", "given",
+                      kiln_python_raw_values(state->host, kiln_python_class_of(self), values)),
+    };
+    KilnStatus status = kiln_python_call(state->host, &call, &reply, err);
+    if (status >= 0)
+        status = put_sample(&state->samples[KILN_TEST], json_object_get(reply, "places"), sample,
+                            err);
+    kiln_python_host_unlock(state->host);
+    json_decref(reply);
+    return status;
+}
+
+/* Make the object that preprocesses; it learns how training named the features. */
+static KilnStatus setup_prediction(KilnInstance *self, const KilnDataContext *context,
+                                   KilnError *err)
+{
+    State *state = kiln_state(self);
+    json_t *features = json_array();
+
+    for (size_t f = 0; f < state->spec.n_features; f++)
+        kiln_json_add(&features, json_pack("[s, s]", state->spec.features[f].name,
+                                           kiln_content_name(state->spec.features[f].content)));
+    const KilnStatus status = kiln_python_make(self, context->seed, context->poll, &state->host,
+                                               err);
+    if (status < 0) {
+        json_decref(features);
+        return status;
+    }
+    return kiln_python_tell(state->host, "__init__",
+                            json_pack("{s:s, s:o}", "call", "prepare", "features", features), err);
 }
 
 /* ---- What a sample is
@@ -419,7 +483,8 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
         state->spec = *context->remembered;
         for (int split = 0; split < KILN_SPLIT_COUNT; split++)
             state->samples[split].state = state;
-        return KILN_OK;
+        return kiln_python_class_of(self)->n_raw_fields > 0 ? setup_prediction(self, context, err)
+                                                            : KILN_OK;
     }
     KilnStatus status = kiln_python_make(self, context->seed, context->poll, &state->host, err);
     if (status < 0)
@@ -492,12 +557,19 @@ static const KilnDataModuleOps ops = {
     .dataset = dataset,
     .loading = loading,
 };
+static const KilnDataModuleOps preprocessing_ops = {
+    .setup = setup,
+    .spec = spec,
+    .dataset = dataset,
+    .loading = loading,
+    .raw_fields = raw_fields,
+    .preprocess = preprocess,
+};
 
 static void complete(KilnPythonClass *class, KilnArena *arena, const json_t *described)
 {
-    (void)arena;
-    (void)described;
-    class->component.ops.datamodule = &ops;
+    kiln_python_set_raw_fields(class, arena, described);
+    class->component.ops.datamodule = class->n_raw_fields > 0 ? &preprocessing_ops : &ops;
 }
 
 const KilnPythonKind kiln_python_datamodule = {
