@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "kiln/loading.h"
+#include "kiln/tools/feature_fields.h"
 #include "python/python_raw.h"
 
 typedef struct Opts {
@@ -58,14 +59,12 @@ static int64_t place_of(const Samples *samples, int64_t index)
 /* Does a value have the shape that the first sample's had, or at most its length? */
 static KilnStatus check_shape(const KilnFeature *feature, const KilnShape *shape, KilnError *err)
 {
-    KilnShape most = feature->shape, got = *shape;
+    KilnShape got = *shape;
     char want_text[KILN_SHAPE_TEXT], got_text[KILN_SHAPE_TEXT];
 
-    if (got.rank + 1 == most.rank && most.dim[got.rank] == 1) /* an image without channels */
-        got.dim[got.rank++] = 1;
-    if (feature->varies && got.rank > 0 && got.dim[0] > 0 && got.dim[0] < most.dim[0])
-        most.dim[0] = got.dim[0];
-    if (kiln_shape_equal(&got, &most))
+    if (got.rank + 1 == feature->shape.rank && feature->shape.dim[got.rank] == 1)
+        got.dim[got.rank++] = 1; /* an image without channels */
+    if (kiln_feature_fits(feature, &got))
         return KILN_OK;
     return kiln_error_set(
         err, KILN_E_SHAPE, "\"%s\" is %s; expected %s%s%s", feature->name,
