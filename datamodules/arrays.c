@@ -426,10 +426,14 @@ static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, Kil
     const State *state = kiln_state(self);
     const KilnRawField *takes;
     const size_t n = kiln_feature_fields_list(state->raw, &takes);
-    KilnStatus status = kiln_feature_fields_write(state->raw, values, sample, err);
+    KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < n && status >= 0; i++)
-        status = finish(state, kiln_feature_fields_feature(state->raw, i), &values[i], sample, err);
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        status = kiln_feature_fields_write(state->raw, i, &values[i], sample, err);
+        if (status >= 0)
+            status = finish(state, kiln_feature_fields_feature(state->raw, i), &values[i], sample,
+                            err);
+    }
     return status;
 }
 

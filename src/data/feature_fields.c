@@ -106,18 +106,13 @@ static KilnStatus write_array(const KilnFeature *feature, const KilnRawValue *va
     return kiln_raw_convert(value, feature->dtype, to, err);
 }
 
-KilnStatus kiln_feature_fields_write(const KilnFeatureFields *self, const KilnRawValue *values,
-                                     KilnSample *sample, KilnError *err)
+KilnStatus kiln_feature_fields_write(const KilnFeatureFields *self, size_t field,
+                                     const KilnRawValue *value, KilnSample *sample, KilnError *err)
 {
-    KilnStatus status = KILN_OK;
+    const size_t f = self->feature_of[field];
+    const KilnFeature *feature = &self->spec->features[f];
 
-    for (size_t i = 0; i < self->n && status >= 0; i++) {
-        const size_t f = self->feature_of[i];
-        const KilnFeature *feature = &self->spec->features[f];
-
-        status = feature->content == KILN_TEXT
-                     ? write_text(values[i].text, sample->data[f], err)
-                     : write_array(feature, &values[i], sample->data[f], &sample->lengths[f], err);
-    }
-    return status;
+    return feature->content == KILN_TEXT
+               ? write_text(value->text, sample->data[f], err)
+               : write_array(feature, value, sample->data[f], &sample->lengths[f], err);
 }

@@ -152,7 +152,14 @@ static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
                              KilnError *err)
 {
-    return kiln_feature_fields_write(((const State *)kiln_state(self))->raw, values, sample, err);
+    const State *state = kiln_state(self);
+    const KilnRawField *takes;
+    const size_t n = kiln_feature_fields_list(state->raw, &takes);
+    KilnStatus status = KILN_OK;
+
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = kiln_feature_fields_write(state->raw, i, &values[i], sample, err);
+    return status;
 }
 
 /* ---- Setup ----------------------------------------------------------------------------------- */

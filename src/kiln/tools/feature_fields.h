@@ -17,10 +17,11 @@ KILN_API void kiln_feature_fields_free(KilnFeatureFields *self);
 KILN_API size_t kiln_feature_fields_list(const KilnFeatureFields *self, const KilnRawField **ret);
 /* The number of the feature that a field is for. */
 KILN_API size_t kiln_feature_fields_feature(const KilnFeatureFields *self, size_t field);
-/* Write the values of a sample, for preprocess: one for each field, arrays converted to the type of
- * the feature. KILN_E_SHAPE: an array does not have the feature's shape, or is too long. */
+/* Write the value of a field to a sample, for preprocess: an array as the type of the feature.
+ * KILN_E_SHAPE: it does not have the feature's shape, or is too long. */
 KILN_API KILN_NODISCARD KilnStatus kiln_feature_fields_write(const KilnFeatureFields *self,
-                                                             const KilnRawValue *values,
+                                                             size_t field,
+                                                             const KilnRawValue *value,
                                                              KilnSample *sample, KilnError *err);
 
 /* Whether a value of the shape can be the feature: the same shape, of a varying one also shorter.
