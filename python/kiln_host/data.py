@@ -110,16 +110,18 @@ class Data:
         self.cls = cls
         self.options = options
         self.splits = {}
+        self.state = None  # as save_state has it
         self.features = []  # name in samples, kiln's name, whether channels come first
 
-    def open(self, splits):
-        """Make the objects of these splits; describe their samples by the first one."""
+    def open(self, splits, state):
+        """Make the objects of these splits; describe their samples by the first one. `state`: of a checkpoint, or None."""
         given = describe.splits_of(self.cls)
         if given is None:
             self.splits["train"] = Split(self.cls(**self.options))
         for split in splits if given is not None else []:
             if split in given:
                 self.splits[split] = Split(self.cls(**self.options, split=given[split]))
+        self._share_state(state)
         counts = {split: len(made.obj) for split, made in self.splits.items()}
         first = next((split for split in splits if counts.get(split)), None) or next((s for s in counts if counts[s]), None)
         reply = {"counts": counts, "has_splits": given is not None, "features": [], "classes": None, "present": {}}
@@ -133,6 +135,22 @@ class Data:
                 reply["present"][split] = [f["name"] for f, (key, _, _) in zip(reply["features"], self.features)
                                            if key in self._first(split)]
         return reply
+
+    def _share_state(self, state):
+        """Give all objects what the training object fitted: now, or when the checkpoint was trained."""
+        if not all(describe.has(self.cls, method) for method in ("state_dict", "load_state_dict")):
+            return
+        fitted = None
+        if state is None and "train" in self.splits:
+            fitted = self.splits["train"]
+            state = values.save_state(fitted.obj)
+        for made in self.splits.values():
+            if made is not fitted and state is not None:
+                values.load_state(made.obj, state)
+        self.state = state
+
+    def state_dict(self):
+        return {"state": self.state}
 
     def _first(self, split):
         for index in range(min(len(self.splits[split].obj), 100)):
@@ -219,10 +237,13 @@ class Data:
 
     # ---- A user's samples ----
 
-    def prepare(self, features):
-        """Make the object that preprocesses them; `features` are [name, content] as training had them."""
+    def prepare(self, features, state):
+        """Make the object that preprocesses them; `features` are [name, content] as training had them, `state` is what the
+        training object fitted, or None."""
         split = {} if describe.splits_of(self.cls) is None else {"split": describe.split_of_a_user(self.cls)}
         self.user = self.cls(**self.options, **split)
+        if state is not None:
+            values.load_state(self.user, state)
         self.forms = raw.forms(self.cls)
         self.wanted = [(name, content) for name, content in features if content != "label"]
         self.names = [name for name, _ in features]

@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 
-from kilntest import main
+from kilntest import main, read, read_json
 from pythontest import SHORT_RUN, TABLE, PythonCase, needs_numpy
 
 # A type of file that only this class reads.
@@ -45,6 +45,41 @@ class Sensors:
         """
         assert self.split == "predict"
         return self.read(path)
+'''
+
+# What it knows of words comes from the training file alone.
+WORDS = '''
+import pathlib
+from typing import Literal
+
+
+class Words:
+    classes = ["no", "yes"]
+
+    def __init__(self, root: str, split: Literal["train", "val", "predict"]):
+        self.rows, self.features = [], {"tokens": {"length": 4, "ids": 40}}
+        if split != "predict":
+            self.rows = [line.split() for line in pathlib.Path(root, split + ".txt").read_text().splitlines()]
+        self.ids = {}
+        if split == "train":
+            for row in self.rows:
+                for word in row[1:]:
+                    self.ids.setdefault(word, len(self.ids) + 1)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return {**self.preprocess(" ".join(self.rows[i][1:])), "label": int(self.rows[i][0])}
+
+    def preprocess(self, text: str):
+        return {"tokens": [self.ids.get(word, 0) for word in text.split()]}
+
+    def state_dict(self):
+        return {"ids": self.ids}
+
+    def load_state_dict(self, state):
+        self.ids = state["ids"]
 '''
 
 # The same numbers in each form that a value can have.
@@ -173,6 +208,55 @@ class Values(PythonCase):
         self.assertNotEqual(*rows)
         for row in rows:
             self.assertTrue(any(max(abs(a - b) for a, b in zip(row, other)) < 1e-5 for other in of_split), (row, of_split))
+
+
+class Fitted(PythonCase):
+    """state_dict and load_state_dict: what the training object fitted belongs to the checkpoint."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("words.py", WORDS)
+        rng = random.Random(1)
+        names = {0: ["oak", "elm", "fir"], 1: ["cat", "dog", "hen"]}
+        for split, n in ("train", 60), ("val", 20):
+            self.write(f"data/{split}.txt", "".join(f"{i % 2} " + " ".join(rng.choices(names[i % 2], k=1 + i % 4)) + "\n"
+                                                    for i in range(n)))
+        self.args = ["task=classification", "model=text_cnn", "datamodule=python:words.Words", "datamodule.root=data",
+                     "trainer.threads=1", "lr=0.02", "scheduler=constant", "seed=1"]
+        self.run_kiln(*self.args, "trainer.max_epochs=6", "kiln.run.dir=run")
+
+    def predict(self, run="run"):
+        self.write("texts.txt", "oak elm\ndog hen cat\n")
+        out, _ = self.run_kiln("predict", run, "texts.txt", program="kiln")
+        return [(row["class"], row["probabilities"]) for row in map(json.loads, out.splitlines())]
+
+    def test_the_other_objects_and_a_users_texts(self):
+        """Of validation, too, which has no words of its own."""
+        self.assertGreater(read_json(self.path("run/summary.json"))["metrics"]["val/accuracy"]["last"]["value"], 0.9)
+        ids = read_json(self.path("run/checkpoints/last/preprocessing/python.json"))["ids"]
+        self.assertEqual(sorted(ids), ["cat", "dog", "elm", "fir", "hen", "oak"])
+        before = self.predict()
+        self.assertEqual([name for name, _ in before], ["no", "yes"])
+        out, _ = self.run_kiln("eval", "run", "split=val", program="kiln")
+        self.assertIn("val/accuracy", out)
+        shutil.rmtree(self.path("data"))
+        self.assertEqual(self.predict(), before)
+
+    def test_other_data_change_nothing(self):
+        """A run that resumes, or reads another file, keeps the ids of the checkpoint."""
+        self.run_kiln(*self.args, "trainer.max_epochs=3", "kiln.run.dir=half")
+        self.run_kiln("resume=half", "trainer.max_epochs=6")
+        self.assertEqual(self.weights("half"), self.weights("run"))
+        before = self.predict()
+        lines = read(self.path("data/train.txt"), "r").splitlines(keepends=True)
+        self.write("data/train.txt", "".join(reversed(lines)))
+        self.assertEqual(self.predict(), before)
+        out, _ = self.run_kiln("eval", "run", "split=val", program="kiln")
+        self.assertGreater(json.loads(out)["metrics"]["val/accuracy"], 0.9)
+
+    def test_a_state_that_is_no_json(self):
+        self.write("words.py", WORDS.replace('{"ids": self.ids}', '{"ids": object()}'))
+        self.refused(*self.args, says=["state_dict: ", "expected dicts, lists, numbers, texts and arrays"])
 
 
 class Mistakes(PythonCase):
