@@ -155,7 +155,7 @@ FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 .PHONY: all objects demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install wheel format lint check-format check-layers check-pointers check-headers units \
 	plugins fuzz fuzzers fuzz-graphs deps deps-check dist deb deb-deps sbom manual man help clean FORCE
 
-all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(B)/kiln.pc $(if $(PARQUET),$(B)/libkiln-parquet.so)
+all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(if $(PARQUET),$(B)/libkiln-parquet.so)
 # All files compiled, nothing linked.
 objects: $(LIB_OBJ) $(CLI_OBJ)
 
@@ -273,14 +273,6 @@ $(B)/kiln: $(CLI_OBJ) $(LIB_OBJ)
 
 $(B)/train: $(B)/kiln
 	$(Q)ln -sf kiln $@
-
-# Always rebuilt, because no file records PREFIX. Programs find the library in /usr/lib by default and
-# elsewhere by a run path.
-$(B)/kiln.pc: tools/kiln.pc.in FORCE
-	$(call say,GEN )
-	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR)),' -e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' \
-		-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' \
-		-e 's,@VERSION@,$(VERSION),' $< >$@
 
 $(B)/tests/libtestsupport.a: $(SUPPORT_OBJ)
 	@rm -f $@
@@ -401,7 +393,12 @@ $(B)/man/kiln.1: $(B)/kiln tools/manual/man.py
 	@rm -rf $(B)/man
 	@python3 tools/manual/man.py $(B)/kiln $(B)/man
 
+# Programs find the library in /usr/lib by default and elsewhere by a run path.
+kiln.pc = sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR)),' \
+	-e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' -e 's,@VERSION@,$(VERSION),' \
+	-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' tools/kiln.pc.in
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
+# Of a finished build it only reads.
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig \
 		$(addprefix $(DESTDIR)$(PREFIX)/include/kiln/,embed files flat images ops search slurm tools) \
@@ -412,7 +409,8 @@ install: all
 	install -m 755 $(B)/libkiln.so $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libkiln.so
 	$(if $(PARQUET),install -m 755 $(B)/libkiln-parquet.so $(DESTDIR)$(LIBDIR)/libkiln-parquet.so)
-	install -m 644 $(B)/kiln.pc $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+	$(kiln.pc) >$(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
 	install -m 644 src/kiln.h src/kiln_embed.h $(DESTDIR)$(PREFIX)/include
 	install -m 644 src/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
 	for room in embed files flat images ops search slurm tools; do \

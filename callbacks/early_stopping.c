@@ -15,7 +15,8 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_STR(Opts, monitor, "val/loss", "metric to watch"),
+    KILN_FIELD_STR_OPT(Opts, monitor, "val/loss",
+                       "metric to watch; null is refused, with what the run logs"),
     KILN_FIELD_F64(Opts, min_delta, "0.0", 0.0, INFINITY,
                    "smallest change that counts as an improvement"),
     KILN_FIELD_I64(Opts, patience, "3", 0, 1e9, "checks without improvement before training stops"),
@@ -51,6 +52,8 @@ static KilnStatus setup(KilnInstance *self, KilnTrainer *trainer, KilnError *err
 
     if (strcmp(kiln_trainer_phase(trainer), "fit") != 0)
         return KILN_OK;
+    if (opts->monitor == NULL) /* of a task that names no metric */
+        return kiln_trainer_unknown_monitor(trainer, self, NULL, err);
     state->watches = kiln_trainer_logs(trainer, opts->monitor);
     if (!state->watches && opts->strict)
         return kiln_trainer_unknown_monitor(trainer, self, opts->monitor, err);

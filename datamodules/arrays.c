@@ -1,5 +1,6 @@
 /* Arrays in memory that the program that embeds kiln owns: an array per feature and split. */
 #include "kiln.h"
+#include "kiln/tools/feature_fields.h"
 #include "kiln/tools/standard_scaler.h"
 
 #include <math.h>
@@ -54,10 +55,7 @@ struct State {
     Samples samples[KILN_SPLIT_COUNT];
     int32_t *order;             /* training samples, then those held out */
     KilnStandardScaler *scaler; /* NULL: features stay as they are */
-    KilnRawField *raw_fields;
-    size_t *feature_of; /* of each raw field */
-    size_t n_raw_fields;
-    char (*help)[KILN_SHAPE_TEXT + 32];
+    KilnFeatureFields *raw;
     const KilnPoll *poll;
 };
 
@@ -402,84 +400,39 @@ static KilnStatus table(KilnInstance *self, KilnSplit split, size_t set, KilnTab
 
 /* ---- Samples of a program that predicts ----------------------------------------------------- */
 
-/* One field for each feature that is no label. */
-static KilnStatus list_raw_fields(State *state, KilnError *err)
-{
-    const size_t n = state->spec.n_features;
-
-    state->raw_fields = calloc(n + 1, sizeof(*state->raw_fields));
-    state->feature_of = calloc(n + 1, sizeof(*state->feature_of));
-    state->help = calloc(n + 1, sizeof(*state->help));
-    if (state->raw_fields == NULL || state->feature_of == NULL || state->help == NULL)
-        return kiln_error_nomem(err, n * sizeof(*state->raw_fields));
-    for (size_t f = 0; f < n; f++) {
-        const KilnFeature *feature = &state->spec.features[f];
-        const bool text = feature->content == KILN_TEXT;
-        char shape[KILN_SHAPE_TEXT], *help = state->help[state->n_raw_fields];
-
-        if (feature->content == KILN_LABEL)
-            continue;
-        snprintf(help, sizeof(*state->help), "%s%s %s", feature->varies ? "at most " : "",
-                 kiln_dtype_name(feature->dtype),
-                 kiln_shape_text(&feature->shape, shape, sizeof(shape)));
-        state->feature_of[state->n_raw_fields] = f;
-        state->raw_fields[state->n_raw_fields++] = (KilnRawField) {
-            .name = feature->name,
-            .types = text ? KILN_RAW_TEXT : KILN_RAW_ARRAY,
-            .optional = text,
-            .help = text ? "a text to write with the prediction" : help,
-        };
-    }
-    return KILN_OK;
-}
-
 static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
-    const State *state = kiln_state(self);
-
-    *ret = state->raw_fields;
-    return state->n_raw_fields;
+    return kiln_feature_fields_list(((const State *)kiln_state(self))->raw, ret);
 }
 
-static KilnStatus check_shape(const KilnFeature *feature, const KilnShape *shape, KilnError *err)
+/* Check and scale a feature that has been written. */
+static KilnStatus finish(const State *state, size_t f, const KilnRawValue *value,
+                         KilnSample *sample, KilnError *err)
 {
-    KilnShape most = feature->shape;
-    char want[KILN_SHAPE_TEXT], got[KILN_SHAPE_TEXT];
+    const KilnFeature *feature = &state->spec.features[f];
+    const int64_t count = kiln_shape_count(&value->shape);
 
-    if (feature->varies && shape->rank > 0 && shape->dim[0] > 0 && shape->dim[0] < most.dim[0])
-        most.dim[0] = shape->dim[0];
-    if (kiln_shape_equal(shape, &most))
+    if (feature->content == KILN_TEXT)
         return KILN_OK;
-    return kiln_error_set(err, KILN_E_SHAPE, "array \"%s\" is %s; expected %s%s", feature->name,
-                          kiln_shape_text(shape, got, sizeof(got)),
-                          feature->varies ? "at most " : "",
-                          kiln_shape_text(&feature->shape, want, sizeof(want)));
+    if (check_values(state, feature, sample->data[f], count, err) < 0)
+        return kiln_error_prefix(err, "array \"%s\": ", feature->name);
+    kiln_standard_scaler_apply(state->scaler, f, sample->data[f]);
+    return KILN_OK;
 }
 
 static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
                              KilnError *err)
 {
     const State *state = kiln_state(self);
+    const KilnRawField *takes;
+    const size_t n = kiln_feature_fields_list(state->raw, &takes);
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < state->n_raw_fields && status >= 0; i++) {
-        const size_t f = state->feature_of[i];
-        const KilnFeature *feature = &state->spec.features[f];
-
-        if (feature->content == KILN_TEXT) {
-            status = put_text(values[i].text, sample->data[f], err);
-            continue;
-        }
-        const int64_t count = kiln_shape_count(&values[i].shape);
-        status = check_shape(feature, &values[i].shape, err);
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        status = kiln_feature_fields_write(state->raw, i, &values[i], sample, err);
         if (status >= 0)
-            status = kiln_raw_convert(&values[i], feature->dtype, sample->data[f], err);
-        if (status >= 0 && (status = check_values(state, feature, sample->data[f], count, err)) < 0)
-            (void)kiln_error_prefix(err, "array \"%s\": ", feature->name);
-        if (status >= 0)
-            kiln_standard_scaler_apply(state->scaler, f, sample->data[f]);
-        if (feature->varies)
-            sample->lengths[f] = values[i].shape.dim[0];
+            status = finish(state, kiln_feature_fields_feature(state->raw, i), &values[i], sample,
+                            err);
     }
     return status;
 }
@@ -497,7 +450,7 @@ static KilnStatus describe(State *state, const KilnDataSpec *spec, KilnError *er
         state->spec.class_names = state->class_names;
     }
     KilnStatus status = kiln_spec_check(&state->spec, err);
-    return status >= 0 ? list_raw_fields(state, err) : status;
+    return status >= 0 ? kiln_feature_fields_new(&state->spec, &state->raw, err) : status;
 }
 
 static KilnStatus set_up_scaler(State *state, const KilnDataContext *context, KilnError *err)
@@ -556,9 +509,7 @@ static void release(KilnInstance *self)
     kiln_standard_scaler_free(state->scaler);
     free(state->order);
     free(state->class_names);
-    free(state->raw_fields);
-    free(state->feature_of);
-    free(state->help);
+    kiln_feature_fields_free(state->raw);
 }
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)

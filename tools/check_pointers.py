@@ -18,7 +18,7 @@ TOPS = ("src", "python", "callbacks", "datamodules", "tasks", "tests", "docs", "
 # Files of a reader's own project, in docs and comments.
 EXAMPLES = {"conf/.schema", "conf/callbacks/mine.yaml", "conf/experiment/best.yaml", "conf/experiment/mine.yaml", "conf/model/small.yaml",
             "conf/opt.yaml", "conf/trainer/x.yaml", "conf/x.yaml", "conf/datamodule/points.yaml", "mydata.py", "reviews.py",
-            "table.py", "hooks.py", "others.py",
+            "table.py", "hooks.py", "others.py", "sensors.py",
             "conf/experiment/long.yaml", "net.py", "train.py"}
 SKIPPED = ("CHANGELOG.md", "src/cli/init/", "tests/cli/build/test_check.py", "tests/data/", "tests/fuzz/corpus/")
 FILE = re.compile(r"(?<![\w./$~{}<>*-])((?:\w[\w.-]*/)*\w[\w-]*\.(?:c|h|py|sh|md|proto))(?![\w/*<(]|\.\w|-\w)")

@@ -2,7 +2,7 @@
 import random
 import typing
 
-from kiln_host import describe, values
+from kiln_host import describe, raw, values
 
 NAMES_OF_PAIR = ("", "label")  # of samples that are tuples: the first is named by its shape
 CONTENTS = ("image", "tokens", "row", "vector", "sequence", "map", "label", "text")
@@ -66,6 +66,18 @@ def _name(key, content, dtype, shape):
     return USUAL_NAMES.get(key, key) or content
 
 
+def _encode(key, value):
+    try:
+        return values.encode(value)
+    except TypeError as error:
+        raise Wrong(f"\"{key}\" is {error}") from None
+
+
+def _channels_first(content, shape):
+    """As torch has images."""
+    return content in ("image", "map") and len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)
+
+
 class Split:
     def __init__(self, obj):
         self.obj = obj
@@ -98,16 +110,18 @@ class Data:
         self.cls = cls
         self.options = options
         self.splits = {}
+        self.state = None  # as save_state has it
         self.features = []  # name in samples, kiln's name, whether channels come first
 
-    def open(self, splits):
-        """Make the objects of these splits; describe their samples by the first one."""
+    def open(self, splits, state):
+        """Make the objects of these splits; describe their samples by the first one. `state`: of a checkpoint, or None."""
         given = describe.splits_of(self.cls)
         if given is None:
             self.splits["train"] = Split(self.cls(**self.options))
         for split in splits if given is not None else []:
             if split in given:
                 self.splits[split] = Split(self.cls(**self.options, split=given[split]))
+        self._share_state(state)
         counts = {split: len(made.obj) for split, made in self.splits.items()}
         first = next((split for split in splits if counts.get(split)), None) or next((s for s in counts if counts[s]), None)
         reply = {"counts": counts, "has_splits": given is not None, "features": [], "classes": None, "present": {}}
@@ -121,6 +135,22 @@ class Data:
                 reply["present"][split] = [f["name"] for f, (key, _, _) in zip(reply["features"], self.features)
                                            if key in self._first(split)]
         return reply
+
+    def _share_state(self, state):
+        """Give all objects what the training object fitted: now, or when the checkpoint was trained."""
+        if not all(describe.has(self.cls, method) for method in ("state_dict", "load_state_dict")):
+            return
+        fitted = None
+        if state is None and "train" in self.splits:
+            fitted = self.splits["train"]
+            state = values.save_state(fitted.obj)
+        for made in self.splits.values():
+            if made is not fitted and state is not None:
+                values.load_state(made.obj, state)
+        self.state = state
+
+    def state_dict(self):
+        return {"state": self.state}
 
     def _first(self, split):
         for index in range(min(len(self.splits[split].obj), 100)):
@@ -145,9 +175,8 @@ class Data:
             raise Wrong(f"\"{key}\" of a sample is {dtype} {shape}, and its name does not say what it is: declare it in the "
                         f"class, features = {{\"{key}\": \"...\"}}, with one of {', '.join(CONTENTS)}; or leave it out of "
                         "samples")
-        image = content == "image" or content == "map"
-        first = image and len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)  # torch: channels first
-        shape = shape[1:] + shape[:1] if first else shape + [1] if image and len(shape) == 2 else shape
+        first = _channels_first(content, shape)
+        shape = shape[1:] + shape[:1] if first else shape + [1] if content in ("image", "map") and len(shape) == 2 else shape
         whole = dtype in ("i64", "i32", "u8")
         kept = {"image": "f32", "vector": "f32", "tokens": "i32"}.get(content, "i32" if whole else "f32")
         name = says.get("name") or _name(key, content, kept, shape)
@@ -195,19 +224,54 @@ class Data:
         sample = self.splits[split].read(index, seed)
         if sample is None:
             return {"skipped": True}
-        places = []
-        for key, _, first in self.features:
-            value = sample.get(key)
-            if value is None:
-                places.append(None)
-                continue
-            try:
-                dtype, shape, raw = values.encode(value)
-            except TypeError as error:
-                raise Wrong(f"\"{key}\" is {error}") from None
-            if first:
-                raw = values.numpy("an image with its channels first").frombuffer(
-                    raw, dtype=values.FORMATS[dtype]).reshape(shape).transpose(1, 2, 0).tobytes()
-                shape = shape[1:] + shape[:1]
-            places.append([dtype, shape, self.channel.put(raw), len(raw)])
-        return {"places": places}
+        return {"places": [None if sample.get(key) is None else self._place(_encode(key, sample[key]), first)
+                           for key, _, first in self.features]}
+
+    def _place(self, encoded, first):
+        dtype, shape, data = encoded
+        if first:
+            data = values.numpy("an image with its channels first").frombuffer(
+                data, dtype=values.FORMATS[dtype]).reshape(shape).transpose(1, 2, 0).tobytes()
+            shape = shape[1:] + shape[:1]
+        return [dtype, shape, self.channel.put(data), len(data)]
+
+    # ---- A user's samples ----
+
+    def prepare(self, features, state):
+        """Make the object that preprocesses them; `features` are [name, content] as training had them, `state` is what the
+        training object fitted, or None."""
+        split = {} if describe.splits_of(self.cls) is None else {"split": describe.split_of_a_user(self.cls)}
+        self.user = self.cls(**self.options, **split)
+        if state is not None:
+            values.load_state(self.user, state)
+        self.forms = raw.forms(self.cls)
+        self.wanted = [(name, content) for name, content in features if content != "label"]
+        self.names = [name for name, _ in features]
+        return {}
+
+    def preprocess(self, given):
+        """The places of the features that preprocess makes of these values, null where it makes none."""
+        sample = self.user.preprocess(**{name: raw.argument(self.channel, self.forms[name], *value)
+                                         for name, value in given.items()})
+        if sample is None:
+            raise Wrong("preprocess returned None")
+        if isinstance(sample, tuple) and len(sample) == 2:
+            sample = {"": sample[0]}  # with a label, as in training
+        if not isinstance(sample, dict):
+            sample = {"": sample}
+        found = self._by_feature(sample)
+        missing = next((name for name, content in self.wanted if content != "text" and found.get(name) is None), None)
+        if missing is not None:
+            raise Wrong(f"preprocess returned no \"{missing}\": it returned {', '.join(found) or 'nothing'}; expected what "
+                        "__getitem__ returns, without a label")
+        places = {}
+        for name, content in self.wanted:
+            if found.get(name) is not None:
+                encoded = _encode(name, found[name])
+                places[name] = self._place(encoded, _channels_first(content, encoded[1]))
+        return {"places": [places.get(name) for name in self.names]}
+
+    def _by_feature(self, sample):
+        """The values of a sample by kiln's names; one without a name is the first input."""
+        declared, first = _declared(self.user), self.wanted[0][0] if self.wanted else ""
+        return {declared.get(key, {}).get("name") or USUAL_NAMES.get(key, key) or first: value for key, value in sample.items()}

@@ -149,7 +149,7 @@ def _near_hook(cls):
 # ---- Options ------------------------------------------------------------------------------------
 
 
-def _strip(annotation):
+def strip(annotation):
     """(annotation, metadata, optional) without Annotated and Optional."""
     metadata, optional = [], False
     while True:
@@ -188,11 +188,11 @@ def _shaped(annotation):
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (list, tuple, collections.abc.Sequence, collections.abc.Iterable):
         items = [a for a in args if a is not Ellipsis]
-        item, metadata, optional = _strip(items[0]) if items and all(a == items[0] for a in items) else (None, [], False)
+        item, metadata, optional = strip(items[0]) if items and all(a == items[0] for a in items) else (None, [], False)
         one = _one(item) if not optional else None
         return ({**one, "shape": "list"}, metadata) if one else (None, [])
     if origin in (dict, collections.abc.Mapping) and args[0] is str:
-        item, metadata, optional = _strip(args[1])
+        item, metadata, optional = strip(args[1])
         one = _one(item) if not optional else None
         return ({**one, "shape": "map"}, metadata) if one else (None, [])
     one = _one(annotation)
@@ -247,10 +247,10 @@ def _inferred(default):
     return type(default) if isinstance(default, (bool, int, float, str, pathlib.Path)) else None
 
 
-def _docs(cls):
-    """The help of parameters in a docstring: `name: text`, `name (int): text`, `:param name: text`."""
+def docs(*texts):
+    """The help of parameters in docstrings: `name: text`, `name (int): text`, `:param name: text`."""
     found = {}
-    for text in (cls.__doc__, cls.__init__.__doc__):
+    for text in texts:
         for line in (text or "").splitlines():
             match = re.match(r"\s*(?::param\s+)?\*{0,2}(\w+)(?:\s*\([^)]*\))?\s*:\s+(\S.*)", line)
             if match:
@@ -259,7 +259,7 @@ def _docs(cls):
 
 
 def _option(name, annotation, default, required, meta, help_text):
-    bare, metadata, optional = _strip(annotation)
+    bare, metadata, optional = strip(annotation)
     option, inner = _shaped(bare)
     if option is None:
         return None
@@ -284,7 +284,7 @@ def options_of(cls, special):
         hints = typing.get_type_hints(cls if fields else cls.__init__, include_extras=True)
     except NameError as error:
         raise Refused(f"an annotation of its __init__ names something that does not exist: {error}") from None
-    docs, options = _docs(cls), []
+    helps, options = docs(cls.__doc__, cls.__init__.__doc__), []
     for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]:
         required = parameter.default is inspect.Parameter.empty
         default, key = parameter.default, parameter.name
@@ -295,7 +295,7 @@ def options_of(cls, special):
             continue
         annotation = hints.get(key) or (None if required else _inferred(default))
         option = annotation and _option(key, annotation, default, required, dict(field.metadata) if field else {},
-                                        docs.get(key))
+                                        helps.get(key))
         if option:
             options.append(option)
         elif required:
@@ -315,7 +315,7 @@ def convert(cls, options):
     hints = typing.get_type_hints(cls if dataclasses.is_dataclass(cls) else cls.__init__, include_extras=True) \
         if has(cls, "__init__") else {}
     for key, value in options.items():
-        bare = _strip(hints.get(key))[0]
+        bare = strip(hints.get(key))[0]
         if isinstance(value, dict) and set(value) == {"float"} and bare is float:
             options[key] = float(value["float"])
         if value is None:
@@ -351,6 +351,16 @@ def splits_of(cls):
     names = {"train": ("train", "training"), "val": ("val", "valid", "validation", "dev"), "test": ("test", "testing")}
     found = {split: next((n for n in names[split] if n in typing.get_args(hint)), None) for split in SPLITS}
     return {split: name for split, name in found.items() if name}
+
+
+def split_of_a_user(cls):
+    """What the object that preprocesses a user's samples gets as `split`: "predict" where the class says that it takes that,
+    else what the test split gets, or the next one that there is."""
+    given = splits_of(cls)
+    hint = typing.get_type_hints(cls if dataclasses.is_dataclass(cls) else cls.__init__).get("split")
+    if "predict" in typing.get_args(hint):
+        return "predict"
+    return next(given[split] for split in ("test", "val", "train") if split in given)
 
 
 def _metric_takes(cls):

@@ -76,13 +76,10 @@ class Stateful:
         self.object = cls(**options)
 
     def state_dict(self):
-        try:
-            return {"state": json.dumps(values.state_out(self.object.state_dict()), ensure_ascii=False, sort_keys=True)}
-        except TypeError as error:
-            raise TypeError(f"state_dict: {error}: expected dicts, lists, numbers, texts and arrays") from None
+        return {"state": values.save_state(self.object)}
 
     def load_state_dict(self, state):
-        self.object.load_state_dict(values.state_in(json.loads(state)))
+        values.load_state(self.object, state)
         return {}
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 
-from kiln_host import data, describe, objects, values
+from kiln_host import data, describe, objects, raw, values
 from kiln_host.channel import Channel
 
 
@@ -45,7 +45,10 @@ class Server:
         return {"file": describe.locate(request["name"])}
 
     def describe(self, request):
-        return describe.describe(request["name"], request.get("kind"))
+        found = describe.describe(request["name"], request.get("kind"))
+        if found["kind"] == "datamodule":
+            found["raw"] = raw.fields(describe.load(request["name"]))
+        return found
 
     def make(self, request):
         """Make the object that all further calls are for."""

@@ -1,6 +1,7 @@
 """Values between Python and kiln: arrays of numpy, torch and PIL, numbers, lists and texts."""
 import array
 import base64
+import json
 
 # Formats of the buffer protocol that kiln has as types.
 TYPES = {"f": "f32", "d": "f64", "i": "i32", "B": "u8", "?": "u8"}
@@ -108,6 +109,18 @@ def get(channel, place, what):
 
 
 # ---- State in a checkpoint: JSON, which holds no code -------------------------------------------
+
+
+def save_state(obj):
+    """What state_dict of an object returns, as a text."""
+    try:
+        return json.dumps(state_out(obj.state_dict()), ensure_ascii=False, sort_keys=True)
+    except TypeError as error:
+        raise TypeError(f"state_dict: {error}: expected dicts, lists, numbers, texts and arrays") from None
+
+
+def load_state(obj, text):
+    obj.load_state_dict(state_in(json.loads(text)))
 
 
 def state_out(value):

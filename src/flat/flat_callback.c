@@ -1,63 +1,27 @@
 /* Callbacks of callers that know no structs: one function that gets the hook's name. */
-#include <stddef.h>
 #include <string.h>
 
 #include "flat/flat_component.h"
+#include "registry/trainer_hooks.h"
 
 static KilnStatus call(KilnInstance *self, const char *hook, KilnTrainer *trainer, KilnError *err)
 {
     return kiln_flat_component_of(self)->hook(kiln_flat_object(self), hook, trainer, err);
 }
 
-/* The hooks, in the order of KilnCallbackOps. */
-#define HOOKS(X)                                                                                   \
-    X(setup)                                                                                       \
-    X(on_fit_start)                                                                                \
-    X(on_sanity_check_start)                                                                       \
-    X(on_sanity_check_end)                                                                         \
-    X(on_train_start)                                                                              \
-    X(on_train_epoch_start)                                                                        \
-    X(on_train_batch_start)                                                                        \
-    X(on_train_batch_end)                                                                          \
-    X(on_train_epoch_end)                                                                          \
-    X(on_validation_start)                                                                         \
-    X(on_validation_epoch_start)                                                                   \
-    X(on_validation_batch_start)                                                                   \
-    X(on_validation_batch_end)                                                                     \
-    X(on_validation_epoch_end)                                                                     \
-    X(on_validation_end)                                                                           \
-    X(on_train_end)                                                                                \
-    X(on_fit_end)                                                                                  \
-    X(on_test_start)                                                                               \
-    X(on_test_epoch_start)                                                                         \
-    X(on_test_batch_start)                                                                         \
-    X(on_test_batch_end)                                                                           \
-    X(on_test_epoch_end)                                                                           \
-    X(on_test_end)                                                                                 \
-    X(on_predict_start)                                                                            \
-    X(on_predict_epoch_start)                                                                      \
-    X(on_predict_batch_start)                                                                      \
-    X(on_predict_batch_end)                                                                        \
-    X(on_predict_epoch_end)                                                                        \
-    X(on_predict_end)                                                                              \
-    X(teardown)
-
 #define DEFINE(name)                                                                               \
     static KilnStatus call_##name(KilnInstance *self, KilnTrainer *trainer, KilnError *err)        \
     {                                                                                              \
         return call(self, #name, trainer, err);                                                    \
     }
-HOOKS(DEFINE)
+KILN_TRAINER_HOOKS(DEFINE)
 
 #define ROW(name) { #name, offsetof(KilnCallbackOps, name), call_##name },
 static const struct {
     const char *name;
     size_t offset;
     KilnHook *call;
-} hooks[] = { HOOKS(ROW) };
-_Static_assert(sizeof(hooks) / sizeof(hooks[0]) ==
-                   offsetof(KilnCallbackOps, on_before_zero_grad) / sizeof(KilnHook *),
-               "every hook with a trainer is listed");
+} hooks[] = { KILN_TRAINER_HOOKS(ROW) };
 
 KilnStatus kiln_flat_callback_hook(KilnFlatComponent *component, const char *hook,
                                    KilnFlatHook *function, KilnError *err)

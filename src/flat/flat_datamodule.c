@@ -7,6 +7,7 @@
 #include "flat/flat_component.h"
 #include "flat/flat_data.h"
 #include "kiln/loading.h"
+#include "kiln/tools/feature_fields.h"
 
 /* The first options, before the caller's own. */
 typedef struct Opts {
@@ -37,9 +38,7 @@ struct State {
     KilnFlatData *data; /* NULL: a prediction */
     KilnDataSpec spec;
     Samples samples[KILN_SPLIT_COUNT];
-    KilnRawField raw_fields[KILN_FLAT_FEATURES];
-    size_t feature_of[KILN_FLAT_FEATURES], n_raw_fields;
-    char help[KILN_FLAT_FEATURES][KILN_SHAPE_TEXT + 32];
+    KilnFeatureFields *raw;
 };
 
 /* ---- Samples --------------------------------------------------------------------------------- */
@@ -145,63 +144,21 @@ static KilnStatus dataset(KilnInstance *self, KilnSplit split, size_t set, KilnD
 
 /* ---- Raw samples ----------------------------------------------------------------------------- */
 
-/* A field for each feature that is no label. */
-static void list_raw_fields(State *state)
-{
-    for (size_t f = 0; f < state->spec.n_features; f++) {
-        const KilnFeature *feature = &state->spec.features[f];
-        char shape[KILN_SHAPE_TEXT], *help = state->help[state->n_raw_fields];
-
-        if (feature->content == KILN_LABEL || feature->content == KILN_TEXT)
-            continue;
-        snprintf(help, sizeof(state->help[0]), "%s%s %s", feature->varies ? "at most " : "",
-                 kiln_dtype_name(feature->dtype),
-                 kiln_shape_text(&feature->shape, shape, sizeof(shape)));
-        state->feature_of[state->n_raw_fields] = f;
-        state->raw_fields[state->n_raw_fields++] =
-            (KilnRawField) { .name = feature->name, .types = KILN_RAW_ARRAY, .help = help };
-    }
-}
-
 static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
-    const State *state = kiln_state(self);
-
-    *ret = state->raw_fields;
-    return state->n_raw_fields;
-}
-
-static KilnStatus check_shape(const KilnFeature *feature, const KilnShape *shape, KilnError *err)
-{
-    KilnShape most = feature->shape;
-    char want[KILN_SHAPE_TEXT], got[KILN_SHAPE_TEXT];
-
-    if (feature->varies && shape->rank > 0 && shape->dim[0] > 0 && shape->dim[0] < most.dim[0])
-        most.dim[0] = shape->dim[0];
-    if (kiln_shape_equal(shape, &most))
-        return KILN_OK;
-    return kiln_error_set(err, KILN_E_SHAPE, "array \"%s\" is %s; expected %s%s", feature->name,
-                          kiln_shape_text(shape, got, sizeof(got)),
-                          feature->varies ? "at most " : "",
-                          kiln_shape_text(&feature->shape, want, sizeof(want)));
+    return kiln_feature_fields_list(((const State *)kiln_state(self))->raw, ret);
 }
 
 static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
                              KilnError *err)
 {
     const State *state = kiln_state(self);
+    const KilnRawField *takes;
+    const size_t n = kiln_feature_fields_list(state->raw, &takes);
     KilnStatus status = KILN_OK;
 
-    for (size_t i = 0; i < state->n_raw_fields && status >= 0; i++) {
-        const size_t f = state->feature_of[i];
-        const KilnFeature *feature = &state->spec.features[f];
-
-        status = check_shape(feature, &values[i].shape, err);
-        if (status >= 0)
-            status = kiln_raw_convert(&values[i], feature->dtype, sample->data[f], err);
-        if (feature->varies)
-            sample->lengths[f] = values[i].shape.dim[0];
-    }
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = kiln_feature_fields_write(state->raw, i, &values[i], sample, err);
     return status;
 }
 
@@ -242,9 +199,7 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     if (status >= 0 && state->spec.n_features > KILN_FLAT_FEATURES)
         status = kiln_error_set(err, KILN_E_FORMAT, "%zu features; expected at most %d",
                                 state->spec.n_features, KILN_FLAT_FEATURES);
-    if (status >= 0)
-        list_raw_fields(state);
-    return status;
+    return status >= 0 ? kiln_feature_fields_new(&state->spec, &state->raw, err) : status;
 }
 
 static KilnStatus spec(KilnInstance *self, KilnDataSpec *ret, KilnError *err)
@@ -265,6 +220,7 @@ static void release(KilnInstance *self)
 {
     const State *state = kiln_state(self);
 
+    kiln_feature_fields_free(state->raw);
     kiln_flat_data_free(state->data);
     kiln_flat_object_release(self);
 }

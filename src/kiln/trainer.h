@@ -135,7 +135,9 @@ KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
  * suggests the nearest. */
 KILN_API KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *option,
                                                 const char *name, KilnError *err);
-/* The same for the option `monitor` of the component `who`, with an override that would work. */
+/* The same for the option `monitor` of the component `who`, at the place in the config that the
+ * value comes from, with an override that would work. `name` NULL: the option is null, but must not
+ * be. */
 KILN_API KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer,
                                                  const KilnInstance *who, const char *name,
                                                  KilnError *err);

@@ -10,7 +10,8 @@
 extern const KilnShippedFile kiln_python_files[];
 extern const size_t kiln_python_files_count;
 
-static const char *const names[] = { "channel", "values", "describe", "data", "objects", "serve" };
+static const char *const names[] = { "channel", "values",  "describe", "raw",
+                                     "data",    "objects", "serve" };
 
 static const char *text_of(const char *name)
 {

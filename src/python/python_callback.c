@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "python/python_class.h"
+#include "registry/trainer_hooks.h"
 
 typedef struct State {
     KilnPythonObject object; /* first */
@@ -143,35 +144,13 @@ static KilnStatus call_hook(KilnInstance *self, KilnTrainer *trainer, const char
 /* ---- Hooks
  * ----------------------------------------------------------------------------------------- */
 
-/* As in describe.py. */
-#define HOOKS(X)                                                                                   \
-    X(setup)                                                                                       \
-    X(on_fit_start)                                                                                \
-    X(on_train_start)                                                                              \
-    X(on_train_epoch_start)                                                                        \
-    X(on_train_batch_start)                                                                        \
-    X(on_train_batch_end)                                                                          \
-    X(on_train_epoch_end)                                                                          \
-    X(on_validation_start)                                                                         \
-    X(on_validation_epoch_start)                                                                   \
-    X(on_validation_batch_end)                                                                     \
-    X(on_validation_epoch_end)                                                                     \
-    X(on_validation_end)                                                                           \
-    X(on_train_end)                                                                                \
-    X(on_fit_end)                                                                                  \
-    X(on_test_start)                                                                               \
-    X(on_test_epoch_start)                                                                         \
-    X(on_test_batch_end)                                                                           \
-    X(on_test_epoch_end)                                                                           \
-    X(on_test_end)                                                                                 \
-    X(teardown)
-
+/* describe.py lists those that a class may have. */
 #define DEFINE_HOOK(hook)                                                                          \
     static KilnStatus hook(KilnInstance *self, KilnTrainer *trainer, KilnError *err)               \
     {                                                                                              \
         return call_hook(self, trainer, #hook, NULL, err);                                         \
     }
-HOOKS(DEFINE_HOOK)
+KILN_TRAINER_HOOKS(DEFINE_HOOK)
 
 static const struct {
     const char *name;
@@ -179,7 +158,7 @@ static const struct {
     size_t offset;
 } hooks[] = {
 #define ROW(hook) { #hook, hook, offsetof(KilnCallbackOps, hook) },
-    HOOKS(ROW)
+    KILN_TRAINER_HOOKS(ROW)
 };
 
 /* The run has failed already: what fails here is only reported. */

@@ -16,7 +16,8 @@ typedef struct KilnPythonEnv {
 } KilnPythonEnv;
 
 /* `component` is the first member, so that an instance leads to its class. Of the tables of
- * functions, that of its kind is used; those of callbacks and loggers have what the class has. */
+ * functions, that of its kind is used; those of datamodules, callbacks and loggers have what the
+ * class has. */
 typedef struct KilnPythonClass {
     KilnComponent component;
     const char *name; /* "python:mydata.Tweets", also the component's */
@@ -25,6 +26,9 @@ typedef struct KilnPythonClass {
     size_t n_own;               /* rows of the table, the first ones, that are its own options */
     size_t timeout;             /* offset of the option timeout (double) */
     bool has_size, has_open, has_close, has_flush, has_state;
+    const KilnRawField *raw_fields; /* of a datamodule: the parameters of preprocess */
+    size_t n_raw_fields;            /* 0: it has no preprocess */
+    KilnDataModuleOps datamodule;
     KilnMetricOps metric;
     KilnCallbackOps callback;
     KilnLoggerOps logger;

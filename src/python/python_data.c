@@ -1,13 +1,16 @@
-/* Datamodules in Python: the features of samples, as the first one shows them, and the samples. */
+/* Datamodules in Python: their splits and samples, and samples of a user. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/json.h"
+#include "base/system/file.h"
 #include "base/text.h"
 #include "kiln/loading.h"
-#include "python/python_class.h"
+#include "kiln/tools/feature_fields.h"
+#include "python/python_raw.h"
+#include "python/python_spec.h"
 
 typedef struct Opts {
     KILN_LOADING_OPTIONS;
@@ -43,7 +46,6 @@ struct State {
     const char *name; /* of the class */
     KilnArena arena;  /* of the spec */
     KilnDataSpec spec;
-    KilnFeature *features;
     Samples samples[KILN_SPLIT_COUNT];
     int32_t *order; /* training samples, then those held out */
 };
@@ -58,14 +60,12 @@ static int64_t place_of(const Samples *samples, int64_t index)
 /* Does a value have the shape that the first sample's had, or at most its length? */
 static KilnStatus check_shape(const KilnFeature *feature, const KilnShape *shape, KilnError *err)
 {
-    KilnShape most = feature->shape, got = *shape;
+    KilnShape got = *shape;
     char want_text[KILN_SHAPE_TEXT], got_text[KILN_SHAPE_TEXT];
 
-    if (got.rank + 1 == most.rank && most.dim[got.rank] == 1) /* an image without channels */
-        got.dim[got.rank++] = 1;
-    if (feature->varies && got.rank > 0 && got.dim[0] > 0 && got.dim[0] < most.dim[0])
-        most.dim[0] = got.dim[0];
-    if (kiln_shape_equal(&got, &most))
+    if (got.rank + 1 == feature->shape.rank && feature->shape.dim[got.rank] == 1)
+        got.dim[got.rank++] = 1; /* an image without channels */
+    if (kiln_feature_fits(feature, &got))
         return KILN_OK;
     return kiln_error_set(
         err, KILN_E_SHAPE, "\"%s\" is %s; expected %s%s%s", feature->name,
@@ -150,6 +150,20 @@ static KilnStatus put_feature(const Samples *samples, size_t f, const json_t *pl
                 : put_array(samples, f, &array, sample, err);
 }
 
+/* The features of a sample, of which `places` names the arrays. */
+static KilnStatus put_sample(const Samples *samples, const json_t *places, KilnSample *sample,
+                             KilnError *err)
+{
+    const State *state = samples->state;
+    KilnStatus status = KILN_OK;
+
+    for (size_t f = 0; f < state->spec.n_features && status >= 0; f++)
+        status = put_feature(samples, f, json_array_get(places, f), sample, err);
+    if (status < 0 && err != NULL)
+        (void)kiln_error_prefix(err, "%s: ", state->name);
+    return status;
+}
+
 static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample, KilnError *err)
 {
     const Samples *samples = ctx;
@@ -169,10 +183,8 @@ static KilnStatus get(void *ctx, int64_t index, KilnRng *rng, KilnSample *sample
     const json_t *places = json_object_get(reply, "places");
     if (status >= 0 && places == NULL)
         status = kiln_error_set(err, KILN_E_SKIP, "__getitem__(%lld) returned None", (long long)at);
-    for (size_t f = 0; f < state->spec.n_features && status >= 0 && places != NULL; f++)
-        if ((status = put_feature(samples, f, json_array_get(places, f), sample, err)) < 0 &&
-            err != NULL)
-            (void)kiln_error_prefix(err, "%s: ", state->name);
+    if (status >= 0)
+        status = put_sample(samples, places, sample, err);
     kiln_python_host_unlock(state->host);
     json_decref(reply);
     if (status < 0 && status != KILN_E_SKIP && err != NULL)
@@ -197,68 +209,104 @@ static void lengths(void *ctx, int64_t index, int64_t *ret)
             ret[f] = samples->lengths[f][place_of(samples, index)];
 }
 
-/* ---- What a sample is
- * ------------------------------------------------------------------------------ */
+/* ---- A user's samples ----------------------------------------------------------------------- */
 
-static unsigned content_of(const char *name)
+static size_t raw_fields(KilnInstance *self, const KilnRawField **ret)
 {
-    for (unsigned content = KILN_IMAGE; content <= KILN_TEXT; content *= 2)
-        if (strcmp(kiln_content_name(content), name) == 0)
-            return content;
-    return 0;
+    const KilnPythonClass *class = kiln_python_class_of(self);
+
+    *ret = class->raw_fields;
+    return class->n_raw_fields;
 }
 
-static const char *copy_text(State *state, const json_t *object, const char *key)
+static KilnStatus preprocess(KilnInstance *self, const KilnRawValue *values, KilnSample *sample,
+                             KilnError *err)
 {
-    const char *text = json_string_value(json_object_get(object, key));
+    const State *state = kiln_state(self);
+    json_t *reply = NULL;
 
-    return kiln_arena_strdup(&state->arena, text != NULL ? text : "");
-}
-
-static KilnStatus set_feature(State *state, const json_t *described, KilnFeature *feature,
-                              KilnError *err)
-{
-    const json_t *shape = json_object_get(described, "shape");
-    const char *content = json_string_value(json_object_get(described, "content"));
-    const char *dtype = json_string_value(json_object_get(described, "dtype"));
-
-    *feature = (KilnFeature) {
-        .name = copy_text(state, described, "name"),
-        .content = content_of(content != NULL ? content : ""),
-        .dtype = dtype != NULL && strcmp(dtype, "i32") == 0 ? KILN_I32 : KILN_F32,
-        .shape.rank = (int)json_array_size(shape),
-        .varies = json_is_true(json_object_get(described, "varies")),
-        .pad = json_number_value(json_object_get(described, "pad")),
-        .n_ids = json_integer_value(json_object_get(described, "ids")),
+    kiln_python_host_lock(state->host);
+    const KilnPythonCall call = {
+        .what = "preprocess",
+        .request =
+            json_pack("{s:s, s:o}", "call", "preprocess", "given",
+                      kiln_python_raw_values(state->host, kiln_python_class_of(self), values)),
     };
-    if (json_array_size(shape) > KILN_MAX_RANK)
-        return kiln_error_set(err, KILN_E_SHAPE, "\"%s\" has %zu axes; expected at most %d",
-                              feature->name, json_array_size(shape), KILN_MAX_RANK);
-    for (int i = 0; i < feature->shape.rank; i++)
-        feature->shape.dim[i] = json_integer_value(json_array_get(shape, (size_t)i));
-    return KILN_OK;
+    KilnStatus status = kiln_python_call(state->host, &call, &reply, err);
+    if (status >= 0)
+        status = put_sample(&state->samples[KILN_TEST], json_object_get(reply, "places"), sample,
+                            err);
+    kiln_python_host_unlock(state->host);
+    json_decref(reply);
+    return status;
 }
 
-static KilnStatus set_spec(State *state, const json_t *opened, KilnError *err)
-{
-    const json_t *list = json_object_get(opened, "features");
-    const json_t *classes = json_object_get(opened, "classes");
-    const size_t n = json_array_size(list), n_classes = json_array_size(classes);
-    const char **names = kiln_arena_alloc(&state->arena, (n_classes + 1) * sizeof(*names));
-    KilnStatus status = KILN_OK;
+/* ---- What the training object fitted ----------------------------------------------------------
+ */
 
-    state->features = kiln_arena_alloc(&state->arena, (n + 1) * sizeof(*state->features));
-    for (size_t i = 0; names != NULL && i < n_classes; i++)
-        names[i] = kiln_arena_strdup(&state->arena, json_string_value(json_array_get(classes, i)));
-    for (size_t i = 0; state->features != NULL && i < n && status >= 0; i++)
-        status = set_feature(state, json_array_get(list, i), &state->features[i], err);
-    if (state->arena.failed)
-        return kiln_error_nomem(err, n * sizeof(*state->features));
-    state->spec = (KilnDataSpec) { .features = state->features,
-                                   .n_features = n,
-                                   .n_classes = (int64_t)n_classes,
-                                   .class_names = n_classes > 0 ? names : NULL };
-    return status >= 0 ? kiln_spec_check(&state->spec, err) : status;
+/* Its state, a text, is a file of each checkpoint. */
+#define STATE_FILE "python.json"
+enum { LARGEST_STATE = 1 << 30 };
+
+static KilnStatus save_preprocessing(KilnInstance *self, const char *dir, KilnError *err)
+{
+    const State *state = kiln_state(self);
+    const KilnPythonCall call = { .what = "state_dict",
+                                  .request = json_pack("{s:s}", "call", "state_dict") };
+    char *path = kiln_path_join(dir, STATE_FILE);
+    json_t *reply = NULL;
+
+    kiln_python_host_lock(state->host);
+    KilnStatus status = kiln_python_call(state->host, &call, &reply, err);
+    kiln_python_host_unlock(state->host);
+    const char *text = json_string_value(json_object_get(reply, "state"));
+    if (status >= 0 && path == NULL)
+        status = kiln_error_nomem(err, strlen(dir));
+    if (status >= 0 && text != NULL)
+        status = kiln_file_write(path, text, strlen(text), err);
+    free(path);
+    json_decref(reply);
+    return status;
+}
+
+/* What a checkpoint has of it. *ret is owned by the caller; NULL: nothing. */
+static KilnStatus read_state(const KilnInstance *self, const KilnDataContext *context, char **ret,
+                             KilnError *err)
+{
+    char *path;
+    size_t size;
+
+    if (context->fitted == NULL || !kiln_python_class_of(self)->has_state)
+        return KILN_OK;
+    path = kiln_path_join(context->fitted, STATE_FILE);
+    const KilnStatus status = path == NULL ? kiln_error_nomem(err, strlen(context->fitted))
+                              : kiln_is_file(path)
+                                  ? kiln_file_read(path, LARGEST_STATE, ret, &size, err)
+                                  : KILN_OK;
+    free(path);
+    return status;
+}
+
+/* Make the object that preprocesses; it learns how training named the features. */
+static KilnStatus setup_prediction(KilnInstance *self, const KilnDataContext *context,
+                                   const char *fitted, KilnError *err)
+{
+    State *state = kiln_state(self);
+    json_t *features = json_array();
+
+    for (size_t f = 0; f < state->spec.n_features; f++)
+        kiln_json_add(&features, json_pack("[s, s]", state->spec.features[f].name,
+                                           kiln_content_name(state->spec.features[f].content)));
+    const KilnStatus status = kiln_python_make(self, context->seed, context->poll, &state->host,
+                                               err);
+    if (status < 0) {
+        json_decref(features);
+        return status;
+    }
+    return kiln_python_tell(
+        state->host, "__init__",
+        json_pack("{s:s, s:o, s:s?}", "call", "prepare", "features", features, "state", fitted),
+        err);
 }
 
 /* ---- Splits
@@ -408,39 +456,53 @@ static json_t *splits_of(KilnStage stage)
     return json_pack("[s, s, s]", "train", "val", "test");
 }
 
-static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
+/* Make an object for each split. */
+static KilnStatus open_splits(KilnInstance *self, const KilnDataContext *context,
+                              const char *fitted, KilnError *err)
 {
-    const Opts *opts = kiln_opts(self);
     State *state = kiln_state(self);
     json_t *opened = NULL;
-
-    state->name = kiln_instance_name(self);
-    if (context->stage == KILN_STAGE_PREDICT) {
-        state->spec = *context->remembered;
-        for (int split = 0; split < KILN_SPLIT_COUNT; split++)
-            state->samples[split].state = state;
-        return KILN_OK;
-    }
     KilnStatus status = kiln_python_make(self, context->seed, context->poll, &state->host, err);
+
     if (status < 0)
         return status;
     const KilnPythonCall call = {
         .what = "__init__",
-        .request = json_pack("{s:s, s:o}", "call", "open", "splits", splits_of(context->stage)),
+        .request = json_pack("{s:s, s:o, s:s?}", "call", "open", "splits",
+                             splits_of(context->stage), "state", fitted),
         .poll = context->poll,
     };
     kiln_python_host_lock(state->host);
     status = kiln_python_call(state->host, &call, &opened, err);
     kiln_python_host_unlock(state->host);
     if (status >= 0)
-        status = set_spec(state, opened, err);
+        status = kiln_python_set_spec(&state->spec, &state->arena, opened, err);
     if (status >= 0)
         status = set_splits(state, opened, err);
     if (status >= 0)
-        status = hold_out(state, opts, context->seed, err);
+        status = hold_out(state, kiln_opts(self), context->seed, err);
     if (status >= 0 && state->arena.failed)
         status = kiln_error_nomem(err, 0);
     json_decref(opened);
+    return status;
+}
+
+static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, KilnError *err)
+{
+    State *state = kiln_state(self);
+    char *fitted = NULL;
+    KilnStatus status = read_state(self, context, &fitted, err);
+
+    state->name = kiln_instance_name(self);
+    for (int split = 0; split < KILN_SPLIT_COUNT; split++)
+        state->samples[split].state = state;
+    if (context->stage == KILN_STAGE_PREDICT)
+        state->spec = *context->remembered;
+    if (status >= 0 && context->stage != KILN_STAGE_PREDICT)
+        status = open_splits(self, context, fitted, err);
+    else if (status >= 0 && kiln_python_class_of(self)->n_raw_fields > 0)
+        status = setup_prediction(self, context, fitted, err);
+    free(fitted);
     return status;
 }
 
@@ -486,18 +548,19 @@ static void release(KilnInstance *self)
     free(state->order);
 }
 
-static const KilnDataModuleOps ops = {
-    .setup = setup,
-    .spec = spec,
-    .dataset = dataset,
-    .loading = loading,
-};
-
 static void complete(KilnPythonClass *class, KilnArena *arena, const json_t *described)
 {
-    (void)arena;
-    (void)described;
-    class->component.ops.datamodule = &ops;
+    kiln_python_set_raw_fields(class, arena, described);
+    class->datamodule = (KilnDataModuleOps) {
+        .setup = setup,
+        .spec = spec,
+        .dataset = dataset,
+        .loading = loading,
+        .raw_fields = class->n_raw_fields > 0 ? raw_fields : NULL,
+        .preprocess = class->n_raw_fields > 0 ? preprocess : NULL,
+        .save_preprocessing = class->has_state ? save_preprocessing : NULL,
+    };
+    class->component.ops.datamodule = &class->datamodule;
 }
 
 const KilnPythonKind kiln_python_datamodule = {

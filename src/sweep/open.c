@@ -17,14 +17,6 @@
 
 /* ---- A resumed sweep ------------------------------------------------------------------ */
 
-static KilnStatus no_sweep(const char *dir, KilnError *err)
-{
-    return kiln_error_set(err, KILN_E_IO,
-                          "%s: not a sweep's folder (it has no %s); sweeps write their "
-                          "folders below multirun/, `last` means the newest there",
-                          dir, KILN_JOURNAL_FILE);
-}
-
 /* Has the job saved the checkpoint with which the sweeper stopped it? */
 static bool reached_stop(const KilnSweep *sweep, const KilnJob *job)
 {
@@ -162,7 +154,7 @@ KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err)
     if (journal == NULL || sweep->dir == NULL || sweep->path == NULL || sweep->top == NULL)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
-        status = no_sweep(dir, err);
+        status = kiln_sweep_not_there(dir, err);
     if (status >= 0 && !sweep->request->reads)
         status = kiln_journal_open(dir, &sweep->journal, err);
     if (status >= 0 && !sweep->request->reads)

@@ -2,10 +2,12 @@
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "sweep/sweep.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/call.h"
 #include "base/system/file.h"
@@ -163,6 +165,16 @@ static void search(Newest *newest, const char *dir, int depth)
     free(journal);
 }
 
+KilnStatus kiln_sweep_not_there(const char *path, KilnError *err)
+{
+    static const char last[] = "`last` means the newest sweep below multirun/";
+
+    if (access(path, F_OK) != 0)
+        return kiln_error_set(err, KILN_E_IO, "%s: %s; %s", path, strerror(errno), last);
+    return kiln_error_set(err, KILN_E_IO, "%s: not a sweep's folder (it has no %s); %s", path,
+                          KILN_JOURNAL_FILE, last);
+}
+
 KilnStatus kiln_sweep_find_dir(const char *word, char **ret, KilnError *err)
 {
     Newest newest = { .path = NULL };
@@ -181,10 +193,7 @@ KilnStatus kiln_sweep_find_dir(const char *word, char **ret, KilnError *err)
     if (journal == NULL)
         status = kiln_error_nomem(err, strlen(dir));
     else if (!kiln_is_file(journal))
-        status = kiln_error_set(err, KILN_E_IO,
-                                "%s: not a sweep's folder (it has no %s); `last` means the newest "
-                                "one below multirun/",
-                                dir, KILN_JOURNAL_FILE);
+        status = kiln_sweep_not_there(dir, err);
     if (status >= 0 && (*ret = realpath(dir, NULL)) == NULL)
         status = kiln_error_errno(err, dir);
     free(journal);

@@ -73,6 +73,9 @@ void kiln_sweep_close(KilnSweep *sweep);
 /* Resume a sweep: own and replay its journal, and search its config copies first. */
 KilnStatus kiln_sweep_reopen(KilnSweep *sweep, KilnError *err);
 
+/* The error that `path` is no sweep: it is not there, or something else. */
+KilnStatus kiln_sweep_not_there(const char *path, KilnError *err);
+
 /* The end of an absolute path that is relative to the current folder, if it is below that; else the
  * path. */
 const char *kiln_sweep_shown_path(const char *path);

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Makes the Debian packages in FOLDER from a finished build: deb.sh FOLDER
+# Makes the Debian packages in FOLDER from a finished build: deb.sh FOLDER [BUILD, by default build/release]
 # The packages' folder is a copy of debian/, whose rules install from here; nothing is written beside the sources.
 set -eu
 folder=$1
+KILN_BUILD=${2:-build/release}
 KILN_SOURCE=$(cd "$(dirname "$0")/../.." && pwd)
-export KILN_SOURCE
+export KILN_BUILD KILN_SOURCE
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
     SOURCE_DATE_EPOCH=$(date -d "$(sed -n 's/^ -- .*>  //p' "$KILN_SOURCE/debian/changelog" | head -n 1)" +%s)
 fi

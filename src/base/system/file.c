@@ -77,6 +77,13 @@ char *kiln_path_real(const char *path)
     return whole;
 }
 
+const char *kiln_tmpdir(const char *otherwise)
+{
+    const char *folder = getenv("TMPDIR");
+
+    return folder != NULL && folder[0] != '\0' ? folder : otherwise;
+}
+
 bool kiln_is_dir(const char *path)
 {
     struct stat st;

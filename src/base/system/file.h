@@ -42,6 +42,8 @@ bool kiln_link_read(const char *path, char *ret, size_t size);
 KILN_NODISCARD KilnStatus kiln_dir_list(const char *path, char ***ret, size_t *ret_count,
                                         KilnError *err);
 void kiln_names_free(char **names, size_t count);
+/* The folder for temporary files: $TMPDIR, or `otherwise` where that is unset or empty. */
+const char *kiln_tmpdir(const char *otherwise);
 bool kiln_is_dir(const char *path);
 bool kiln_is_file(const char *path);
 /* "dir/name" ("name" when dir is "" or "."), owned by the caller; NULL when memory is out. */

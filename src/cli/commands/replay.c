@@ -353,10 +353,8 @@ static int replay_apart(Replay *replay, KilnError *err)
 
 static KilnStatus make_scratch(Replay *replay, KilnError *err)
 {
-    const char *tmp = getenv("TMPDIR");
-
     snprintf(replay->scratch, sizeof(replay->scratch), "%.40s/kiln-replay-XXXXXX",
-             tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+             kiln_tmpdir("/tmp"));
     if (mkdtemp(replay->scratch) == NULL)
         return kiln_error_errno(err, replay->scratch);
     snprintf(replay->record, sizeof(replay->record), "%s/flight.kiln", replay->scratch);

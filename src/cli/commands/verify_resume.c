@@ -447,13 +447,13 @@ static KilnStatus check_config(KilnConfig *config, const KilnRegistry *registry,
 
 static KilnStatus prepare(Check *check, KilnError *err)
 {
-    const char *tmp = getenv("TMPDIR"), *count = check->args->count;
+    const char *tmp = kiln_tmpdir("/tmp"), *count = check->args->count;
 
     check->wanted = KILLS;
     if (count != NULL && (kiln_parse_i64(count, &check->wanted, NULL) < 0 || check->wanted < 1))
         return kiln_error_set(err, KILN_E_USAGE, "-n %s: expected a number of kills", count);
     snprintf(check->folder, sizeof(check->folder), "%s/kiln-verify-XXXXXX",
-             tmp != NULL && strlen(tmp) < 32 ? tmp : "/tmp");
+             strlen(tmp) < 32 ? tmp : "/tmp");
     if (mkdtemp(check->folder) == NULL)
         return kiln_error_errno(err, check->folder);
     snprintf(check->run, sizeof(check->run), "%s/run", check->folder);

@@ -259,7 +259,7 @@ static const char *scratch(void)
 {
     static const double plenty = 4e9;
     static const char memory[] = "/dev/shm";
-    const char *tmp = getenv("TMPDIR");
+    const char *tmp = kiln_tmpdir(NULL);
     struct statvfs room;
 
     if (tmp != NULL && strlen(tmp) < 32)

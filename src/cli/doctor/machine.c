@@ -71,9 +71,7 @@ static char *state(void)
 
 static char *temporary(void)
 {
-    const char *folder = getenv("TMPDIR");
-
-    return kiln_strdup(folder != NULL && folder[0] != '\0' ? folder : "/tmp");
+    return kiln_strdup(kiln_tmpdir("/tmp"));
 }
 
 static const struct {

@@ -221,12 +221,11 @@ static KilnStatus train(const char *dir, double losses[2], KilnError *err)
 
 static KilnStatus test_training(KilnSelfTest *test)
 {
-    const char *folder = getenv("TMPDIR");
     double losses[2] = { NAN, NAN };
     KilnError err = { 0 };
     KilnText dir = { 0 };
 
-    kiln_text_printf(&dir, "%s/kiln-doctor-XXXXXX", folder != NULL ? folder : "/tmp");
+    kiln_text_printf(&dir, "%s/kiln-doctor-XXXXXX", kiln_tmpdir("/tmp"));
     if (dir.failed)
         return KILN_E_NOMEM;
     KilnStatus status = mkdtemp(dir.data) != NULL ? train(dir.data, losses, &err)

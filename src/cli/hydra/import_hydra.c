@@ -115,10 +115,24 @@ static KilnStatus print_report(const Import *import, KilnError *err)
     return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 0);
 }
 
+/* Asked once the source is known to be one: a user who mistyped it need not choose an output. */
+static KilnStatus check_output(const KilnArgs *args, const char *output, KilnError *err)
+{
+    if (access(output, F_OK) == 0 && !args->force)
+        return kiln_error_set(
+            err, KILN_E_USAGE,
+            "%s exists; --output DIR writes elsewhere, --force replaces its files", output);
+    if (access(output, F_OK) == 0 && !kiln_is_dir(output))
+        return kiln_error_set(err, KILN_E_IO, "%s: is a file; give a folder", output);
+    return KILN_OK;
+}
+
 static KilnStatus convert(Import *import, const KilnRegistry *registry, KilnError *err)
 {
     KilnStatus status = kiln_import_read(&import->source, import->args->words[0], err);
 
+    if (status >= 0)
+        status = check_output(import->args, import->output, err);
     if (status >= 0)
         status = kiln_import_places_find(&import->places, &import->source, err);
     if (status >= 0)
@@ -138,22 +152,6 @@ static KilnStatus print_classes(KilnError *err)
     return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 0);
 }
 
-static KilnStatus check_arguments(const KilnArgs *args, const char *output, KilnError *err)
-{
-    if (args->n_words != 1)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "import-hydra takes one folder, the one with the configs, not %zu "
-                              "words",
-                              args->n_words);
-    if (access(output, F_OK) == 0 && !args->force)
-        return kiln_error_set(
-            err, KILN_E_USAGE,
-            "%s exists; --output DIR writes elsewhere, --force replaces its files", output);
-    if (access(output, F_OK) == 0 && !kiln_is_dir(output))
-        return kiln_error_set(err, KILN_E_IO, "%s: is a file; give a folder", output);
-    return KILN_OK;
-}
-
 static KilnStatus import_hydra(KilnArgs *args, const KilnRegistry *registry, KilnConfig *config,
                                void *ctx, KilnError *err)
 {
@@ -164,9 +162,12 @@ static KilnStatus import_hydra(KilnArgs *args, const KilnRegistry *registry, Kil
     (void)ctx;
     if (args->classes)
         return print_classes(err);
-    status = check_arguments(args, import.output, err);
-    if (status >= 0)
-        status = convert(&import, registry, err);
+    status = args->n_words == 1
+                 ? convert(&import, registry, err)
+                 : kiln_error_set(err, KILN_E_USAGE,
+                                  "import-hydra takes one folder, the one with the configs, not "
+                                  "%zu words",
+                                  args->n_words);
     if (status < 0) { /* the origin is the source's */
         kiln_screen_error(args->command, err);
         *err = (KilnError) { 0 };

@@ -41,10 +41,9 @@ char *kiln_mapped_file_cache_path(const char *path, const char *cache, const cha
 /* Open a file without a name, which goes away with its last user. */
 static KilnStatus open_temporary(int *ret_fd, KilnError *err)
 {
-    const char *dir = getenv("TMPDIR");
     char name[4096];
 
-    snprintf(name, sizeof(name), "%s/kiln-XXXXXX", dir != NULL && dir[0] != '\0' ? dir : "/tmp");
+    snprintf(name, sizeof(name), "%s/kiln-XXXXXX", kiln_tmpdir("/tmp"));
     const int fd = mkstemp(name);
     if (fd < 0)
         return kiln_error_errno(err, name);

@@ -207,7 +207,6 @@ static KilnStatus read_with_fitted(KilnCheckedSets *sets, const char *folder, Ki
 static KilnStatus compare_plain(KilnCheckedSets *sets, KilnError *err)
 {
     const KilnDataCheck *check = sets->check;
-    const char *parent = getenv("TMPDIR");
     bool augmented = false;
     KilnStatus status = kiln_set_is_augmented(check->spec, check->datamodule, check->seed,
                                               &sets->list[0], &augmented, err);
@@ -219,8 +218,7 @@ static KilnStatus compare_plain(KilnCheckedSets *sets, KilnError *err)
         sets->list[0].n_keys = 0;
         return KILN_OK;
     }
-    char *folder = kiln_path_join(parent != NULL && *parent != '\0' ? parent : "/tmp",
-                                  "kiln-check-XXXXXX");
+    char *folder = kiln_path_join(kiln_tmpdir("/tmp"), "kiln-check-XXXXXX");
     if (folder == NULL)
         return kiln_error_nomem(err, 64);
     if (mkdtemp(folder) == NULL) {

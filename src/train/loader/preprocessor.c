@@ -19,9 +19,10 @@ KilnStatus kiln_preprocessor_init(KilnPreprocessor *self, KilnInstance *datamodu
     *self = (KilnPreprocessor) { .datamodule = datamodule, .spec = spec };
     if (ops_of(self)->raw_fields == NULL || ops_of(self)->preprocess == NULL)
         return kiln_error_set(err, KILN_E_MISSING,
-                              "datamodule %s can't read a user's input: it has no preprocessing of "
-                              "raw samples (raw_fields, preprocess); predict one of its splits "
-                              "instead",
+                              "datamodule %s can't read a user's input: it has no `preprocess`, "
+                              "which makes features of raw samples; predict one of its splits "
+                              "instead (split=test), or give it one (in Python: "
+                              "docs/python-components.md)",
                               kiln_instance_name(datamodule));
     kiln_call_enter(datamodule, "raw_fields");
     self->n_fields = ops_of(self)->raw_fields(datamodule, &self->fields);

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/call.h"
+#include "config/provenance/origin.h"
 #include "graph/graph.h"
 #include "kiln/tools/clock.h"
 #include "registry/registry.h"
+#include "registry/trainer_hooks.h"
 #include "train/trainer.h"
 
 /* ---- The order ---------------------------------------------------------------------- */
@@ -94,23 +96,8 @@ void kiln_hooks_release(KilnHooks *hooks)
 
 const char *kiln_hook_name(size_t number)
 {
-#define NAME(hook) [offsetof(KilnCallbackOps, hook) / sizeof(KilnHook *)] = #hook
-#define NAMES(loop)                                                                                \
-    NAME(on_##loop##_start), NAME(on_##loop##_epoch_start), NAME(on_##loop##_batch_start),         \
-        NAME(on_##loop##_batch_end), NAME(on_##loop##_epoch_end), NAME(on_##loop##_end)
-    static const char *const names[KILN_HOOK_COUNT] = {
-        NAME(setup),
-        NAME(on_fit_start),
-        NAME(on_sanity_check_start),
-        NAME(on_sanity_check_end),
-        NAMES(train),
-        NAMES(validation),
-        NAME(on_fit_end),
-        NAMES(test),
-        NAMES(predict),
-        NAME(teardown),
-    };
-#undef NAMES
+#define NAME(hook) [offsetof(KilnCallbackOps, hook) / sizeof(KilnHook *)] = #hook,
+    static const char *const names[KILN_HOOK_COUNT] = { KILN_TRAINER_HOOKS(NAME) };
 #undef NAME
 
     return names[number];
@@ -131,7 +118,8 @@ static KilnStatus call_one(KilnTrainer *trainer, KilnHookCall *call, const char 
     return status;
 }
 
-/* Add to the error whose it is: the component, and the plugin that it comes from. */
+/* Add to the error whose it is: the component, unless it begins with a place in the config, and the
+ * plugin that it comes from. */
 static KilnStatus add_who(const KilnTrainer *trainer, const KilnInstance *who, KilnStatus status,
                           KilnError *err)
 {
@@ -140,7 +128,8 @@ static KilnStatus add_who(const KilnTrainer *trainer, const KilnInstance *who, K
                                    ? kiln_registry_plugin_of(registry, kiln_instance_component(who))
                                    : NULL;
 
-    (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
+    if (err != NULL && kiln_origin_prefix(err->text, &err->origin) == 0)
+        (void)kiln_error_prefix(err, "%s: ", kiln_instance_path(who));
     if (plugin != NULL && err != NULL) {
         const size_t length = strlen(err->text);
 

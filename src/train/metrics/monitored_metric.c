@@ -1,9 +1,11 @@
 /* Metrics that components monitor, by an option such as monitor=val/loss: whether the run logs
  * them, and which values are better. Declared in kiln/trainer.h. */
-#include "base/text.h"
-#include "train/trainer.h"
-
 #include <string.h>
+
+#include "base/text.h"
+#include "config/provenance/error_origin.h"
+#include "schema/bind.h"
+#include "train/trainer.h"
 
 static bool is_in(const char *const *logs, const char *name)
 {
@@ -53,11 +55,12 @@ KilnStatus kiln_trainer_unknown_metric(const KilnTrainer *trainer, const char *o
 
     for (size_t i = 0; i < n; i++)
         kiln_text_printf(&list, "%s%s", i > 0 ? ", " : "", names[i]);
-    const char *nearest = kiln_nearest(name, names, n);
-    kiln_error_set(err, KILN_E_KEY, "%s=%s: this run logs no such metric%s%s%s; it logs: %s%s",
-                   option, name, nearest != NULL ? "; did you mean " : "",
-                   nearest != NULL ? nearest : "", nearest != NULL ? "?" : "",
-                   n > 0 && list.data != NULL ? list.data : "nothing",
+    const char *nearest = name != NULL ? kiln_nearest(name, names, n) : NULL;
+    kiln_error_set(err, KILN_E_KEY, "%s=%s: %s%s%s%s; it logs: %s%s", option,
+                   name != NULL ? name : "null",
+                   name != NULL ? "this run logs no such metric" : "expected a metric",
+                   nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+                   nearest != NULL ? "?" : "", n > 0 && list.data != NULL ? list.data : "nothing",
                    kiln_trainer_validates(trainer)
                        ? ""
                        : " (there is no validation: no samples, or limit_val_batches=0)");
@@ -77,20 +80,42 @@ static const char *suggest_metric(const KilnTrainer *trainer, const char *name)
         if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, names[i]) &&
             kiln_metrics_mode(trainer->metrics, names[i]) != KILN_MODE_AUTO)
             names[n++] = names[i];
-    const char *nearest = kiln_nearest(name, names, n);
+    const char *nearest = name != NULL ? kiln_nearest(name, names, n) : NULL;
     return nearest != NULL ? nearest : n > 0 ? names[0] : NULL;
+}
+
+/* Where the config writes the option `key`: that option, or the one that an interpolation there
+ * leads to, such as task.monitor. */
+static const char *written_at(const KilnTrainer *trainer, const char *key, KilnError *about)
+{
+    const KilnConfigNode *written = kiln_node_find(kiln_config_root(trainer->config), key);
+    const KilnConfigNode *value = NULL;
+
+    if (kiln_config_at(trainer->config, key, &value, NULL) < 0 || value == NULL)
+        return key;
+    (void)kiln_error_about(trainer->config, written != NULL ? written : value, value, about);
+    const char *path = kiln_node_path(trainer->config, value);
+    return path != NULL && path[0] != '\0' ? path : key;
 }
 
 KilnStatus kiln_trainer_unknown_monitor(const KilnTrainer *trainer, const KilnInstance *component,
                                         const char *name, KilnError *err)
 {
-    const char *path = kiln_instance_path(component), *suggestion = suggest_metric(trainer, name);
-    KilnError why = { 0 };
+    const char *suggestion = suggest_metric(trainer, name);
+    KilnError why = { 0 }, about = { 0 };
+    KilnText key = { 0 };
 
-    (void)kiln_trainer_unknown_metric(trainer, "monitor", name, &why);
-    if (suggestion == NULL)
-        return kiln_error_set(err, KILN_E_KEY, "%s", why.text);
-    return kiln_error_set(err, KILN_E_KEY, "%s\n  try %s.monitor=%s", why.text, path, suggestion);
+    kiln_text_printf(&key, "%s.monitor", kiln_instance_path(component));
+    if (key.failed)
+        return kiln_error_nomem(err, 64);
+    const char *option = written_at(trainer, key.data, &about);
+    (void)kiln_trainer_unknown_metric(trainer, option, name, &why);
+    kiln_error_set(err, KILN_E_KEY, "%s%s", why.text, about.text);
+    if (suggestion != NULL)
+        kiln_error_set(err, KILN_E_KEY, "%s%s\n  try %s=%s", why.text, about.text, option,
+                       suggestion);
+    kiln_text_release(&key);
+    return kiln_error_at(err, &about.origin);
 }
 
 KilnStatus kiln_trainer_mode(const KilnTrainer *trainer, const KilnInstance *component,

@@ -1,4 +1,4 @@
-"""`make install`: programs and plugins build and run from the installed files, shared and static, and no link in the
+"""`make install`: programs, plugins and the built-in components build from the installed files, and no link in the
 installed pages is broken."""
 import pathlib
 import sys
@@ -94,6 +94,29 @@ class Install(unittest.TestCase):
     def test_length_of_examples(self):
         for path in glob.glob(self.docs + "/examples/embed/*.c"):
             self.assertLess(len(pathlib.Path(path).read_text().splitlines()), 80, path)
+
+    def test_built_in_components(self):
+        """They need the installed headers alone, as a plugin does: no other folder is searched, and no feature of the system
+        beyond POSIX."""
+        patterns = re.search(r"^COMPONENTS := \$\(sort \$\(wildcard (.*?)\)\)$", pathlib.Path(ROOT, "Makefile").read_text(),
+                             re.M | re.S).group(1).replace("\\", " ").split()
+        files = [path for pattern in patterns for path in glob.glob(os.path.join(ROOT, pattern))]
+        self.assertTrue(all(glob.glob(os.path.join(ROOT, pattern)) for pattern in patterns), patterns)
+        self.assertGreater(len(files), 150)
+        for define in ["", "-DKILN_BUILD_PLUGIN"]:
+            self.sh(f"gcc -std=c17 -D_POSIX_C_SOURCE=200809L {define} -fsyntax-only -Wall -Wextra -Werror "
+                    f"-I$(pkg-config --variable=includedir kiln) {' '.join(files)}")
+
+    def test_headers_alone(self):
+        """Each installed header compiles first in a file, in C11 and in C++17."""
+        include = os.path.join(self.prefix, "include")
+        headers = glob.glob(include + "/**/*.h", recursive=True)
+        sources = {os.path.relpath(path, os.path.join(ROOT, "src"))
+                   for path in [*glob.glob(ROOT + "/src/*.h"), *glob.glob(ROOT + "/src/kiln/**/*.h", recursive=True)]}
+        self.assertEqual({os.path.relpath(path, include) for path in headers}, sources)
+        for compiler in ["gcc -std=c11 -x c", "g++ -std=c++17 -x c++"]:
+            self.sh(f"{compiler} -fsyntax-only -Wall -Wextra -Werror -I$(pkg-config --variable=includedir kiln) "
+                    + " ".join(headers))
 
     def test_plugin(self):
         self.sh(f"cc -std=c17 -O2 -fPIC -shared -fvisibility=hidden -DKILN_BUILD_PLUGIN $(pkg-config --cflags kiln) "

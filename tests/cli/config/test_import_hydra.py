@@ -200,6 +200,7 @@ hydra:
         self.write("conf/train.yaml", "old: 1\n")
         before = tree(self.path("conf"))
         self.refused("import-hydra", "hydra", program="kiln", status=2, says=["conf exists", "--output", "--force"])
+        self.refused("import-hydra", "hidra", program="kiln", status=1, says=["hidra: is no folder"])  # whatever conf is
         self.assertEqual(tree(self.path("conf")), before)
         self.convert("--force")
         after = tree(self.path("conf"))

@@ -61,6 +61,12 @@ class Doctor(Case):
         self.assertRegex(report["self-test"]["training"], "^wrong: .*none.*: No such file or directory")
         self.assertIn("the self-test found wrong results", err)
 
+    def test_an_empty_tmpdir_is_none(self):
+        """Both the self-test and the report then use /tmp."""
+        report = json.loads(self.run_kiln("doctor", "--json", program="kiln", env={**self.env(), "TMPDIR": ""})[0])
+        self.assertRegex(report["folders that can be written"]["temporary files"], "^yes, /tmp, ")
+        self.assertRegex(report["self-test"]["training"], "^right: ")
+
     def test_folders(self):
         self.write("outputs", "a file")
         state = self.path("state")

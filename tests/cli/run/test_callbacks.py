@@ -110,10 +110,12 @@ class Keeping(Case):
                 self.assertIn(f"callbacks.{key}.monitor: {metric}\n", out)
         self.run_kiln(*TINY, "task.monitor=val/loss", "kiln.run.dir=run")
         self.assertTrue(os.path.samefile(self.path("run/checkpoints/best"), self.path("run/checkpoints/last")))
-        self.refused(*TINY, "task.monitor=val/los", says=["did you mean val/loss?"])
+        self.refused(*TINY, "task.monitor=val/los",
+                     says=["`task.monitor=val/los`: task.monitor=val/los: this run logs no such metric; did you mean val/loss?",
+                           "through ${oc.select:task.monitor,val/loss} in ", "try task.monitor=val/loss\n"])
 
     def test_a_monitor_that_does_not_fit(self):
-        self.refused(*TINY, "task=gan", "task.monitor=val/accuracy", says=["try callbacks.model_checkpoint.monitor=val/distance\n"])
+        self.refused(*TINY, "task=gan", "task.monitor=val/accuracy", says=["try task.monitor=val/distance\n"])
 
     def test_the_metric_declares_its_direction(self):
         """monitor= alone keeps the best checkpoint, whichever way the metric gets better."""
@@ -186,6 +188,8 @@ class Keeping(Case):
         self.assertIn("better than stopping_threshold=0.05", summary["reason"])
         self.assertIn("the best so far", self.log())
         self.refused(*TINY, "callbacks=early_stopping", "callbacks.early_stopping.monitor=val/los", says=["val/loss"])
+        self.refused(*TINY, "callbacks=early_stopping", "callbacks.early_stopping.monitor=null",
+                     says=["callbacks.early_stopping.monitor=null: expected a metric; it logs: train/loss, "])
         self.run_kiln(*TINY, "callbacks=early_stopping", "callbacks.early_stopping.monitor=val/los",
                       "callbacks.early_stopping.strict=false", "kiln.run.dir=loose")
         self.assertIn("this run logs no val/los", self.log("loose"))

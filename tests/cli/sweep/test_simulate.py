@@ -1,6 +1,7 @@
 """kiln sweep simulate: what other sweepers and pruners would have done with recorded trials."""
 import csv
 import json
+import os
 import pathlib
 import sys
 
@@ -99,7 +100,9 @@ class Simulate(Case):
         for words, says in ([], "expected recorded trials"), ([CURVES, "--runs", "0"], "--runs 0"), \
                 ([CURVES, "--straggle", "-1"], "--straggle -1"), ([CURVES, "--straggle", "x"], "--straggle x"):
             self.refused("sweep", "simulate", *words, program="kiln", status=2, says=[says])
-        self.refused("sweep", "simulate", "nothing", program="kiln", says=["nothing"])
+        self.refused("sweep", "simulate", "nothing", program="kiln", says=["nothing: No such file or directory; `last` means"])
+        os.mkdir(self.path("empty"))
+        self.refused("sweep", "simulate", "empty", program="kiln", says=["empty: not a sweep's folder (it has no journal.jsonl)"])
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class Plan(Sweep):
     def test_flags_that_do_not_go_together(self):
         self.refused("--plan", "lr=1,2", says=["-m"], status=2)
         self.refused("-m", "--retry-failed", says=["--resume"], status=2)
-        self.refused("-m", "--resume", "nowhere", says=["nowhere", "journal.jsonl"])
+        self.refused("-m", "--resume", "nowhere", says=["nowhere: No such file or directory"])
         self.refused("-m", "--resume", "last", says=["multirun"])
 
     def test_too_many_jobs(self):

@@ -178,7 +178,7 @@ class Errors(Reports):
 
     def test_no_sweep(self):
         self.refuse("report", "last", says=["last: there is no sweep below multirun/"])
-        self.refuse("report", "none", says=["none: not a sweep's folder (it has no journal.jsonl)"])
+        self.refuse("report", "none", says=["none: No such file or directory; `last` means the newest sweep below multirun/"])
 
     def test_no_values(self):
         self.run_kiln("-m", *JOB, "model=linear", "lr=0.01,0.001", "kiln.sweep.dir=s", "kiln.sweeper.metric=val/loss",

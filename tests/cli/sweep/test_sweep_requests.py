@@ -111,7 +111,7 @@ class Add(Requests):
                             (["lr=0.1", "kiln.launcher.n_jobs=2"], "the same for all jobs")]:
             self.wrong("add", "s", *words, says=[says], status=2)
         self.wrong("add", "s", says=["expected the folder"], status=2)
-        self.wrong("add", "nowhere", "lr=1", says=["nowhere", "journal.jsonl"])
+        self.wrong("add", "nowhere", "lr=1", says=["nowhere: No such file or directory"])
         self.wrong("ad", "s", says=["expected a verb: report, add, stop, simulate; did you mean add?"], status=2)
         self.assertEqual(self.requests(), [])
 

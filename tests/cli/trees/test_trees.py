@@ -116,6 +116,11 @@ class Runs(Trees):
         best = os.path.basename(os.readlink(self.path("early/checkpoints/best")))
         self.assertIn(f"epoch={values.index(min(values)):03d}", best)
 
+    def test_early_stopping_needs_a_metric(self):
+        """Which there is depends on the objective, so the task names none."""
+        self.refused(*TREES, *files("numbers"), "callbacks=early_stopping",
+                     says=["task.monitor=null: expected a metric; it logs: train/rmse, val/rmse", "try task.monitor=val/rmse\n"])
+
     def test_evaluation_metrics_and_test(self):
         test = f"datamodule.files.test=[{DATA}/classes.test.svm]"
         self.train(*files("classes"), test, "test=true", "+task.metrics.accuracy=metric/accuracy", "+task.metrics.f1=metric/f1",
