@@ -251,10 +251,15 @@ typedef struct KilnLaunch {
     KilnStatus (*requeued)(void *ctx, size_t job, const KilnJobEnd *why, KilnError *err);
     /* Print a line. */
     void (*print)(void *ctx, const char *line);
+
+    /* Jobs to run at a time: what the launcher's n_jobs() gives, or what was measured where that is
+     * 0. */
+    size_t n_jobs;
 } KilnLaunch;
 
 struct KilnLauncherOps {
-    /* Jobs that share this machine's processors at a time, at least 1. */
+    /* Jobs that share this machine's processors at a time. 0: as many as are fastest, which kiln
+     * measures before launch(), for KilnLaunch.n_jobs. */
     size_t (*n_jobs)(const KilnInstance *self);
     /* Run jobs until none is left or `stop` is set. No job runs after it returns, even with an
      * error. A failed job is not an error. */
