@@ -495,9 +495,9 @@ static void read_measured(KilnReplay *replay, const json_t *line)
                      threads = json_integer_value(json_object_get(line, "threads"));
 
     if (n_jobs > 0 && threads > 0)
-        replay->division = (KilnDivision) {
-            .n_jobs = (size_t)n_jobs, .threads = (size_t)threads, .steps_per_s = (double)NAN
-        };
+        replay->division = (KilnDivision) { .n_jobs = (size_t)n_jobs,
+                                            .threads = (size_t)threads,
+                                            .steps_per_s = (double)NAN };
 }
 
 static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)

@@ -48,7 +48,7 @@ typedef struct KilnSweep {
     KilnSweepStart start;
     KilnJournal *journal;
     KilnJobs jobs;
-    size_t n_old; /* jobs of earlier processes */
+    size_t n_old;          /* jobs of earlier processes */
     KilnDivision division; /* of the processors, for a launcher that leaves its n_jobs open;
                             * zero: not measured yet */
     KilnConfigCopy *copies;

@@ -91,9 +91,8 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
                    : KILN_OK;
     KilnMaker maker = { .arena = arena, .layer = KILN_LAYER_ARGUMENT };
     maker.origin.source =
-        cpus > 0 ? "kiln.needs.cpus"
-        : elsewhere
-            ? "processors that the launcher gives a job"
+        cpus > 0    ? "kiln.needs.cpus"
+        : elsewhere ? "processors that the launcher gives a job"
         : measured
             ? kiln_arena_printf(arena, "measured speed of %zu jobs at a time", n_jobs)
             : kiln_arena_printf(arena, "%zu processors shared by %zu jobs at a time", here, n_jobs);

@@ -9,9 +9,8 @@ static const double close_enough = 0.97;
 static void add(KilnDivisions *divisions, size_t n_jobs, size_t threads)
 {
     if (divisions->count < KILN_MAX_DIVISIONS)
-        divisions->items[divisions->count++] = (KilnDivision) {
-            .n_jobs = n_jobs, .threads = threads, .steps_per_s = (double)NAN
-        };
+        divisions->items[divisions->count++] =
+            (KilnDivision) { .n_jobs = n_jobs, .threads = threads, .steps_per_s = (double)NAN };
 }
 
 void kiln_divisions_list(size_t processors, size_t threads, size_t most, KilnDivisions *ret)

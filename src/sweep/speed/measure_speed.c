@@ -1,6 +1,7 @@
 /* kiln.launcher.n_jobs=0: measures how many jobs at a time train fastest, with the first job, and
  * records it. A resumed sweep takes what was recorded, since the number of threads can change the
  * bytes of a job. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/parse.h"
@@ -37,9 +38,9 @@ static size_t most_jobs(const KilnLaunching *launching)
     size_t most = launching->display.to_run;
 
     if (sweep->learns) {
-        const bool known =
-            kiln_config_text(sweep->config, "kiln.sweeper.n_trials", &text, NULL) >= 0 &&
-            kiln_parse_i64(text, &n_trials, NULL) >= 0 && n_trials > 0;
+        const bool known = kiln_config_text(sweep->config, "kiln.sweeper.n_trials", &text, NULL) >=
+                               0 &&
+                           kiln_parse_i64(text, &n_trials, NULL) >= 0 && n_trials > 0;
 
         most = known ? (size_t)n_trials : SIZE_MAX;
         free(text);
@@ -79,8 +80,7 @@ static bool measure(KilnLaunching *launching, KilnConfig *config, size_t number,
                     KilnDivisions *divisions)
 {
     KilnSweep *sweep = launching->sweep;
-    const size_t threads = threads_of(config),
-                 cpus = (size_t)sweep->jobs.items[number].needs.cpus;
+    const size_t threads = threads_of(config), cpus = (size_t)sweep->jobs.items[number].needs.cpus;
     const Needs each = { .processors = cpus > threads ? cpus : threads,
                          .threads = threads,
                          .memory = sweep->jobs.items[number].needs.memory };
@@ -117,7 +117,7 @@ static KilnStatus conclude(KilnLaunching *launching, const KilnDivisions *divisi
 
     sweep->division = *chosen;
     launching->display.at_once = kiln_sweep_at_once(sweep);
-    if (divisions->count > 1 || chosen->failed[0] != '\0')
+    if (chosen->failed[0] != '\0' || !isnan(chosen->steps_per_s))
         kiln_divisions_text(divisions, chosen, &text);
     if (text.length > 0)
         kiln_display_print(&launching->display, "%s", text.data);
@@ -125,8 +125,8 @@ static KilnStatus conclude(KilnLaunching *launching, const KilnDivisions *divisi
     kiln_text_release(&text);
     if (failed)
         return kiln_error_nomem(err, 1);
-    const KilnStatus status = kiln_journal_append(
-        sweep->journal, kiln_record_measured(divisions, chosen), err);
+    const KilnStatus status = kiln_journal_append(sweep->journal,
+                                                  kiln_record_measured(divisions, chosen), err);
     return status >= 0 ? kiln_journal_sync(sweep->journal, err) : status;
 }
 

@@ -110,9 +110,9 @@ KilnStatus kiln_timing_run_speed(KilnConfig *config, const KilnRunEnv *env, doub
 {
     KilnTrainer *trainer = calloc(1, sizeof(*trainer));
     KilnTimingRun timing = { 0 };
-    KilnStatus status = trainer != NULL ? kiln_trainer_assemble(trainer, config, env,
-                                                                KILN_STAGE_FIT, NULL, err)
-                                        : kiln_error_nomem(err, sizeof(*trainer));
+    KilnStatus status = trainer != NULL
+                            ? kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err)
+                            : kiln_error_nomem(err, sizeof(*trainer));
 
     if (status >= 0)
         status = KILN_CALL(trainer, setup, err);
