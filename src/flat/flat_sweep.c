@@ -11,6 +11,7 @@
 #include "config/override/override.h"
 #include "flat/flat_env.h"
 #include "sweep/sweep.h"
+#include "train/analysis/timing_run.h"
 #include "train/run/run_config.h"
 
 /* ---- Signals of a sweep's process and its jobs' ---------------------------------------------- */
@@ -141,6 +142,20 @@ static int run_job(void *ctx, const KilnSweepTask *task)
     return ret;
 }
 
+static void wait_for_others(void *ctx)
+{
+    kiln_speed_wait(ctx);
+}
+
+static KilnStatus measure_job(void *ctx, const KilnSpeedTask *task, double *ret, KilnError *err)
+{
+    const KilnFlatEnv *flat = ctx;
+    const KilnRunEnv env = { .registry = flat->run.registry, .overrides = task->overrides };
+
+    return kiln_timing_run_speed(task->config, &env, task->seconds, wait_for_others, (void *)task,
+                                 ret, err);
+}
+
 /* ---- The sweep ------------------------------------------------------------------------------- */
 
 KilnStatus kiln_flat_sweep(KilnFlatEnv *env, const char *config_path, const char *config_name,
@@ -158,6 +173,7 @@ KilnStatus kiln_flat_sweep(KilnFlatEnv *env, const char *config_path, const char
         .console = env->run.console,
         .stop = &stop,
         .body = run_job,
+        .measure = measure_job,
         .ctx = env,
     };
     struct sigaction before[SIGNALS];

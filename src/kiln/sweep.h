@@ -252,6 +252,9 @@ typedef struct KilnLaunch {
     /* Print a line. */
     void (*print)(void *ctx, const char *line);
 
+    /* Jobs to run at a time: what the launcher's n_jobs() gives, or what was measured where that is
+     * 0. */
+    size_t n_jobs;
     /* ---- For launchers that fork their jobs: jobs with the same data set it up once. */
 
     /* Is another job setting up the data of this one? Then it should not start yet. */
@@ -268,7 +271,8 @@ typedef struct KilnLaunch {
 } KilnLaunch;
 
 struct KilnLauncherOps {
-    /* Jobs that share this machine's processors at a time, at least 1. */
+    /* Jobs that share this machine's processors at a time. 0: as many as are fastest, which kiln
+     * measures before launch(), for KilnLaunch.n_jobs. */
     size_t (*n_jobs)(const KilnInstance *self);
     /* Run jobs until none is left or `stop` is set. No job runs after it returns, even with an
      * error. A failed job is not an error. */

@@ -423,10 +423,17 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
 
     kiln_data_processes_init(&launching.data, sweep);
     kiln_display_init(&launching.display, sweep, sweep->request->console,
-                      ops->n_jobs(sweep->launcher));
+                      kiln_sweep_at_once(sweep));
     KilnStatus status = kiln_launching_take_requests(&launching, err);
     if (status >= 0)
         status = kiln_launching_repeat_old(&launching, err);
+    if (status >= 0)
+        status = kiln_launching_write_results(&launching, true, err);
+    if (status >= 0)
+        status = kiln_optuna_rewrite(sweep, err);
+    if (status >= 0)
+        status = kiln_launching_divide(&launching, err);
+    launch.n_jobs = kiln_sweep_at_once(sweep);
     if (sweep->learns)
         kiln_display_print(&launching.display, "jobs that %s chooses, %zu at a time: %s",
                            kiln_instance_name(sweep->sweeper), launching.display.at_once,
@@ -435,10 +442,6 @@ KilnStatus kiln_sweep_launch(KilnSweep *sweep, KilnError *err)
         kiln_display_print(&launching.display, "%zu jobs of %zu to run, %zu at a time: %s",
                            launching.display.to_run, sweep->jobs.count, launching.display.at_once,
                            sweep->dir);
-    if (status >= 0)
-        status = kiln_launching_write_results(&launching, true, err);
-    if (status >= 0)
-        status = kiln_optuna_rewrite(sweep, err);
     if (status >= 0)
         status = KILN_CALLED(sweep->launcher, "launch", ops->launch(sweep->launcher, &launch, err),
                              err);

@@ -32,6 +32,17 @@ KilnStatus kiln_launching_take_requests(KilnLaunching *launching, KilnError *err
 /* Repeat jobs that ended well in an earlier process, before their repeats were in the journal. */
 KilnStatus kiln_launching_repeat_old(KilnLaunching *launching, KilnError *err);
 
+/* Find the job that would start first; a new trial of a sweeper that learns then waits. Set
+ * *ret_any: there is one. */
+KilnStatus kiln_launching_first(KilnLaunching *launching, bool *ret_any, size_t *ret_job,
+                                KilnError *err);
+
+/* ---- speed/measure_speed.c ---------------------------------------------------------------- */
+
+/* Where the launcher leaves open how many jobs run at a time, and the journal does not say: measure
+ * it, set sweep->division, and record it. */
+KilnStatus kiln_launching_divide(KilnLaunching *launching, KilnError *err);
+
 /* ---- launch.c ----------------------------------------------------------------------------- */
 
 /* The launcher has taken the job, and its process has not started. */

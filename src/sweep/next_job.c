@@ -159,6 +159,29 @@ static KilnStatus take_new(KilnLaunching *launching, bool *ret_any, size_t *ret_
     return status;
 }
 
+KilnStatus kiln_launching_first(KilnLaunching *launching, bool *ret_any, size_t *ret_job,
+                                KilnError *err)
+{
+    KilnSweep *sweep = launching->sweep;
+    KilnAdvice advice = KILN_ADVICE_DONE;
+    KilnStatus status = KILN_OK;
+
+    *ret_any = false;
+    for (size_t i = 0; i < sweep->jobs.count && !*ret_any; i++) {
+        *ret_any = kiln_sweep_runs(sweep, &sweep->jobs.items[i]);
+        *ret_job = i;
+    }
+    if (*ret_any || !sweep->learns)
+        return KILN_OK;
+    do {
+        status = ask(launching, &advice, ret_job, err);
+        *ret_any = status >= 0 && (advice == KILN_ADVICE_RESUME ||
+                                   (advice == KILN_ADVICE_TRIAL &&
+                                    kiln_sweep_runs(sweep, &sweep->jobs.items[*ret_job])));
+    } while (status >= 0 && advice == KILN_ADVICE_TRIAL && !*ret_any);
+    return status;
+}
+
 KilnStatus kiln_launching_take_requests(KilnLaunching *launching, KilnError *err)
 {
     bool any = false;

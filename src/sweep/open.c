@@ -71,6 +71,7 @@ static KilnStatus replay(KilnSweep *sweep, KilnError *err)
     }
     sweep->start = replayed.start;
     sweep->complete = replayed.complete;
+    sweep->division = replayed.division;
     sweep->n_old = sweep->jobs.count;
     for (size_t i = 0; i < replayed.n_variables && status >= 0; i++)
         status = kiln_sweep_add_variable(sweep, replayed.variables[i], err);

@@ -166,6 +166,27 @@ json_t *kiln_record_plain(const char *event)
     return timed(event);
 }
 
+json_t *kiln_record_measured(const KilnDivisions *divisions, const KilnDivision *chosen)
+{
+    json_t *record = timed("measured"), *list = json_array();
+
+    kiln_json_put(&record, "n_jobs", json_integer((json_int_t)chosen->n_jobs));
+    kiln_json_put(&record, "threads", json_integer((json_int_t)chosen->threads));
+    for (size_t i = 0; i < divisions->count; i++) {
+        const KilnDivision *division = &divisions->items[i];
+        json_t *one = json_pack("{s:I, s:I}", "n_jobs", (json_int_t)division->n_jobs, "threads",
+                                (json_int_t)division->threads);
+
+        if (division->failed[0] != '\0')
+            kiln_json_put(&one, "failed", kiln_json_text(division->failed));
+        else if (isfinite(division->steps_per_s))
+            kiln_json_put(&one, "steps_per_s", json_real(division->steps_per_s));
+        kiln_json_add(&list, one);
+    }
+    kiln_json_put(&record, "divisions", list);
+    return record;
+}
+
 json_t *kiln_record_exhausted(const char *reason)
 {
     json_t *record = timed("exhausted");
@@ -468,6 +489,17 @@ static KilnStatus read_environment(KilnReplay *replay, const json_t *line, KilnE
     return variables != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
+static void read_measured(KilnReplay *replay, const json_t *line)
+{
+    const json_int_t n_jobs = json_integer_value(json_object_get(line, "n_jobs")),
+                     threads = json_integer_value(json_object_get(line, "threads"));
+
+    if (n_jobs > 0 && threads > 0)
+        replay->division = (KilnDivision) { .n_jobs = (size_t)n_jobs,
+                                            .threads = (size_t)threads,
+                                            .steps_per_s = (double)NAN };
+}
+
 static KilnStatus read_ended(KilnJobs *jobs, KilnJob *job, const json_t *line, KilnError *err)
 {
     const char *reason = json_string_value(json_object_get(line, "reason"));
@@ -510,6 +542,8 @@ KilnStatus kiln_replay_record(void *ctx, const json_t *line, KilnError *err)
         replay->complete = true;
     if (strcmp(event, "environment") == 0)
         return read_environment(replay, line, err);
+    if (strcmp(event, "measured") == 0)
+        read_measured(replay, line);
     if ((strcmp(event, "started") == 0 || strcmp(event, "queued") == 0) && job != NULL)
         return read_started(replay->jobs, job, line, err);
     if (strcmp(event, "returned") == 0 && job != NULL)

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "sweep/jobs/jobs.h"
+#include "sweep/speed/division.h"
 
 /* What a sweep was started with, enough to resume it from any folder. */
 typedef struct KilnSweepStart {
@@ -21,6 +22,7 @@ typedef struct KilnReplay {
     bool complete;          /* the sweeper had nothing more to suggest */
     const char **variables; /* of the environment; the array is allocated */
     size_t n_variables, variables_capacity;
+    KilnDivision division; /* that was measured; zero: none */
 } KilnReplay;
 
 /* For kiln_journal_replay, with a KilnReplay as ctx. Unknown events are skipped. KILN_E_FORMAT: the
@@ -48,6 +50,8 @@ json_t *kiln_record_ended(size_t number, const KilnJob *job, double seconds);
 json_t *kiln_record_plain(const char *event);
 /* A request that cannot be fulfilled. */
 json_t *kiln_record_refused(const char *request, const char *reason);
+/* How fast divisions of the processors were, and the one that the sweep uses. */
+json_t *kiln_record_measured(const KilnDivisions *divisions, const KilnDivision *chosen);
 /* The budget is used up. */
 json_t *kiln_record_exhausted(const char *reason);
 

@@ -21,6 +21,16 @@ typedef struct KilnSweepTask {
     const struct KilnReporter *report; /* for kiln_report_* */
 } KilnSweepTask;
 
+/* A job whose speed is measured, as the function that measures it sees it, in a process of its own
+ * without output. */
+typedef struct KilnSpeedTask {
+    KilnConfig *config;           /* the job's, with its number of threads */
+    const char *const *overrides; /* that made it, NULL-terminated */
+    double seconds;               /* to train */
+    struct KilnSpeedPage *page;   /* for kiln_speed_wait, as `process`, the process's number */
+    size_t process;
+} KilnSpeedTask;
+
 typedef struct KilnSweepRequest {
     KilnComposeRequest compose; /* with all overrides of the sweep */
     const char *resume;         /* folder of the sweep to resume; NULL: a new one */
@@ -33,7 +43,10 @@ typedef struct KilnSweepRequest {
     /* A job's work; the exit status of its process (KILN_JOB_EXIT_*). stdout and stderr
      * are its log already. */
     int (*body)(void *ctx, const KilnSweepTask *task);
-    void *ctx;
+    /* Build what the job trains, call kiln_speed_wait, then train for about so many seconds:
+     * *ret, steps per second. It writes nothing. For launchers whose n_jobs() is 0. */
+    KilnStatus (*measure)(void *ctx, const KilnSpeedTask *task, double *ret, KilnError *err);
+    void *ctx; /* of both */
     /* The command that calls kiln_sweep_run_remote with the sweep's folder and the job's number,
      * its last arguments; NULL-terminated. For launchers whose jobs run on other machines. */
     const char *const *command;
@@ -119,5 +132,7 @@ bool kiln_report_progress(const KilnReporter *reporter, const KilnRunProgress *p
                           double done);
 /* Report why the job fails. */
 void kiln_report_error(const KilnReporter *reporter, const char *text);
+/* Of a measurement: wait until all processes that are measured together are as far. */
+void kiln_speed_wait(const KilnSpeedTask *task);
 
 #endif

@@ -48,7 +48,9 @@ typedef struct KilnSweep {
     KilnSweepStart start;
     KilnJournal *journal;
     KilnJobs jobs;
-    size_t n_old; /* jobs of earlier processes */
+    size_t n_old;          /* jobs of earlier processes */
+    KilnDivision division; /* of the processors, for a launcher that leaves its n_jobs open;
+                            * zero: not measured yet */
     KilnConfigCopy *copies;
     size_t n_copies, n_written, copies_capacity; /* n_written: on disk */
     const char **variables; /* of the environment: NAME=VALUE, or NAME; NULL-terminated */
@@ -199,6 +201,15 @@ KilnStatus kiln_sweep_record_sources(KilnSweep *sweep, KilnError *err);
 
 /* ---- freeze.c: the config of a job that starts --------------------------------------------- */
 
+/* The number of processors here, at least 1. */
+size_t kiln_sweep_processors(void);
+/* Jobs at a time: as the launcher says, or as was measured; 1 before that. */
+size_t kiln_sweep_at_once(const KilnSweep *sweep);
+/* Compose and check the config of a job; an error in it is in `wrong`. */
+KilnStatus kiln_sweep_config_of(const KilnSweep *sweep, size_t number, KilnConfig **ret,
+                                KilnError *wrong);
+/* Set job->needs from its config. */
+KilnStatus kiln_job_read_needs(KilnJob *job, const KilnConfig *config, KilnError *err);
 /* trainer.threads=0 means all processors; jobs that run at the same time divide them. */
 KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, size_t number,
                                     KilnJobErrors *job_errors, KilnError *err);

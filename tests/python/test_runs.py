@@ -1,4 +1,5 @@
 """Past runs and sweeps: what their folders say."""
+import json
 import os
 import pathlib
 import signal
@@ -83,6 +84,14 @@ class Sweeps(Case):
         sweep = self.sweep("kiln/sweeper=random", "kiln.sweeper.n_trials=3", "lr=tag(log,interval(0.001,0.1))")
         self.assertEqual(len(sweep.rows()), 3)
         self.assertEqual(len({row["lr"] for row in sweep.rows()}), 3)
+
+    def test_measured_number_of_jobs(self):
+        sweep = self.sweep("lr=0.1,0.05", "kiln.launcher.n_jobs=0", "kiln.sweep.dir=sweep", callbacks=[Patience()])
+        self.assertEqual([row["status"] for row in sweep.rows()], ["ok", "ok"])
+        records = [json.loads(line) for line in pathlib.Path("sweep/journal.jsonl").read_text().splitlines()]
+        (measured,) = [record for record in records if record["event"] == "measured"]
+        self.assertIn(measured["n_jobs"], (1, 2))
+        self.assertNotIn("failed", str(measured))
 
     def test_ctrl_c(self):
         """Jobs save and end; the sweep can be resumed."""

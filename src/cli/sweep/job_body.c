@@ -1,4 +1,4 @@
-/* What a job of a sweep does: composes its frozen config and fits it. */
+/* What a job of a sweep does: composes its frozen config and fits it. Also measures its speed. */
 #include "cli/sweep/job_body.h"
 
 #include <math.h>
@@ -11,6 +11,7 @@
 #include "cli/screen/screen.h"
 #include "config/override/override.h"
 #include "kiln/embed/run.h"
+#include "train/analysis/timing_run.h"
 #include "train/run/run_config.h"
 
 static void progress(void *ctx, const KilnRunProgress *progress)
@@ -113,4 +114,18 @@ int kiln_job_body(void *ctx, const KilnSweepTask *task)
     kiln_text_release(&dir);
     kiln_text_release(&checkpoint);
     return exit_status;
+}
+
+static void wait_for_others(void *ctx)
+{
+    kiln_speed_wait(ctx);
+}
+
+KilnStatus kiln_job_measure(void *ctx, const KilnSpeedTask *task, double *ret, KilnError *err)
+{
+    const KilnJobBody *job = ctx;
+    const KilnRunEnv env = { .registry = job->registry, .overrides = task->overrides };
+
+    return kiln_timing_run_speed(task->config, &env, task->seconds, wait_for_others, (void *)task,
+                                 ret, err);
 }

@@ -1,4 +1,4 @@
-/* The body of a sweep's jobs (KilnSweepRequest.body). */
+/* What a sweep's jobs do (KilnSweepRequest.body), and how their speed is measured. */
 #ifndef KILN_CLI_SWEEP_JOB_BODY_H
 #define KILN_CLI_SWEEP_JOB_BODY_H
 
@@ -16,5 +16,7 @@ typedef struct KilnJobBody {
 
 /* `ctx` is a KilnJobBody. */
 int kiln_job_body(void *ctx, const KilnSweepTask *task);
+/* KilnSweepRequest.measure; `ctx` is the same. */
+KilnStatus kiln_job_measure(void *ctx, const KilnSpeedTask *task, double *ret, KilnError *err);
 
 #endif

@@ -85,6 +85,7 @@ static int sweep(const KilnArgs *args, const char *resume)
         .console = kiln_screen_run_console(stdout, args->quiet, args->verbose, &console),
         .stop = args->plan ? NULL : kiln_screen_catch_signals().stop,
         .body = kiln_job_body,
+        .measure = kiln_job_measure,
         .ctx = &job,
         .command = kiln_remote_command_line(&command),
     };

@@ -20,11 +20,21 @@ enum { LONGEST_NAME = 255 };
 
 /* ---- Threads ------------------------------------------------------------------------------ */
 
-static size_t processors(void)
+size_t kiln_sweep_processors(void)
 {
     cpu_set_t set;
 
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
+}
+
+size_t kiln_sweep_at_once(const KilnSweep *sweep)
+{
+    const size_t n_jobs =
+        kiln_instance_component(sweep->launcher)->ops.launcher->n_jobs(sweep->launcher);
+
+    if (n_jobs > 0)
+        return n_jobs;
+    return sweep->division.n_jobs > 0 ? sweep->division.n_jobs : 1;
 }
 
 static KilnStatus warn_of_threads(const char *threads, size_t n_jobs, size_t here, bool elsewhere,
@@ -65,9 +75,10 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
     const KilnConfigNode *threads = NULL;
     const int64_t cpus = sweep->jobs.items[number].needs.cpus;
     const bool elsewhere = ops->processors != NULL;
-    size_t n_jobs = elsewhere ? 1 : ops->n_jobs(sweep->launcher);
-    size_t here = elsewhere ? ops->processors(sweep->launcher) : processors();
-    size_t share = cpus > 0 ? (size_t)cpus : here / n_jobs;
+    size_t n_jobs = elsewhere ? 1 : kiln_sweep_at_once(sweep);
+    size_t here = elsewhere ? ops->processors(sweep->launcher) : kiln_sweep_processors();
+    const bool measured = ops->n_jobs(sweep->launcher) == 0 && sweep->division.threads > 0;
+    size_t share = cpus > 0 ? (size_t)cpus : measured ? sweep->division.threads : here / n_jobs;
     KilnArena *arena = kiln_config_arena(config);
 
     if (entry == NULL)
@@ -81,9 +92,10 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
                    : KILN_OK;
     KilnMaker maker = { .arena = arena, .layer = KILN_LAYER_ARGUMENT };
     maker.origin.source =
-        cpus > 0 ? "kiln.needs.cpus"
-        : elsewhere
-            ? "processors that the launcher gives a job"
+        cpus > 0    ? "kiln.needs.cpus"
+        : elsewhere ? "processors that the launcher gives a job"
+        : measured
+            ? kiln_arena_printf(arena, "measured speed of %zu jobs at a time", n_jobs)
             : kiln_arena_printf(arena, "%zu processors shared by %zu jobs at a time", here, n_jobs);
     const char *text = kiln_arena_printf(arena, "%zu", share > 0 ? share : 1);
     KilnConfigNode *node = text != NULL ? kiln_node_scalar(&maker, KILN_SCALAR_INT, text) : NULL;
@@ -169,8 +181,7 @@ static KilnStatus write_overrides(const KilnJob *job, char **ret, KilnError *err
     return *ret != NULL ? KILN_OK : kiln_error_nomem(err, 1);
 }
 
-/* kiln.needs of the job's config. */
-static KilnStatus read_needs(KilnJob *job, const KilnConfig *config, KilnError *err)
+KilnStatus kiln_job_read_needs(KilnJob *job, const KilnConfig *config, KilnError *err)
 {
     void *options = NULL;
     KilnStatus status = kiln_config_options(config, "kiln.needs", kiln_needs_fields,
@@ -206,8 +217,8 @@ static KilnStatus make_files(KilnSweep *sweep, KilnConfig *config, size_t number
     return status;
 }
 
-/* The config of a job; an error in it is in `wrong`. */
-static KilnStatus compose(const KilnSweep *sweep, size_t number, KilnConfig **ret, KilnError *wrong)
+KilnStatus kiln_sweep_config_of(const KilnSweep *sweep, size_t number, KilnConfig **ret,
+                                KilnError *wrong)
 {
     const KilnJob *job = &sweep->jobs.items[number];
     KilnErrors *errors = NULL;
@@ -231,8 +242,9 @@ KilnStatus kiln_sweep_freeze(KilnSweep *sweep, size_t number, KilnError *wrong, 
     KilnConfig *config = NULL;
     KilnStatus status = KILN_OK;
 
-    if (compose(sweep, number, &config, wrong) >= 0 && set_dir(sweep, config, number, wrong) >= 0 &&
-        read_needs(&sweep->jobs.items[number], config, wrong) >= 0 &&
+    if (kiln_sweep_config_of(sweep, number, &config, wrong) >= 0 &&
+        set_dir(sweep, config, number, wrong) >= 0 &&
+        kiln_job_read_needs(&sweep->jobs.items[number], config, wrong) >= 0 &&
         make_files(sweep, config, number, &files, wrong) >= 0)
         status = kiln_sweep_copy_sources(sweep, config, err);
     if (wrong->status >= 0 && status >= 0)

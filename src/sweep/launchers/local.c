@@ -27,8 +27,9 @@ typedef struct Opts {
 } Opts;
 
 static const KilnField fields[] = {
-    KILN_FIELD_I64(Opts, n_jobs, "1", 0, MAX_AT_ONCE,
-                   "jobs that run at a time; 0: one for each processor"),
+    KILN_FIELD_I64(Opts, n_jobs, "1", -1, MAX_AT_ONCE,
+                   "jobs that run at a time; 0: as many as a short measurement finds fastest; -1: "
+                   "one for each processor"),
     KILN_FIELD_DURATION(Opts, timeout, "0", 0.0, 1e9,
                         "a job that runs longer is stopped; 0: no limit"),
     KILN_FIELD_DURATION(Opts, grace, "30s", 0.0, 1e6,
@@ -62,7 +63,7 @@ static size_t n_jobs(const KilnInstance *self)
     const Opts *opts = kiln_opts(self);
     cpu_set_t set;
 
-    if (opts->n_jobs > 0)
+    if (opts->n_jobs >= 0)
         return (size_t)opts->n_jobs;
     int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
     return n < MAX_AT_ONCE ? (size_t)n : MAX_AT_ONCE;
@@ -414,7 +415,7 @@ static KilnStatus allocate(State *state, size_t n, KilnError *err)
 static KilnStatus launch_jobs(KilnInstance *self, const KilnLaunch *launch, KilnError *err)
 {
     State *state = kiln_state(self);
-    KilnStatus status = allocate(state, n_jobs(self), err), first = KILN_OK;
+    KilnStatus status = allocate(state, launch->n_jobs, err), first = KILN_OK;
     KilnError later = { 0 };
 
     while (status >= 0) {

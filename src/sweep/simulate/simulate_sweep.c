@@ -149,6 +149,8 @@ static KilnStatus name(KilnSimulatedSweep *simulated, const KilnSweep *sweep, Ki
 {
     simulated->workers =
         kiln_instance_component(sweep->launcher)->ops.launcher->n_jobs(sweep->launcher);
+    if (simulated->workers == 0) /* nothing is measured here */
+        simulated->workers = kiln_sweep_processors();
     simulated->sweeper = kiln_strdup(kiln_instance_name(sweep->sweeper));
     if (sweep->pruner != NULL)
         simulated->pruner = kiln_strdup(kiln_instance_name(sweep->pruner));

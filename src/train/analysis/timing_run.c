@@ -2,8 +2,10 @@
 #include "train/analysis/timing_run.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "kiln/tools/clock.h"
+#include "train/assemble.h"
 #include "train/step/manual.h"
 #include "train/trainer.h"
 
@@ -101,4 +103,29 @@ KilnStatus kiln_trainer_timing_run(KilnTrainer *trainer, double seconds, KilnTim
     extrapolate(trainer, &timing);
     *ret = timing;
     return KILN_OK;
+}
+
+KilnStatus kiln_timing_run_speed(KilnConfig *config, const KilnRunEnv *env, double seconds,
+                                 void (*ready)(void *ctx), void *ctx, double *ret, KilnError *err)
+{
+    KilnTrainer *trainer = calloc(1, sizeof(*trainer));
+    KilnTimingRun timing = { 0 };
+    KilnStatus status = trainer != NULL
+                            ? kiln_trainer_assemble(trainer, config, env, KILN_STAGE_FIT, NULL, err)
+                            : kiln_error_nomem(err, sizeof(*trainer));
+
+    if (status >= 0)
+        status = KILN_CALL(trainer, setup, err);
+    if (status >= 0) {
+        ready(ctx);
+        status = kiln_trainer_timing_run(trainer, seconds, &timing, err);
+    }
+    if (status >= 0 && !(timing.steps > 0 && timing.step_s > 0.0))
+        status = kiln_error_set(err, KILN_E_RANGE, "there is no batch to train on");
+    if (status >= 0)
+        *ret = 1.0 / timing.step_s;
+    if (trainer != NULL)
+        kiln_trainer_release(trainer);
+    free(trainer);
+    return status;
 }

@@ -2,6 +2,7 @@
 #ifndef KILN_TRAIN_ANALYSIS_TIMING_RUN_H
 #define KILN_TRAIN_ANALYSIS_TIMING_RUN_H
 
+#include "kiln/embed/run.h"
 #include "kiln/trainer.h"
 
 typedef struct KilnTimingRun {
@@ -17,5 +18,10 @@ typedef struct KilnTimingRun {
  * trainer is of no use for a run afterwards. */
 KILN_NODISCARD KilnStatus kiln_trainer_timing_run(KilnTrainer *trainer, double seconds,
                                                   KilnTimingRun *ret, KilnError *err);
+/* Build a trainer, call `ready` once it can train, and train for about so many seconds: *ret, steps
+ * per second. Nothing is written. */
+KILN_NODISCARD KilnStatus kiln_timing_run_speed(KilnConfig *config, const KilnRunEnv *env,
+                                                double seconds, void (*ready)(void *ctx), void *ctx,
+                                                double *ret, KilnError *err);
 
 #endif

@@ -43,6 +43,7 @@ class Simulate(Case):
         four = self.simulate(*args, "kiln.launcher.n_jobs=4")["runs"][0]
         self.assertEqual((one["seconds"], four["seconds"]), (40 * 27, 10 * 27))
         self.assertEqual(one["recorded"], four["recorded"])
+        self.assertEqual(self.simulate(*args, "kiln.launcher.n_jobs=0"), self.simulate(*args, "kiln.launcher.n_jobs=-1"))
         slow = self.simulate(*args, "kiln.launcher.n_jobs=4", "--straggle", "1")
         self.assertGreater(slow["runs"][0]["seconds"], 1.3 * four["seconds"])
         self.assertEqual(slow, self.simulate(*args, "kiln.launcher.n_jobs=4", "--straggle", "1"))
