@@ -278,7 +278,7 @@ $(B)/train: $(B)/kiln
 # elsewhere by a run path.
 $(B)/kiln.pc: tools/kiln.pc.in FORCE
 	$(call say,GEN )
-	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR)),' -e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' \
+	$(Q)sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR)),' -e 's|@LIBRARIES@|$(strip $(LDLIBS))|' \
 		-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' \
 		-e 's,@VERSION@,$(VERSION),' $< >$@
 
