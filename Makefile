@@ -395,7 +395,7 @@ $(B)/man/kiln.1: $(B)/kiln tools/manual/man.py
 
 # Programs find the library in /usr/lib by default and elsewhere by a run path.
 kiln.pc = sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR)),' \
-	-e 's,@PACKAGES@,$(strip $(PACKAGES) $(OPTIONAL)),' -e 's,@VERSION@,$(VERSION),' \
+	-e 's|@LIBRARIES@|$(strip $(LDLIBS))|' -e 's,@VERSION@,$(VERSION),' \
 	-e 's|@RUNPATH@|$(if $(filter /usr,$(PREFIX)),, -Wl$(comma)-rpath$(comma)$${libdir})|' tools/kiln.pc.in
 EXAMPLES := $(patsubst %/,%,$(sort $(wildcard examples/*/)))
 # Of a finished build it only reads.

@@ -20,19 +20,29 @@ void kiln_call_observe(KilnCallObserver *observer, void *ctx)
     observer_ctx = ctx;
 }
 
-void kiln_call_enter_component(const KilnComponent *component, const char *path, const char *hook)
+void kiln_call_enter_again(const KilnCallee *call)
 {
     if (depth < DEEPEST)
-        calls[depth] = (KilnCallee) { component, path, hook };
+        calls[depth] = *call;
     depth = depth + 1;
     if (observe != NULL)
         observe(observer_ctx, kiln_call_current(), true);
 }
 
+void kiln_call_enter_component(const KilnComponent *component, const char *path, const char *hook)
+{
+    kiln_call_enter_again(&(KilnCallee) { component, path, hook });
+}
+
+void kiln_call_enter_kernel(const char *operation)
+{
+    kiln_call_enter_again(&(KilnCallee) { .hook = operation });
+}
+
 void kiln_call_enter(const KilnInstance *who, const char *hook)
 {
     if (who == NULL) /* a loader without a datamodule */
-        kiln_call_enter_component(NULL, NULL, hook);
+        kiln_call_enter_again(&(KilnCallee) { 0 });
     else
         kiln_call_enter_component(kiln_instance_component(who), kiln_instance_path(who), hook);
 }
@@ -65,7 +75,6 @@ const KilnCallee *kiln_call_current(void)
 {
     const int top = depth > DEEPEST ? DEEPEST : depth;
 
-    return top > 0 && (calls[top - 1].component != NULL || calls[top - 1].path != NULL)
-               ? &calls[top - 1]
-               : NULL;
+    return top > 0 && (calls[top - 1].path != NULL || calls[top - 1].hook != NULL) ? &calls[top - 1]
+                                                                                   : NULL;
 }

@@ -6,9 +6,11 @@
 #include "kiln/component.h"
 
 typedef struct KilnCallee {
-    const KilnComponent *component; /* NULL: the plugin at `path` is being loaded */
-    const char *path;               /* in the config ("callbacks.timer"); borrowed for the call */
-    const char *hook;               /* "on_train_start"; static text */
+    /* NULL: the plugin at `path` is being loaded; without a path, the kernel of the operation of a
+     * component runs, whose name is `hook`. */
+    const KilnComponent *component;
+    const char *path; /* in the config ("callbacks.timer"); borrowed for the call */
+    const char *hook; /* "on_train_start"; static text */
 } KilnCallee;
 
 /* Before a component's function is called, and after it. Calls nest: a task calls its model. */
@@ -16,6 +18,10 @@ void kiln_call_enter(const KilnInstance *who, const char *hook);
 void kiln_call_leave(void);
 /* The same of a function that is called without an instance (KilnComponent.check). */
 void kiln_call_enter_component(const KilnComponent *component, const char *path, const char *hook);
+/* The same of the kernel of an operation that a component defines (kiln/custom_op.h). */
+void kiln_call_enter_kernel(const char *operation);
+/* The same of what another thread was in, as a part of its work runs in this one. */
+void kiln_call_enter_again(const KilnCallee *call);
 /* Give a failure without a message one; returns `status`. */
 KilnStatus kiln_call_result(KilnStatus status, KilnError *err);
 /* Forget what a process entered before it forked this one. */

@@ -45,6 +45,22 @@ static void put(Line *line, const char *const *texts)
             line->text[line->length++] = *p;
 }
 
+/* Of a call that has a component. */
+static void put_function(Line *line, const KilnCallee *call)
+{
+    const KilnPlugin *plugin = known != NULL ? kiln_registry_plugin_of(known, call->component)
+                                             : NULL;
+    put(line, (const char *const[]) {
+                  " in ", call->hook, " of ", kiln_kind_name(call->component->kind), "/",
+                  call->component->name, " (", call->path,
+                  plugin != NULL ? "), of the plugin " : "), which is built in: please report it",
+                  plugin != NULL ? plugin->path : "",
+                  plugin != NULL && call->component->state_size == 0
+                      ? "; it declares no state_size, so its kiln_state is NULL"
+                      : NULL,
+                  NULL });
+}
+
 static void put_component(Line *line, const KilnCallee *call)
 {
     if (call == NULL) {
@@ -52,17 +68,12 @@ static void put_component(Line *line, const KilnCallee *call)
             (const char *const[]) { ", in no function of a component: please report it", NULL });
         return;
     }
-    if (call->component == NULL) {
+    if (call->component != NULL)
+        put_function(line, call);
+    else if (call->path != NULL)
         put(line, (const char *const[]) { " while the plugin ", call->path, " was loaded", NULL });
-        return;
-    }
-    const KilnPlugin *plugin = known != NULL ? kiln_registry_plugin_of(known, call->component)
-                                             : NULL;
-    put(line, (const char *const[]) {
-                  " in ", call->hook, " of ", kiln_kind_name(call->component->kind), "/",
-                  call->component->name, " (", call->path,
-                  plugin != NULL ? "), of the plugin " : "), which is built in: please report it",
-                  plugin != NULL ? plugin->path : "", NULL });
+    else
+        put(line, (const char *const[]) { " in the kernel of the operation ", call->hook, NULL });
 }
 
 static void on_crash(int number, siginfo_t *info, void *context)

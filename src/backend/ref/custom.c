@@ -3,19 +3,24 @@
 #include "graph/ops/custom.h"
 
 #include "backend/ref/ref.h"
+#include "base/call.h"
 
 static void run_f32(KilnCall *call)
 {
     const KilnOpCall args = kiln_custom_call(call);
 
+    kiln_call_enter_kernel(call->op->name);
     call->op->custom->cpu(&args);
+    kiln_call_leave();
 }
 
 static void run_f64(KilnCall *call)
 {
     const KilnOpCall args = kiln_custom_call(call);
 
+    kiln_call_enter_kernel(call->op->name);
     call->op->custom->cpu_f64(&args);
+    kiln_call_leave();
 }
 
 const KilnKernel *kiln_ref_custom(const KilnBackend *backend, const KilnCustomOp *op)

@@ -84,6 +84,12 @@ void kiln_contract_loss(KilnCase *self)
           .dtype = KILN_F32,
           .shape = { .rank = 1, .dim = { WIDTH } } },
     };
+    static const char *const advice[] = {
+        "check the `gradient` of its operations and kiln_detach",
+        "check the `gradient` of its operations; or, if it is a loss of classes alone, refuse data "
+        "without classes in setup"
+        " (KilnDataSpec.n_classes is 0)",
+    };
     char taken[128] = "";
 
     for (int target = 0; target < TARGETS && !kiln_case_failed(self); target++) {
@@ -101,7 +107,7 @@ void kiln_contract_loss(KilnCase *self)
             snprintf(taken + strlen(taken), sizeof(taken) - strlen(taken), "%s%s",
                      taken[0] != '\0' ? ", " : "", names[target]);
             if (!(worst.error <= most_error))
-                kiln_case_fail(self, "check the `gradient` of its operations and kiln_detach",
+                kiln_case_fail(self, advice[target == NUMBERS],
                                "of %s: the loss changes by %.6g with element %lld, its gradient "
                                "says %.6g",
                                names[target], worst.difference, (long long)worst.element,

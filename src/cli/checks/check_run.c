@@ -112,8 +112,8 @@ static void compare(KilnCase *self, const char *name, const char *advice)
     if (kiln_differences_runs(first, other, &found, &err) < 0)
         kiln_case_fail_with(self, &err);
     else if (found.count > 0)
-        kiln_case_fail(self, advice, "%zu differences: %s", found.count,
-                       found.text.failed ? "" : found.text.data);
+        kiln_case_fail(self, advice, "%zu difference%s: %s", found.count,
+                       found.count == 1 ? "" : "s", found.text.failed ? "" : found.text.data);
     kiln_differences_release(&found);
 }
 

@@ -13,6 +13,7 @@
 #include "config/compose.h"
 #include "kiln/metric.h"
 #include "registry/config_schema.h"
+#include "registry/registry.h"
 #include "registry/signature/model_match.h"
 
 typedef struct Show {
@@ -21,6 +22,7 @@ typedef struct Show {
     const char *word;               /* the name on the command line */
     const KilnConfig *config;       /* the primary config; NULL: it does not compose */
     const KilnComponent *component; /* the named one; NULL: none */
+    const char *const *plugins;     /* that the command line names, NULL-terminated */
     bool found;                     /* the word is a config file */
     KilnArena arena;
     const char **names; /* that could be meant by an unknown word */
@@ -69,6 +71,18 @@ static void append_example(const Show *show, const KilnComponentSlot *slot)
     }
 }
 
+/* The --plugin flags with which a component of a plugin was found. */
+static const char *plugin_flags(Show *show)
+{
+    const char *flags = "";
+
+    if (kiln_registry_plugin_of(show->request->registry, show->component) == NULL)
+        return flags;
+    for (const char *const *plugin = show->plugins; *plugin != NULL; plugin++)
+        flags = kiln_arena_printf(&show->arena, "%s --plugin %s", flags, *plugin);
+    return flags;
+}
+
 /* One line that changes an option, and one that sweeps it. Options of kiln's own are the same for
  * all runs of a sweep; a tokenizer is trained alone. */
 static void append_try(Show *show, const KilnComponentSlot *slot)
@@ -84,6 +98,7 @@ static void append_try(Show *show, const KilnComponentSlot *slot)
                                   kiln_example_required(&show->arena, fields, slot->key));
         field = kiln_example_field(&show->arena, fields, &value);
     }
+    words = kiln_arena_printf(&show->arena, "%s%s", plugin_flags(show), words);
     kiln_page_heading(show->page, "try");
     kiln_text_printf(text, "  %s%s",
                      alone ? "kiln tokenizer train files=FILE"
@@ -300,7 +315,8 @@ static KilnStatus unknown(Show *show, KilnError *err)
     const char *nearest = kiln_nearest(show->word, show->names, show->n_names);
     return kiln_error_set(err, KILN_E_KEY,
                           "there is no component, group, section or config file "
-                          "\"%.80s\"%s%s%s; `kiln list` lists components, `train --help` groups",
+                          "\"%.80s\"%s%s%s; `kiln list` lists components, `train --help` groups, "
+                          "and --plugin FILE.so adds those of a plugin",
                           show->word, nearest != NULL ? "; did you mean \"" : "",
                           nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
@@ -351,7 +367,11 @@ static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig
                               args->n_words);
     request.overrides = NULL;                     /* the word is a name */
     (void)!kiln_compose(&request, &config, NULL); /* help works without it */
-    Show show = { .page = &page, .request = &request, .word = args->words[0], .config = config };
+    Show show = { .page = &page,
+                  .request = &request,
+                  .word = args->words[0],
+                  .config = config,
+                  .plugins = args->plugins };
     KilnStatus status = show_word(&show, err);
 
     page.text.failed |= show.arena.failed;

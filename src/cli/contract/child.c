@@ -37,6 +37,8 @@ static void write_name(char *ret, size_t size, const KilnCallee *call)
 {
     if (call == NULL)
         ret[0] = '\0';
+    else if (call->component == NULL && call->path == NULL)
+        snprintf(ret, size, "the kernel of %s", call->hook);
     else if (call->component == NULL)
         snprintf(ret, size, "loading");
     else

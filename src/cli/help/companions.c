@@ -55,23 +55,33 @@ static bool fits(const Choice *choice)
     return all;
 }
 
+/* Set *slot, a member of the choice, to a component of the kind that fits. Of networks the plainest
+ * comes first: another one may need more than signatures say (dlrm: categories). */
+static bool find_fit(const KilnRegistry *registry, KilnKind kind, const KilnComponent **slot,
+                     const Choice *choice)
+{
+    *slot = kind == KILN_KIND_MODEL ? kiln_registry_find(registry, kind, "mlp") : NULL;
+    if (*slot != NULL && fits(choice))
+        return true;
+    for (size_t i = 0; i < kiln_registry_count(registry); i++) {
+        *slot = kiln_registry_at(registry, i);
+        if ((*slot)->kind == kind && fits(choice))
+            return true;
+    }
+    return false;
+}
+
 /* Find a task, and a component of the other kind, that fit. */
 static bool search(const KilnRegistry *registry, Choice *choice)
 {
     const bool wants_data = choice->data == NULL;
-    const size_t n = kiln_registry_count(registry);
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < kiln_registry_count(registry); i++) {
         choice->task = kiln_registry_at(registry, i);
-        for (size_t j = 0; j < n && choice->task->kind == KILN_KIND_MODULE; j++) {
-            const KilnComponent *other = kiln_registry_at(registry, j);
-
-            if (other->kind != (wants_data ? KILN_KIND_DATAMODULE : KILN_KIND_MODEL))
-                continue;
-            *(wants_data ? &choice->data : &choice->model) = other;
-            if (fits(choice))
-                return true;
-        }
+        if (choice->task->kind == KILN_KIND_MODULE &&
+            find_fit(registry, wants_data ? KILN_KIND_DATAMODULE : KILN_KIND_MODEL,
+                     wants_data ? &choice->data : &choice->model, choice))
+            return true;
     }
     return false;
 }
@@ -79,15 +89,11 @@ static bool search(const KilnRegistry *registry, Choice *choice)
 /* The same for a task: find data and a network. */
 static bool search_for_task(const KilnRegistry *registry, Choice *choice)
 {
-    const size_t n = kiln_registry_count(registry);
-
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < kiln_registry_count(registry); i++) {
         choice->data = kiln_registry_at(registry, i);
-        for (size_t j = 0; j < n && choice->data->kind == KILN_KIND_DATAMODULE; j++) {
-            choice->model = kiln_registry_at(registry, j);
-            if (choice->model->kind == KILN_KIND_MODEL && fits(choice))
-                return true;
-        }
+        if (choice->data->kind == KILN_KIND_DATAMODULE &&
+            find_fit(registry, KILN_KIND_MODEL, &choice->model, choice))
+            return true;
     }
     return false;
 }

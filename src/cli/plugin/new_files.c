@@ -84,10 +84,13 @@ static const char *makefile(Maker *maker)
     return kiln_arena_printf(
         maker->arena,
         "# Builds %s.so with the installed headers of kiln. Others: make KILN=-I/DIR/OF/kiln/src\n"
-        "KILN ?= $(shell pkg-config --cflags kiln)\n"
+        "KILN ?= $(shell pkg-config --cflags kiln 2>/dev/null)\n"
         "CFLAGS = -O2 -Wall -Wextra\n"
         "\n"
         "%s.so: %s.c\n"
+        "\t@echo '#include <kiln.h>' | cc $(KILN) -E - >/dev/null 2>&1 || { echo 'This needs a C "
+        "compiler and kiln.h: install gcc and libkiln-dev (Debian), or name the folder of kiln.h: "
+        "make KILN=-I/DIR' >&2; exit 1; }\n"
         "\tcc -std=c17 $(CFLAGS) -fPIC -shared -fvisibility=hidden $(KILN) -o $@ $< -lm\n"
         "\n"
         "test: %s.so\n"
@@ -117,6 +120,7 @@ static const char *test_script(Maker *maker)
     kiln_text_printf(&text,
                      "#!/bin/sh\n"
                      "# Builds %s, trains with it for a moment, and sweeps: sh test.sh\n"
+                     "# The options are those that it begins with: change them with yours.\n"
                      "set -eu\n"
                      "cd \"$(dirname \"$0\")\"\n"
                      "make -s %s.so\n"

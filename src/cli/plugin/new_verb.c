@@ -11,7 +11,10 @@
 #include "cli/screen/screen.h"
 #include "config/defaults/search_path.h"
 #include "kiln/embed/registry.h"
+#include "kiln/tools/program.h"
 #include "schema/table.h"
+
+enum { COLUMN = 48 }; /* of explanations */
 
 /* ---- The command line ----------------------------------------------------------------------- */
 
@@ -125,10 +128,40 @@ static KilnStatus write_folder(const Folder *folder, const KilnNewFile *files, K
 
 /* ---- The report ----------------------------------------------------------------------------- */
 
+/* The page of the manual: that which was installed with this program, else its name alone. */
+static void put_page(KilnText *text, const char *page)
+{
+    char program[4096] = "";
+    KilnText path = { 0 };
+
+    (void)kiln_link_read("/proc/self/exe", program, sizeof(program));
+    for (int i = 0; i < 2 && strrchr(program, '/') != NULL; i++) /* PREFIX of PREFIX/bin/kiln */
+        *strrchr(program, '/') = '\0';
+    kiln_text_printf(&path, "%s/share/doc/kiln/docs/%.*s", program, (int)strcspn(page, "#"), page);
+    if (path.data != NULL && kiln_is_file(path.data))
+        kiln_text_printf(text, "%s/share/doc/kiln/", program);
+    kiln_text_printf(text, "docs/%s", page);
+    kiln_text_release(&path);
+}
+
+/* Programs that build it and are not here. */
+static void put_missing(KilnPage *page)
+{
+    static const struct {
+        const char *program, *package;
+    } tools[] = { { "make", "make" }, { "cc", "gcc" } };
+
+    for (size_t i = 0; i < KILN_COUNT(tools); i++) {
+        if (kiln_program_exists(tools[i].program))
+            continue;
+        kiln_text_printf(&page->text, "  install %s", tools[i].package);
+        kiln_page_beside(page, COLUMN, "there is no program %s, which builds it", tools[i].program);
+    }
+}
+
 static KilnStatus report(const KilnNewKind *kind, const char *name, const Folder *folder,
                          const KilnNewFile *files, KilnError *err)
 {
-    enum { COLUMN = 48 };
     KilnPage page = kiln_screen_page();
     KilnText line = { 0 };
 
@@ -137,6 +170,7 @@ static KilnStatus report(const KilnNewKind *kind, const char *name, const Folder
         kiln_page_beside(&page, COLUMN, "%s", files[i].purpose);
     }
     kiln_page_heading(&page, "next");
+    put_missing(&page);
     kiln_text_printf(&page.text, "  sh %s/test.sh", folder->path);
     kiln_page_beside(&page, COLUMN, "does it work?");
     kiln_text_printf(&page.text, "  make -C %s", folder->path);
@@ -146,8 +180,10 @@ static KilnStatus report(const KilnNewKind *kind, const char *name, const Folder
         kiln_text_printf(&line, "--plugin %s/%s.so ", folder->path, name);
     kiln_plugin_append(&line, kind->select, name);
     kiln_page_line(&page, 2, line.data != NULL ? line.data : "");
-    kiln_text_printf(&page.text, "  docs/%s", kind->page);
-    kiln_page_beside(&page, COLUMN, "the manual of a %s", kind->name);
+    kiln_text_append(&page.text, "  ");
+    put_page(&page.text, kind->page);
+    kiln_page_beside(&page, COLUMN, "the manual of %s %s",
+                     strchr("ao", kind->name[0]) != NULL ? "an" : "a", kind->name);
     page.text.failed = page.text.failed || line.failed;
     kiln_text_release(&line);
     return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 0);

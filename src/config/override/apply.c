@@ -106,6 +106,26 @@ static bool is_option(const Target *target, const char *group, const char *name)
     return false;
 }
 
+/* What the options of a component or section are, or how to see them if they are many. */
+static void append_options(const KilnConfigNode *map, const char *name, bool near, KilnText *text)
+{
+    enum { FEW = 8 };
+    const char *comma = near ? " " : "; ";
+
+    if (map->count > FEW) {
+        kiln_text_printf(text, "%s`kiln show %s` lists its options", comma, name);
+        return;
+    }
+    kiln_text_printf(text, "%sits options: ", comma);
+    comma = "";
+    for (size_t i = 0; i < map->count; i++) {
+        if (map->entries[i].key[0] == '_')
+            continue;
+        kiln_text_printf(text, "%s%s", comma, map->entries[i].key);
+        comma = ", ";
+    }
+}
+
 static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const char *part)
 {
     const KilnOverride *override = target->override;
@@ -121,8 +141,7 @@ static KilnStatus no_key(const Target *target, const KilnConfigNode *at, const c
     near = append_near(target, at, part, &text);
     if (is_closed(target, at, path)) {
         if (component != NULL || *path != '\0')
-            kiln_text_printf(&text, "%s `kiln show %s` lists its options", near ? "" : ";",
-                             component != NULL ? component->text : path);
+            append_options(at, component != NULL ? component->text : path, near, &text);
     } else if (is_option(target, path, part))
         kiln_text_printf(&text, "%s select it with %s=%s", near ? "" : ";", path, part);
     else if (override->kind == KILN_OVERRIDE_APPEND)

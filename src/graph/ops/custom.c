@@ -28,6 +28,20 @@ static KilnStatus infer(KilnNode *node, KilnError *err)
     return KILN_OK;
 }
 
+/* A gradient has its input's shape; what uses it would report another one as an error of its own.
+ */
+static void check_gradient(const KilnNode *node, int i, KilnTensor **dx)
+{
+    char got[KILN_SHAPE_TEXT], wanted[KILN_SHAPE_TEXT];
+
+    if (node->inputs[i] == NULL || *dx == NULL || (*dx)->poisoned ||
+        kiln_shape_equal(&(*dx)->shape, &node->inputs[i]->shape))
+        return;
+    *dx = kiln_graph_poison((*dx)->graph, "gradient of %s: dx[%d] is %s, but the input is %s",
+                            node->op->name, i, kiln_shape_text(&(*dx)->shape, got, sizeof(got)),
+                            kiln_shape_text(&node->inputs[i]->shape, wanted, sizeof(wanted)));
+}
+
 static void gradient(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
 {
     const KilnOpGradient at = {
@@ -35,6 +49,8 @@ static void gradient(KilnNode *node, KilnTensor *const *dy, KilnTensor **dx)
     };
 
     node->op->custom->gradient(&at);
+    for (int i = 0; i < node->n_inputs; i++)
+        check_gradient(node, i, &dx[i]);
 }
 
 /* What is wrong with the description; NULL: nothing. */

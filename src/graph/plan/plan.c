@@ -308,6 +308,10 @@ static KilnStatus emit_node(Builder *b, const KilnNode *node)
     KilnBackend *backend = b->graph->backend;
     const KilnKernel *kernel = backend->ops->kernel(backend, node->op);
 
+    if (kernel == NULL && node->op->custom != NULL)
+        return kiln_error_set(b->err, KILN_E_INTERNAL,
+                              "operation %s has no kernel in double precision: cpu_f64",
+                              node->op->name);
     if (kernel == NULL)
         return kiln_error_set(b->err, KILN_E_INTERNAL, "the %s backend has no kernel for %s",
                               backend->ops->name, node->op->name);

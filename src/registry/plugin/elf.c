@@ -80,8 +80,9 @@ static KilnStatus check_file(FILE *file, uint64_t size, const char *symbol, Kiln
     KilnStatus status = check_segments(file, &header, size, err);
     if (status >= 0 && !may_export(file, &header, symbol))
         status = kiln_error_set(err, KILN_E_PLUGIN,
-                                "no %s symbol: this is no kiln plugin (was it compiled with "
-                                "-DKILN_BUILD_PLUGIN?)",
+                                "no %s symbol: this is no kiln plugin (its file ends with "
+                                "KILN_PLUGIN_DEFINE; if that is in an #ifdef, compile it with "
+                                "-DKILN_BUILD_PLUGIN)",
                                 symbol);
     return status;
 }

@@ -62,8 +62,9 @@ static KilnStatus register_library(KilnRegistry *registry, KilnPlugin *plugin, K
 
     if (function == NULL)
         return kiln_error_set(err, KILN_E_PLUGIN,
-                              "no kiln_plugin_v1 symbol: this is no kiln plugin (was it compiled "
-                              "with -DKILN_BUILD_PLUGIN?)");
+                              "no kiln_plugin_v1 symbol: this is no kiln plugin (its file ends "
+                              "with KILN_PLUGIN_DEFINE; if that is in an #ifdef, compile it with "
+                              "-DKILN_BUILD_PLUGIN)");
     const KilnPluginInfo *info = function();
     KilnStatus status = register_list(registry, info, &plugin->arena, &plugin->components, err);
     if (status >= 0)

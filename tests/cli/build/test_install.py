@@ -152,11 +152,19 @@ class Install(unittest.TestCase):
         self.assertTrue(list(pathlib.Path(self.dir).glob("**/metrics.tsv")))
 
     def test_new_components(self):
-        """What `kiln plugin new` writes, of each kind, builds at once, trains at once, and ends a sweep over its options."""
+        """What `kiln plugin new` writes, of each kind, builds at once, trains at once, ends a sweep over its options, and
+        passes its check."""
         table = pathlib.Path(ROOT, "src/kiln/field.h").read_text()
         for kind in [*re.findall(r'^    X\(\w+, "(\w+)"', table, re.M), "operation"]:
-            self.sh(f"kiln plugin new {kind} my_{kind}")
+            out = self.sh(f"kiln plugin new {kind} my_{kind}")
+            self.assertTrue(os.path.exists(re.search(self.docs + r"/docs/[\w/]+\.md", out).group()), out)
             self.sh(f"sed -i 's/-Wextra/-Wextra -Werror/' my_{kind}/Makefile; sh my_{kind}/test.sh")
+            option = "strategy.path=meet" if kind == "strategy" else ""
+            self.assertIn("0 skipped, 0 failed", self.sh(f"kiln plugin check my_{kind}/my_{kind}.so {option}"))
+
+    def test_flags(self):
+        """Programs and plugins need no headers but kiln's."""
+        self.assertEqual(self.sh("pkg-config --cflags kiln").split(), [f"-I{self.prefix}/include"])
 
     def test_links(self):
         """Links of the pages, and the files that the README and the manual name."""

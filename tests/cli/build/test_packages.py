@@ -64,7 +64,7 @@ class Packages(Case):
         missing = set(needed) - set(listed) - {"make", "gcc", "libc6-dev"}
         self.assertEqual(missing, set(), "debian/control lacks packages of tools/deps.sh")
         # A static link takes all of them.
-        headers = re.search(r"(?s)Package: libkiln-dev\n.*?Depends:\n(.*?)\nSuggests", control).group(1)
+        headers = re.search(r"(?s)Package: libkiln-dev\n.*?Suggests:\n(.*?)\nDescription", control).group(1) + ","
         for package in needed:
             if package.endswith("-dev") and package not in ("libc6-dev", "libxgboost-dev", "libcurl4-openssl-dev",
                                                             "libjpeg62-turbo-dev"):
@@ -99,6 +99,18 @@ class Packages(Case):
             self.assertIn(b".debug_info", data)
             self.assertNotIn(ROOT.encode(), data, path)
 
+    def newcomer(self, root):
+        """The program, its pages and the headers of the packages are enough for a component of one's own."""
+        self.assertIn(VERSION, self.sh(root + "/usr/bin/kiln", "version"))
+        docs = root + "/usr/share/doc/kiln"
+        for page in glob.glob(docs + "/**/*.md", recursive=True):
+            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", read(page, "r")):
+                if "://" not in link:
+                    self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), link)), f"{page}: {link}")
+        out = self.sh(root + "/usr/bin/kiln", "plugin", "new", "callback", "mine", cwd=self.dir)
+        self.assertIn(docs + "/docs/components.md", out)
+        self.sh("sh", "mine/test.sh", cwd=self.dir, KILN=f"-I{root}/usr/include", TRAIN=root + "/usr/bin/train")
+
     @unittest.skipIf(SHORT or not shutil.which("dh") or not shutil.which("fakeroot"), "needs debhelper, in release only")
     def test_deb(self):
         before = files_of(BUILD)
@@ -126,8 +138,9 @@ class Packages(Case):
         self.assertTrue([name for name in files["libkiln0"] if name.endswith("/libkiln.so.0")])
         self.assertIn("usr/include/kiln.h", files["libkiln-dev"])
         self.assertEqual({n for n in files["kiln"] & files["libkiln-dev"] if not n.endswith("/")}, set())
-        out = self.sh(self.path("root/usr/bin/kiln"), "version")
-        self.assertIn(VERSION, out)
+        self.assertEqual(self.sh("dpkg-deb", "-f", glob.glob(self.path("one", "libkiln-dev*"))[0], "Depends"),
+                         f"libkiln0 (= {VERSION})\n")
+        self.newcomer(root)
         self.assertFalse(glob.glob(os.path.join(ROOT, "debian/.debhelper")), "nothing is left beside the sources")
         self.assertEqual(files_of(BUILD), before, "other tests run what is there")
 

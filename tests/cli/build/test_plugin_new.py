@@ -53,6 +53,29 @@ class New(Case):
             out, _ = self.run_kiln("show", f"model/{name}", "--plugin", self.path(name, name + ".so"), program="kiln")
             self.assertIn("width", out)
 
+    def test_without_headers(self):
+        self.new("callback", "mine")
+        done = subprocess.run(["make", "-s", "-C", self.path("mine"), "KILN=-nostdinc"], capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("install gcc and libkiln-dev", done.stderr)
+        out, _ = self.new("callback", "yours", env={**os.environ, "PATH": self.dir})
+        self.assertRegex(out, r"next\n  install make  .*\n  install gcc  .*\n  sh yours/test.sh")
+
+    def test_next_steps_of_a_plugin(self):
+        """What `kiln show` says to try works, and a wrong option is answered with the right ones."""
+        self.new("datamodule", "mine")
+        subprocess.run(["make", "-s", "-C", self.path("mine"), f"KILN=-I{ROOT}/src"], check=True)
+        out, _ = self.run_kiln("show", "datamodule/mine", "--plugin", "mine/mine.so", program="kiln")
+        words = re.search(r"(?m)^  train (--plugin .*)$", out).group(1).split()
+        self.assertIn("model=mlp", words)
+        self.run_kiln(*words, "trainer.max_steps=2")
+        out, _ = self.run_kiln("plugin", "check", "mine/mine.so", program="kiln")
+        self.assertIn("10 passed, 0 skipped, 0 failed", out)
+        self.refused("show", "datamodule/mine", says=["--plugin FILE.so adds those of a plugin"], program="kiln", status=1)
+        self.new("model", "small")
+        subprocess.run(["make", "-s", "-C", self.path("small"), f"KILN=-I{ROOT}/src"], check=True)
+        self.refused("--plugin", "small/small.so", "model=small", "model.value=1", says=["its options: width"])
+
     def test_test_script_finds_what_is_wrong(self):
         self.new("loss", "mine")
         env = {**os.environ, "TRAIN": os.path.join(BUILD, "train"), "KILN": f"-I{ROOT}/src"}

@@ -11,7 +11,7 @@ import re
 import subprocess
 import unittest
 
-from kilntest import BUILD, ROOT, SHORT, TINY, Case, build_plugin
+from kilntest import BUILD, ROOT, SHORT, TINY, Case, build_plugin, read
 
 HOOKS = re.findall(r"X\((\w+)\)", (pathlib.Path(ROOT) / "tests/plugins/broken.c").read_text())
 
@@ -128,6 +128,30 @@ class Contained(Broken):
             self.assertIn(row, out)
         counts = "3 passed, 1 skipped" if is_sanitized() else "4 passed, 0 skipped"
         self.assertIn(f"1 component, {counts}, 1 failed", out)
+
+
+class BrokenOperation(Broken):
+    """The operation of a component, and its state, with one line of the manual's component changed."""
+
+    def finds_in_operation(self, old, new, *says, check="training"):
+        code = self.path("mine/mine.c")
+        if not os.path.exists(code):
+            self.run_kiln("plugin", "new", "operation", "mine", program="kiln")
+            self.original = read(code, "r")
+        self.assertIn(old, self.original)
+        self.write("mine/mine.c", self.original.replace(old, new))
+        subprocess.run(["make", "-s", "-B", "-C", self.path("mine"), f"KILN=-I{ROOT}/src"], check=True, capture_output=True)
+        found = self.check(self.path("mine/mine.so"))
+        for text in says:
+            self.assertIn(text, found[check])
+
+    def test_operation(self):
+        self.finds_in_operation("y[i] = ", "y[i + 1000000000] = ", "crashed with SIGSEGV", "in the kernel of the operation mine")
+        self.finds_in_operation("kiln_mul(at->dy[0], kiln_square(root))", "kiln_sum(at->dy[0])",
+                                "gradient of mine: dx[0] is [], but the input is [8, 64]")
+        self.finds_in_operation(".state_size = sizeof(State),", "", "crashed with SIGSEGV", "in setup of model/mine",
+                                "it declares no state_size")
+        self.finds_in_operation("KILN_PLUGIN_DEFINE(list)", "", "its file ends with KILN_PLUGIN_DEFINE", check="loading")
 
 
 class Found(Broken):

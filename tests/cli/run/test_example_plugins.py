@@ -6,7 +6,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import csv
 import json
+import math
 import os
+import struct
 import subprocess
 
 from kilntest import ROOT, TINY, Case, build_plugin, main
@@ -48,6 +50,38 @@ class Examples(Case):
         plugin = self.build("poly_loss")
         self.trains(*plugin, "model=mlp", "task.loss=poly", "task.loss.epsilon=2")
         self.refused(*plugin, *TINY, "task.loss=poly", "task.loss.epsilon=-2", says=["task.loss.epsilon"])
+
+    def write_signals(self, split, n, classes=2, length=16):
+        """Waves of as many periods as their class, from 1, by any phase."""
+        text = b"SIG1" + struct.pack("<III", n, length, classes)
+        for i in range(n):
+            wave = [round(9000 * math.sin(i + t * (i % classes + 1) * 2 * math.pi / length)) for t in range(length)]
+            text += struct.pack(f"<B{length}h", i % classes, *wave)
+        os.makedirs(self.path("data"), exist_ok=True)
+        pathlib.Path(self.path("data", split + ".sig")).write_bytes(text)
+
+    def test_files_of_ones_own(self):
+        """A datamodule that reads a binary format: trains, predicts, and refuses files that are cut or do not fit."""
+        for split in "train", "val", "test":
+            self.write_signals(split, 64)
+        words = [*self.build("signals"), "datamodule=signals", "datamodule.root=data", "task=classification", "model=mlp",
+                 "model.hidden=[16]", "lr=0.1", "trainer.max_epochs=20", "seed=1"]
+        for run, shift in ("plain", 0), ("rotated", 15):
+            self.run_kiln(*words, f"datamodule.shift={shift}", f"kiln.run.dir={run}")
+            with open(self.path(run, "metrics.csv")) as f:
+                accuracy = [float(row["val/accuracy"]) for row in csv.DictReader(f) if row.get("val/accuracy")]
+            self.assertEqual(accuracy[-1], 1.0)
+        self.assertNotEqual(self.weights("plain"), self.weights("rotated"))
+        wave = [round(9000 * math.sin(1 + t * 2 * math.pi / 8)) for t in range(16)]
+        self.write("one.jsonl", json.dumps({"signal": wave}) + "\n")
+        out, _ = self.run_kiln("predict", "rotated", "one.jsonl", *words[:2], program="kiln")
+        self.assertEqual(json.loads(out)["class"], "1")
+        self.write_signals("val", 64, length=8)
+        self.refused(*words, says=["argument 2 `datamodule.root=data`", "data/val.sig: signals of 8 values"])
+        os.truncate(self.path("data/val.sig"), 100)
+        self.refused(*words, says=["data/val.sig: its 100 bytes are not the 64 samples of 8 values"])
+        os.unlink(self.path("data/val.sig"))
+        self.refused(*words, says=["datamodule.root: data/val.sig: No such file"])
 
     def test_two_inputs_of_varying_length(self):
         """Also with batches by length: each list is padded on its own."""
