@@ -343,12 +343,14 @@ power-cut: all
 	@KILN_CUTS=$(or $(CUTS),50) python3 tests/cli/faults/test_power_cut.py $(B)
 
 # Fails each allocation of a save and each system call of a small run with each possible error, and kills a starting run at
-# each of its system calls, and sweeps at 300 random moments. They must resume or start again. Takes half an hour.
+# each of its system calls, sweeps at 300 random moments, and sweeps on Slurm with its daemons at 100 (as root, where Slurm is
+# installed). They must resume or start again. Takes an hour.
 faults: all $(B)/tests/unit/train/checkpoint/test_save_nomem
 	@KILN_FAULTS=all $(B)/tests/unit/train/checkpoint/test_save_nomem
 	@KILN_FAULTS=all python3 tests/cli/faults/test_kill_at_start.py $(B)
 	@KILN_FAULTS=all python3 tests/cli/faults/test_failing_syscalls.py $(B)
 	@KILN_FAULTS=all python3 tests/cli/sweep/test_sweep_kill.py $(B)
+	@KILN_FAULTS=all python3 tests/cli/sweep/test_slurm_kill.py $(B)
 
 # SECONDS each; FUZZ=yaml,override only these.
 fuzz:

@@ -270,6 +270,7 @@ static KilnStatus requeued(void *ctx, size_t number, const KilnJobEnd *why, Kiln
 
     if (status < 0)
         return status;
+    kiln_remote_requeued(&launching->remote, number);
     kiln_display_print(&launching->display, "#%zu is queued again: %s", number,
                        launching->sweep->jobs.items[number].reason);
     status = kiln_journal_append(launching->sweep->journal,

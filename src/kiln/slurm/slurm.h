@@ -65,6 +65,7 @@ typedef enum KilnSlurmPhase {
 typedef struct KilnSlurmEntry {
     int64_t array, index;
     const char *state;  /* Slurm's name: "NODE_FAIL" */
+    bool held;          /* Slurm failed to start it, and does not try again */
     const char *script; /* path of the script */
 } KilnSlurmEntry;
 

@@ -14,8 +14,19 @@ typedef struct KilnSlurmTask {
     int lost, timeouts;
     bool unwanted;   /* it alone is to be stopped */
     double stopping; /* when it was asked to stop; 0: it was not */
+    double over;     /* when its process was over, but its task still ran; 0: it is not so */
     bool ended;
 } KilnSlurmTask;
+
+/* A job has ended, as it wrote, but Slurm may still have its task. */
+typedef struct KilnSlurmLeft {
+    size_t job;
+    int64_t array;
+    double since;
+} KilnSlurmLeft;
+
+/* Seconds that a task may take to end once its job has. */
+static const double kiln_slurm_leave_s = 20.0;
 
 typedef struct KilnSlurm {
     const KilnSlurmOptions *options;
@@ -29,10 +40,21 @@ typedef struct KilnSlurm {
     bool hurry;              /* the queue decides what a job that ended does next */
     bool silent;             /* it was printed that squeue fails */
     bool stops;              /* all jobs are being stopped */
+    bool any_submitted;      /* by this launcher */
+    int tries, idle_tries; /* of sbatch that have failed in succession; with nothing in the queue */
+    bool any_begun;        /* so it is not the jobs' setup that fails */
+    KilnSlurmLeft *left;
+    size_t n_left, left_capacity;
 } KilnSlurm;
 
-/* Submit the tasks that are to be. While others are in the queue a failure of sbatch, such as a
- * limit of jobs, is printed, and it is tried again later. */
+/* The array of a submission, which the record may not have, as the launcher was killed or the
+ * answer of sbatch lost: then the queue, which was just read, knows its script. 0: it was not
+ * submitted. */
+KILN_API KILN_NODISCARD KilnStatus kiln_slurm_find_array(KilnSlurm *slurm, int64_t submission,
+                                                         int64_t *ret, KilnError *err);
+/* Submit the tasks that are to be. A failure of sbatch, such as a limit of jobs or a controller
+ * that is down, is printed, and it is tried again later, unless the first jobs are refused twice.
+ */
 KILN_API KILN_NODISCARD KilnStatus kiln_slurm_submit_tasks(KilnSlurm *slurm, KilnError *err);
 /* How many were submitted. */
 KILN_API size_t kiln_slurm_in_queue(const KilnSlurm *slurm);
@@ -53,5 +75,11 @@ KILN_API void kiln_slurm_stop_unwanted(KilnSlurm *slurm);
 /* The queue was just read: take tasks that wait out of it, and have those that run save and end;
  * kill those that do not. To be repeated until no task is left. */
 KILN_API KILN_NODISCARD KilnStatus kiln_slurm_stop_tasks(KilnSlurm *slurm, KilnError *err);
+/* The job ended by itself: its task is to leave the queue. */
+KILN_API KILN_NODISCARD KilnStatus kiln_slurm_leave(KilnSlurm *slurm, const KilnSlurmTask *task,
+                                                    KilnError *err);
+/* If the queue was just `read`, cancel tasks whose job has ended, but which Slurm keeps or runs
+ * again; forget those that have left the queue, or do not for long. */
+KILN_API void kiln_slurm_clear_left(KilnSlurm *slurm, bool read);
 
 #endif

@@ -96,19 +96,10 @@ static KilnStatus ready(KilnInstance *self, KilnError *err)
 /* The job's process of an earlier launcher is in the queue, or has written something. */
 static KilnStatus attach(KilnSlurm *slurm, KilnSlurmTask *task, int64_t submission, KilnError *err)
 {
-    char *script = kiln_slurm_record_script(&slurm->record, submission);
-    int64_t array = slurm->record.array[submission];
-    KilnStatus status = KILN_OK;
+    int64_t array = 0;
     KilnJobNews news;
+    KilnStatus status = kiln_slurm_find_array(slurm, submission, &array, err);
 
-    if (script == NULL)
-        return kiln_error_nomem(err, 1);
-    if (array == 0) { /* the launcher was killed while it submitted */
-        array = kiln_slurm_queue_array(&slurm->queue, script);
-        status = array != 0 ? kiln_slurm_record_array(&slurm->record, submission, array, err)
-                            : KILN_OK;
-    }
-    free(script);
     task->array = array != 0 ? array : -1;
     if (status >= 0)
         status = slurm->launch->attach(slurm->launch->ctx, task->job, err);
@@ -206,8 +197,10 @@ static KilnStatus follow(KilnSlurm *slurm, KilnError *err)
             keep_first(&first, &why);
     }
     remove_ended(slurm);
-    if (slurm->n > 0)
+    slurm->hurry = slurm->hurry || slurm->n == 0;
+    if (slurm->n > 0 || slurm->n_left > 0)
         read = read_queue(slurm);
+    kiln_slurm_clear_left(slurm, read);
     for (size_t i = 0; i < slurm->n && read; i++) {
         KilnError why = { 0 };
 
@@ -249,7 +242,7 @@ static KilnStatus run(KilnSlurm *slurm, KilnError *err)
                 now = take_jobs(slurm, err);
             slurm->collected = kiln_clock();
             status = status < 0 ? status : now;
-            if (slurm->n == 0)
+            if (slurm->n == 0 && slurm->n_left == 0)
                 return status;
         }
         slurm->launch->tick(slurm->launch->ctx);
@@ -308,6 +301,7 @@ static void release(KilnInstance *self)
     KilnSlurm *slurm = kiln_state(self);
 
     free(slurm->tasks);
+    free(slurm->left);
     kiln_slurm_record_close(&slurm->record);
     kiln_slurm_queue_release(&slurm->queue);
 }

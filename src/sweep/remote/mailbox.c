@@ -1,10 +1,12 @@
 /* The job's end of a mailbox: appends reports and waits for answers. */
+#define _DEFAULT_SOURCE /* flock */
 #include "sweep/remote/mailbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,7 +16,7 @@
 #include "base/text.h"
 #include "kiln/tools/clock.h"
 
-enum { SHORTEST_PAUSE_MS = 20, LONGEST_PAUSE_MS = 500, MAX_ANSWER = 64 };
+enum { SHORTEST_PAUSE_MS = 20, LONGEST_PAUSE_MS = 500, MAX_ANSWER = 64, OWN_PAUSE_MS = 200 };
 /* How long a job waits that got a signal to stop, since it needs the time to save. */
 static const double hurried_s = 2.0;
 
@@ -48,6 +50,18 @@ void kiln_mailbox_release(KilnMailbox *mailbox)
     free(mailbox->answer);
     free(mailbox->heartbeat);
     *mailbox = (KilnMailbox) { .fd = -1 };
+}
+
+KilnStatus kiln_mailbox_own(const KilnMailbox *mailbox, KilnError *err)
+{
+    const struct timespec pause = { .tv_nsec = OWN_PAUSE_MS * 1000000L };
+
+    while (flock(mailbox->fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return kiln_error_errno(err, KILN_REPORTS_FILE);
+        nanosleep(&pause, NULL);
+    }
+    return KILN_OK;
 }
 
 int64_t kiln_mailbox_number(const KilnMailbox *mailbox)

@@ -3,7 +3,8 @@
  *
  *  <job>/.kiln/reports.jsonl   what the job reports, one JSON object a line, appended: that a
  *                              process begins, its progress, errors, and that it ends; and the
- *                              launcher's mark at each submission
+ *                              launcher's mark at each submission. The process that runs the job
+ *                              has it locked
  *  <job>/.kiln/answer          the answer to the last report that asks: "<number> stop"
  *  <sweep>/.kiln/launcher      is rewritten while a launcher lives
  *  <sweep>/.kiln/jobs/<n>.json what the process of job n needs to know */
@@ -34,6 +35,9 @@ KILN_NODISCARD KilnStatus kiln_mailbox_open(const char *sweep, const char *dir, 
                                             KilnError *err);
 /* Accepts a zeroed one. */
 void kiln_mailbox_release(KilnMailbox *mailbox);
+/* Wait until this process is the only one that runs the job: one that Slurm lost may run on while
+ * the next one begins. Held until the mailbox is released, also by the children of the process. */
+KILN_NODISCARD KilnStatus kiln_mailbox_own(const KilnMailbox *mailbox, KilnError *err);
 /* The number of a report that is written next; numbers rise. */
 int64_t kiln_mailbox_number(const KilnMailbox *mailbox);
 /* Wait for the answer to the report with that number: is it to stop? Continue when no launcher

@@ -78,30 +78,38 @@ static KilnStatus write_end(const KilnMailbox *mailbox, const KilnJobEnd *end, b
                        err);
 }
 
-/* Does the line say that the job is to run again? */
-static bool is_requeue(const char *line)
+/* What the job's processes have written since it was submitted. */
+typedef struct History {
+    int64_t requeues; /* how often it was to run again near its time limit */
+    bool done;        /* it has ended, and not by a signal from outside */
+} History;
+
+static void read_event(const char *line, History *history)
 {
     json_t *event = json_loadb(line, strcspn(line, "\n"), 0, NULL);
-    const bool is = json_is_true(json_object_get(event, "again"));
+    const char *ends = json_string_value(json_object_get(event, "ends"));
+    KilnJobStatus status;
 
+    if (kiln_starts_with(line, "{\"submitted\""))
+        *history = (History) { .done = false };
+    history->requeues += json_is_true(json_object_get(event, "again"));
+    if (ends != NULL && kiln_job_status_find(ends, &status))
+        history->done = status != KILN_JOB_INTERRUPTED && status != KILN_JOB_KILLED;
     json_decref(event);
-    return is;
 }
 
-/* How often the job has run again since it was submitted, of the times that its environment allows.
- */
-static int64_t requeues(const char *dir)
+static History read_history(const char *dir)
 {
     char *path = kiln_path_join(dir, KILN_REPORTS_FILE), *text = NULL;
     size_t size = 0;
-    int64_t n = 0;
+    History history = { .done = false };
 
     if (path != NULL && kiln_file_read(path, MAX_REPORTS, &text, &size, NULL) >= 0)
         for (const char *at = text; *at != '\0'; at += strcspn(at, "\n"), at += *at == '\n')
-            n = kiln_starts_with(at, "{\"submitted\"") ? 0 : n + is_requeue(at);
+            read_event(at, &history);
     free(text);
     free(path);
-    return n;
+    return history;
 }
 
 /* ---- How it ended ----------------------------------------------------------------------- */
@@ -111,7 +119,7 @@ static bool may_requeue(const char *dir)
     int64_t limit = 0;
 
     return kiln_parse_i64(environment(KILN_ENV_JOB_REQUEUE), &limit, NULL) >= 0 &&
-           requeues(dir) < limit;
+           read_history(dir).requeues < limit;
 }
 
 /* The job stopped near its time limit: does it run again? */
@@ -227,6 +235,20 @@ static KilnStatus supervise(KilnSweepTask *task, KilnMailbox *mailbox,
     return KILN_OK;
 }
 
+/* Slurm may run a script again whose job has ended: it is not run twice. */
+static KilnStatus run_first_rank(KilnSweepTask *task, KilnMailbox *mailbox,
+                                 int (*body)(void *ctx, const KilnSweepTask *task), void *ctx,
+                                 int *ret_status, KilnError *err)
+{
+    KilnStatus status = kiln_mailbox_own(mailbox, err);
+
+    *ret_status = KILN_JOB_EXIT_OK;
+    if (status < 0 || read_history(task->dir).done)
+        return status;
+    status = write_begin(mailbox, err);
+    return status >= 0 ? supervise(task, mailbox, body, ctx, ret_status, err) : status;
+}
+
 /* Of a job that several processes train, only the first one reports. */
 static int run_other_rank(KilnSweepTask *task, KilnReporter *reporter,
                           int (*body)(void *ctx, const KilnSweepTask *task), void *ctx)
@@ -265,9 +287,7 @@ KilnStatus kiln_sweep_run_remote(const char *dir, size_t number,
     if (status >= 0 && rank != NULL && strcmp(rank, "0") != 0) {
         *ret_status = run_other_rank(&file.task, &reporter, body, ctx);
     } else if (status >= 0) {
-        status = write_begin(&mailbox, err);
-        if (status >= 0)
-            status = supervise(&file.task, &mailbox, body, ctx, ret_status, err);
+        status = run_first_rank(&file.task, &mailbox, body, ctx, ret_status, err);
     }
     kiln_mailbox_release(&mailbox);
     kiln_task_file_release(&file);

@@ -186,7 +186,6 @@ static KilnStatus requeue(KilnRemote *remote, size_t number, const KilnJobEnd *w
                           KilnError *err)
 {
     set_started(remote, number, at);
-    remote->jobs[number].over = false;
     return remote->launch->requeued(remote->launch->ctx, number, why, err);
 }
 
@@ -214,6 +213,7 @@ static KilnStatus read_begin(KilnRemote *remote, size_t number, const char *wher
 
     if (status < 0)
         return status;
+    state->over = false;
     state->begun = at;
     job->where = kiln_arena_strdup(&remote->sweep->jobs.arena, where);
     if (job->where == NULL)
@@ -336,6 +336,11 @@ static KilnStatus read_lines(KilnRemote *remote, size_t number, KilnError *err)
     free(text);
     free(path);
     return status;
+}
+
+void kiln_remote_requeued(KilnRemote *remote, size_t number)
+{
+    remote->jobs[number].over = false;
 }
 
 KilnStatus kiln_remote_collect(KilnRemote *remote, size_t number, KilnJobNews *ret, KilnError *err)

@@ -28,6 +28,8 @@ KilnStatus kiln_remote_command(KilnRemote *remote, size_t number, const char *co
                                KilnError *err);
 KilnStatus kiln_remote_attach(KilnRemote *remote, size_t number, KilnError *err);
 KilnStatus kiln_remote_collect(KilnRemote *remote, size_t number, KilnJobNews *ret, KilnError *err);
+/* The job waits to run again: how its last process ended is done with. */
+void kiln_remote_requeued(KilnRemote *remote, size_t number);
 /* Accepts a zeroed one. */
 void kiln_remote_release(KilnRemote *remote);
 

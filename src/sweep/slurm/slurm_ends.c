@@ -45,20 +45,20 @@ static KilnStatus again(KilnSlurm *slurm, KilnSlurmTask *task, const KilnJobEnd 
     task->array = 0;
     task->begun = false;
     task->missing = 0;
+    task->over = 0.0;
     return status;
 }
 
-/* The same of one that was lost, unless that has happened too often. */
-static KilnStatus again_if_rare(KilnSlurm *slurm, KilnSlurmTask *task, const char *what,
+/* The same of one that was lost, as `end` says, unless that has happened too often. */
+static KilnStatus again_if_rare(KilnSlurm *slurm, KilnSlurmTask *task, KilnJobEnd *end,
                                 KilnError *err)
 {
-    KilnJobEnd end = end_as(task, KILN_JOB_KILLED, what);
-    const size_t n = strlen(end.reason);
+    const size_t n = strlen(end->reason);
 
     if (++task->lost <= MAX_LOST)
-        return again(slurm, task, &end, err);
-    snprintf(end.reason + n, sizeof(end.reason) - n, ", and %d times before", MAX_LOST);
-    return finish(slurm, task, &end, err);
+        return again(slurm, task, end, err);
+    snprintf(end->reason + n, sizeof(end->reason) - n, ", and %d times before", MAX_LOST);
+    return finish(slurm, task, end, err);
 }
 
 /* Slurm ended it at the time limit, before it was requeued. */
@@ -98,14 +98,15 @@ static void read_output(const KilnSlurm *slurm, const KilnSlurmTask *task, char 
 }
 
 /* The script has ended, and no process of the job began: a line of `setup` failed, or the program
- * is not on the node. */
+ * is not on the node. Once others have begun it is rather the node or Slurm that failed. */
 static KilnStatus end_before_job(KilnSlurm *slurm, KilnSlurmTask *task, KilnError *err)
 {
     KilnJobEnd end = end_as(task, KILN_JOB_FAILED, "ended before the job began");
     const size_t n = strlen(end.reason);
 
     read_output(slurm, task, end.reason + n, sizeof(end.reason) - n);
-    return finish(slurm, task, &end, err);
+    return slurm->any_begun ? again_if_rare(slurm, task, &end, err)
+                            : finish(slurm, task, &end, err);
 }
 
 /* Slurm's word for why a task is gone is enough to know how the job ended. */
@@ -129,14 +130,46 @@ static KilnStatus end_as_slurm_says(KilnSlurm *slurm, KilnSlurmTask *task, const
     if (strcmp(state, "TIMEOUT") == 0)
         return end_at_limit(slurm, task, err);
     for (size_t i = 0; i < KILN_COUNT(ends); i++) {
-        const KilnJobEnd end = end_as(task, ends[i].status, ends[i].what);
+        KilnJobEnd end = end_as(task, ends[i].status, ends[i].what);
 
         if (strcmp(state, ends[i].state) == 0)
-            return end.status == KILN_JOB_KILLED ? again_if_rare(slurm, task, ends[i].what, err)
+            return end.status == KILN_JOB_KILLED ? again_if_rare(slurm, task, &end, err)
                                                  : finish(slurm, task, &end, err);
     }
     *ret_known = false;
     return KILN_OK;
+}
+
+/* The process has ended by a signal from outside, and Slurm does not run it again. One that was
+ * asked to stop has a checkpoint and waits for a resume; one that was killed runs again. */
+static KilnStatus end_over(KilnSlurm *slurm, KilnSlurmTask *task, const KilnJobNews *news,
+                           KilnError *err)
+{
+    KilnJobEnd end = news->end;
+
+    return end.status == KILN_JOB_KILLED ? again_if_rare(slurm, task, &end, err)
+                                         : finish(slurm, task, &end, err);
+}
+
+/* The same, while the task still runs: without its slurmstepd its script does not end. */
+static KilnStatus end_stuck(KilnSlurm *slurm, KilnSlurmTask *task, const KilnJobNews *news,
+                            KilnError *err)
+{
+    if (task->over == 0.0)
+        task->over = kiln_clock();
+    if (kiln_clock() - task->over < kiln_slurm_leave_s)
+        return KILN_OK;
+    KilnStatus status = kiln_slurm_leave(slurm, task, err);
+    return status >= 0 ? end_over(slurm, task, news, err) : status;
+}
+
+/* The task waits for an administrator: submit the job again in its place. */
+static KilnStatus end_held(KilnSlurm *slurm, KilnSlurmTask *task, KilnError *err)
+{
+    KilnJobEnd end = end_as(task, KILN_JOB_KILLED, "is held, as Slurm could not launch it");
+    KilnStatus status = kiln_slurm_leave(slurm, task, err);
+
+    return status >= 0 ? again_if_rare(slurm, task, &end, err) : status;
 }
 
 /* The task is gone: Slurm will not run the job again. */
@@ -154,15 +187,16 @@ static KilnStatus end_gone(KilnSlurm *slurm, KilnSlurmTask *task, const char *st
     if (known)
         return status;
     if (news->over)
-        return finish(slurm, task, &news->end, err);
+        return end_over(slurm, task, news, err);
     /* What the job wrote may need a moment to be seen here. */
     if (++task->missing < 2)
         return KILN_OK;
     if (ended && !news->begun)
         return end_before_job(slurm, task, err);
-    return again_if_rare(slurm, task,
-                         ended ? "ended, and the job wrote no end" : "is not in the queue any more",
-                         err);
+    KilnJobEnd end = end_as(task, KILN_JOB_KILLED,
+                            ended ? "ended, and the job wrote no end"
+                                  : "is not in the queue any more");
+    return again_if_rare(slurm, task, &end, err);
 }
 
 /* ---- Following a job ------------------------------------------------------------------------- */
@@ -179,12 +213,15 @@ KilnStatus kiln_slurm_collect(KilnSlurm *slurm, KilnSlurmTask *task, KilnJobNews
 {
     KilnStatus status = slurm->launch->collect(slurm->launch->ctx, task->job, ret, err);
 
+    slurm->any_begun = slurm->any_begun || (status >= 0 && ret->begun);
     if (status < 0 || !ret->over)
         return status;
-    if (ret->end.status != KILN_JOB_INTERRUPTED && ret->end.status != KILN_JOB_KILLED)
-        return finish(slurm, task, &ret->end, err);
-    slurm->hurry = true;
-    return KILN_OK;
+    if (ret->end.status == KILN_JOB_INTERRUPTED || ret->end.status == KILN_JOB_KILLED) {
+        slurm->hurry = true;
+        return KILN_OK;
+    }
+    status = kiln_slurm_leave(slurm, task, err);
+    return status >= 0 ? finish(slurm, task, &ret->end, err) : status;
 }
 
 /* Slurm has put a job back into the queue, of which the last process is over or gone. */
@@ -193,7 +230,7 @@ static KilnStatus note_requeue(const KilnSlurm *slurm, KilnSlurmTask *task, cons
 {
     KilnJobEnd end = end_as(task, KILN_JOB_KILLED, "was requeued by Slurm");
 
-    if (news->over)
+    if (news->over && news->end.status == KILN_JOB_INTERRUPTED)
         end = end_as(task, KILN_JOB_INTERRUPTED,
                      "stopped with a checkpoint and was requeued by Slurm");
     task->begun = false;
@@ -216,6 +253,11 @@ KilnStatus kiln_slurm_judge(KilnSlurm *slurm, KilnSlurmTask *task, KilnError *er
     if (phase == KILN_SLURM_GONE)
         return end_gone(slurm, task, entry != NULL ? entry->state : "", &news, err);
     task->missing = 0;
+    if (phase == KILN_SLURM_WAITS && entry->held)
+        return end_held(slurm, task, err);
+    if (phase == KILN_SLURM_RUNS && news.over)
+        return end_stuck(slurm, task, &news, err);
+    task->over = 0.0;
     /* A process that began after the queue was read is not the one that Slurm requeued. */
     return phase == KILN_SLURM_WAITS && news.begun && (begun_before || news.over)
                ? note_requeue(slurm, task, &news, err)

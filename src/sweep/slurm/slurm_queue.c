@@ -20,15 +20,24 @@ static char *take_field(char **line)
     return field;
 }
 
-/* "12|3|RUNNING|/path/script.sh"; jobs without an array have no index and are skipped. */
+/* Slurm could not start the script, and does not try again. The words of versions differ. */
+static bool is_held(const char *reason)
+{
+    return strcmp(reason, "launch failed requeued held") == 0 ||
+           strcmp(reason, "launch_failed_requeued_held") == 0;
+}
+
+/* "12|3|RUNNING|None|/path/script.sh"; jobs without an array have no index and are skipped. */
 static bool read_entry(char *line, KilnSlurmEntry *ret)
 {
     const char *array = take_field(&line);
     const char *index = array != NULL ? take_field(&line) : NULL;
 
     ret->state = index != NULL ? take_field(&line) : NULL;
+    const char *reason = ret->state != NULL ? take_field(&line) : NULL;
+    ret->held = reason != NULL && is_held(reason);
     ret->script = line;
-    return ret->state != NULL && kiln_parse_i64(array, &ret->array, NULL) >= 0 &&
+    return reason != NULL && kiln_parse_i64(array, &ret->array, NULL) >= 0 &&
            kiln_parse_i64(index, &ret->index, NULL) >= 0;
 }
 
@@ -63,7 +72,7 @@ static KilnStatus read_entries(KilnSlurmQueue *queue, KilnError *err)
 KilnStatus kiln_slurm_queue_read(KilnSlurmQueue *queue, KilnError *err)
 {
     static const char *const line[] = { "squeue",  "--noheader",   "--me",
-                                        "--array", "--states=all", "--format=%F|%K|%T|%o" };
+                                        "--array", "--states=all", "--format=%F|%K|%T|%r|%o" };
     KilnSlurmQueue next = { .text = NULL };
     KilnProgramEnd end = { .status = 0 };
     KilnArgv words = { .items = NULL };

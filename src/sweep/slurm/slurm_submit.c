@@ -5,7 +5,8 @@
 #include "kiln/tools/clock.h"
 #include "kiln/slurm/slurm_tasks.h"
 
-static const double retry_s = 30.0;
+static const double first_retry_s = 3.0, retry_s = 30.0;
+enum { MAX_TRIES = 20 /* while no task is in the queue */ };
 
 static size_t block_of(size_t job)
 {
@@ -106,20 +107,72 @@ static KilnStatus submit_batch(KilnSlurm *slurm, const size_t *jobs, size_t n, K
     if (status >= 0) {
         set_array(slurm, &batch, array);
         print_submitted(slurm, &batch, array);
+        slurm->any_submitted = true;
     }
     free(script);
     return status;
 }
 
-/* Submit what was taken. While others are in the queue, a failure may pass: a limit of jobs, a busy
- * controller. */
+KilnStatus kiln_slurm_find_array(KilnSlurm *slurm, int64_t submission, int64_t *ret, KilnError *err)
+{
+    *ret = slurm->record.array[submission];
+    if (*ret != 0)
+        return KILN_OK;
+    char *script = kiln_slurm_record_script(&slurm->record, submission);
+
+    if (script == NULL)
+        return kiln_error_nomem(err, 1);
+    *ret = kiln_slurm_queue_array(&slurm->queue, script);
+    free(script);
+    return *ret != 0 ? kiln_slurm_record_array(&slurm->record, submission, *ret, err) : KILN_OK;
+}
+
+/* Tasks of which sbatch failed may be in the queue, if its answer was lost. */
+static KilnStatus find_all_submitted(KilnSlurm *slurm, KilnError *err)
+{
+    KilnStatus status = kiln_slurm_queue_read(&slurm->queue, err);
+
+    for (size_t i = 0; i < slurm->n && status >= 0; i++) {
+        const int64_t submission = kiln_slurm_record_find(&slurm->record, slurm->tasks[i].job);
+
+        if (slurm->tasks[i].array == 0 && submission > 0 && slurm->record.array[submission] == 0)
+            status = kiln_slurm_find_array(slurm, submission, &slurm->tasks[i].array, err);
+    }
+    return status;
+}
+
+/* The first jobs were refused twice, and the controller answers: it is no use to try again. */
+static bool is_final(KilnSlurm *slurm)
+{
+    return !slurm->any_submitted && slurm->tries > 1 && find_all_submitted(slurm, NULL) >= 0 &&
+           kiln_slurm_in_queue(slurm) == 0;
+}
+
+/* A failure of sbatch may pass: a limit of jobs, a controller that is busy or down. */
+static KilnStatus try_later(KilnSlurm *slurm, const KilnError *why, KilnError *err)
+{
+    const bool idle = kiln_slurm_in_queue(slurm) == 0;
+
+    slurm->tries++;
+    slurm->idle_tries = idle ? slurm->idle_tries + 1 : 0;
+    if (why->status != KILN_E_IO || (idle && (slurm->idle_tries > MAX_TRIES || is_final(slurm))))
+        return kiln_error_set(err, why->status, "%s", why->text);
+    slurm->launch->print(slurm->launch->ctx, why->text);
+    slurm->retry = kiln_clock() + (slurm->tries > 1 ? retry_s : first_retry_s);
+    return KILN_OK;
+}
+
 KilnStatus kiln_slurm_submit_tasks(KilnSlurm *slurm, KilnError *err)
 {
+    KilnError why = { 0 };
     KilnStatus status = KILN_OK;
     size_t n = 1;
 
-    while (status >= 0 && n > 0 && kiln_clock() >= slurm->retry) {
-        KilnError why = { 0 };
+    if (kiln_clock() < slurm->retry)
+        return KILN_OK;
+    if (slurm->tries > 0)
+        status = find_all_submitted(slurm, &why);
+    while (status >= 0 && n > 0) {
         size_t *jobs = next_batch(slurm, &n);
 
         if (jobs == NULL)
@@ -127,14 +180,9 @@ KilnStatus kiln_slurm_submit_tasks(KilnSlurm *slurm, KilnError *err)
         if (n > 0)
             status = submit_batch(slurm, jobs, n, &why);
         free(jobs);
-        if (status >= 0)
-            continue;
-        if (why.status != KILN_E_IO || kiln_slurm_in_queue(slurm) == 0)
-            return kiln_error_set(err, why.status, "%s", why.text);
-        slurm->launch->print(slurm->launch->ctx, why.text);
-        slurm->retry = kiln_clock() + retry_s;
-        status = KILN_OK;
-        n = 0;
     }
-    return status;
+    if (status < 0)
+        return try_later(slurm, &why, err);
+    slurm->tries = slurm->idle_tries = 0;
+    return KILN_OK;
 }

@@ -4,18 +4,17 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import csv
-import json
 import os
 import re
 import signal
 import subprocess
 import tempfile
 import time
-import unittest
 
 import slurm_cluster
-from kilntest import Braked, main, read
+from kilntest import main, read
+from slurmtest import SlurmCase, is_daemon, is_job
+from sweeptest import SweepCase
 
 JOB = ["model=mlp", "model.hidden=[8]", "datamodule.train_count=128", "datamodule.val_count=32", "datamodule.test_count=32",
        "datamodule.batch_size=32", "trainer.max_epochs=3"]
@@ -23,46 +22,16 @@ SLURM = ["kiln/launcher=slurm"]
 MODEL = "checkpoints/last/model.safetensors"
 
 
-class Sweep(Braked):
-    def journal(self, *events, folder="s"):
-        lines = [json.loads(line) for line in read(self.path(folder, "journal.jsonl"), "r").split("\n")[:-1]]
-        return [line for line in lines if line["event"] in events]
+def is_daemon_of_step(command):
+    return is_daemon(command) and not command[0].endswith(".batch]")
 
+
+class Sweep(SweepCase):
     def results(self, folder="s"):
-        with open(self.path(folder, "results.csv"), newline="") as f:
-            return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(f)]
-
-    def statuses(self, folder="s"):
-        return [row["status"] for row in self.results(folder)]
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in super().results(folder)]
 
 
-class OnSlurm(Sweep):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if (why := slurm_cluster.missing()) is not None:
-            super().tearDownClass()
-            raise unittest.SkipTest(why)
-        cls.slurm = slurm_cluster.Slurm(cpus=2)
-        try:
-            cls.slurm.start()
-        except BaseException:
-            cls.slurm.stop()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.slurm.stop()
-        super().tearDownClass()
-
-    def start(self, *args, **options):
-        return super().start(*args, **{"env": self.slurm.env, **options})
-
-    def tearDown(self):
-        self.slurm.output("scancel", "--me")
-        self.slurm.wait(lambda: not self.slurm.queue())
-        super().tearDown()
-
+class OnSlurm(SlurmCase, Sweep):
     def until(self, ready, process):
         return self.wait_for(ready, process, seconds=60)
 
@@ -105,9 +74,7 @@ class Jobs(OnSlurm):
         sweep = [*JOB, "lr=3,0.05,1e-05,0.1", "kiln/pruner=asha"]
         self.run_kiln("-m", *sweep, "kiln.sweep.dir=whole")
         self.run_kiln("-m", *sweep, *SLURM, "kiln.launcher.array_parallelism=1", "kiln.sweep.dir=s")
-        decisions = [[{k: v for k, v in line.items() if k != "time"} for line in self.journal("reported", "stopping", folder=folder)]
-                     for folder in ("s", "whole")]
-        self.assertEqual(*decisions)
+        self.assertEqual(*[self.journal("reported", "stopping", folder=folder) for folder in ("s", "whole")])
         self.assertEqual(self.results(), self.results("whole"))
         self.assertIn("stopped", self.statuses())
 
@@ -210,12 +177,91 @@ class Requeue(OnSlurm):
     def test_killed_process(self):
         """With nothing written: Slurm does not run it again, so the launcher submits it."""
         process = self.one_job()
-        for pid in self.slurm.steps(lambda command: command[0].endswith("/kiln") and "--sweep-job" in command):
+        for pid in self.slurm.steps(is_job):
             os.kill(pid, signal.SIGKILL)
         self.let_go()
         out = self.finish(process)
         self.assertRegex(out, r"#0 is queued again: Slurm job \d+_0 ended, and the job wrote no end")
         self.check(1, "the job wrote no end")
+
+    def test_killed_child(self):
+        """The process that watches the job writes that; it is submitted again, too."""
+        process = self.one_job()
+        os.kill(max(self.slurm.steps(is_job)), signal.SIGKILL)
+        self.let_go()
+        out = self.finish(process)
+        self.assertRegex(out, r"#0 is queued again: killed by SIGKILL.* \(Slurm job \d+_0 on node ")
+        self.check(1, "killed by SIGKILL")
+
+    def test_killed_child_of_a_task_that_does_not_end(self):
+        """Its script waits for a step whose slurmstepd was killed before."""
+        process = self.one_job()
+        for pid in self.slurm.steps(is_daemon_of_step):
+            os.kill(pid, signal.SIGKILL)
+        os.kill(max(self.slurm.steps(is_job)), signal.SIGKILL)
+        self.let_go()
+        self.finish(process)
+        self.check(1, "killed by SIGKILL")
+
+    def test_slow_start_after_a_kill(self):
+        """How the killed process ended is not taken for the end of the one that Slurm starts in its place."""
+        process = self.one_job(f"kiln.launcher.setup=['test -e {self.path('seen')} && sleep 25','touch {self.path('seen')}']")
+        for pid in self.slurm.steps(is_daemon):
+            os.kill(pid, signal.SIGKILL)
+        os.kill(max(self.slurm.steps(is_job)), signal.SIGKILL)
+        self.slurm.output("scontrol", "requeue", *self.slurm.queue())
+        self.let_go()
+        self.finish(process)
+        self.check(1, "requeued by Slurm")
+
+    def test_held(self):
+        """Slurm cannot start a script, and holds its task: the job is submitted anew."""
+        self.slurm.set_prolog("exit 1")
+        try:
+            process = self.start("-m", *JOB, "seed=1", *SLURM, "kiln.sweep.dir=s")
+            self.until(lambda: self.slurm.states() == ["drained"], process)
+        finally:
+            self.slurm.set_prolog("exit 0")
+        self.until(lambda: len(self.journal("queued")) > 1, process)
+        self.slurm.resume_drained()
+        out = self.finish(process)
+        self.assertRegex(out, r"#0 is queued again: Slurm job \d+_0 is held, as Slurm could not launch it")
+        self.assertEqual(self.statuses(), ["ok"])
+        self.assertEqual(self.slurm.queue(), {})
+
+    def test_process_that_slurm_lost(self):
+        """Its slurmstepd was killed, so Slurm runs the task again while the process lives: the new one waits, and does nothing."""
+        process = self.one_job()
+        self.assertEqual(len(self.slurm.steps(is_job)), 2)
+        for pid in self.slurm.steps(is_daemon):
+            os.kill(pid, signal.SIGKILL)
+        self.slurm.output("scontrol", "requeue", *self.slurm.queue())
+        self.until(lambda: len(self.slurm.steps(is_job)) == 3, process)
+        self.let_go()
+        self.finish(process)
+        self.slurm.wait(lambda: not self.slurm.steps(is_job))
+        self.whole("seed=1", *self.braked)
+        self.check_equal(1)
+        self.assertEqual(read(self.path("s/0/.kiln/reports.jsonl")).count(b"begins"), 1, "it ran twice")
+        self.assertEqual([line["status"] for line in self.journal("ended")][-1], "ok")
+
+    def test_task_of_an_ended_job(self):
+        """Its script waits for a step whose slurmstepd was killed: it does not block the node until the time limit."""
+        process = self.one_job()
+        for pid in self.slurm.steps(is_daemon_of_step):
+            os.kill(pid, signal.SIGKILL)
+        self.let_go()
+        self.finish(process)
+        self.slurm.wait(lambda: not self.slurm.queue())
+        self.check(0, "")
+
+    def test_script_that_fails(self):
+        """Once other jobs have begun, it may be the node: it is submitted again."""
+        once = f"if test $SLURM_ARRAY_TASK_ID -eq 1 -a ! -e {self.path('seen')}; then touch {self.path('seen')}; exit 3; fi"
+        self.run_kiln("-m", *JOB, "seed=1,2", *SLURM, "kiln.launcher.array_parallelism=1", f"kiln.launcher.setup=['{once}']",
+                      "kiln.sweep.dir=s")
+        self.assertEqual(self.statuses(), ["ok", "ok"])
+        self.assertRegex(self.journal("ended")[1]["reason"], r"^Slurm job \d+_1 ended before the job began")
 
     def test_node_failure(self):
         process = self.one_job()
@@ -249,6 +295,27 @@ class Launcher(OnSlurm):
             self.assertEqual(read(self.path(f"s/{job}", MODEL)), read(self.path(f"whole/{job}", MODEL)))
             self.assertEqual(read(self.path(f"s/{job}/.kiln/reports.jsonl")).count(b"begins"), 1, "it ran twice")
         self.assertEqual([line["status"] for line in self.journal("ended")], 4 * ["ok"])
+
+    def lose_answer(self, n):
+        """sbatch submits jobs the nth time, and fails: the task is found, not submitted twice."""
+        sbatch = slurm_cluster.find("sbatch")
+        os.mkdir(self.path("bin"))
+        self.write("bin/sbatch", f"#!/bin/sh\necho >> {self.path('calls')}\ntest $(wc -l < {self.path('calls')}) -eq {n} || "
+                                 f"exec {sbatch} \"$@\"\n{sbatch} \"$@\" > {self.path('array')}\necho lost >&2\nexit 1\n")
+        os.chmod(self.path("bin/sbatch"), 0o755)
+        env = dict(self.slurm.env, PATH=f"{self.path('bin')}:{os.environ['PATH']}")
+        out, _ = self.run_kiln("-m", *JOB, "lr=interval(0.01,0.1)", "kiln/sweeper=tpe", "kiln.sweeper.n_trials=3", *SLURM,
+                               "kiln.launcher.array_parallelism=1", "kiln.sweep.dir=s", env=env)
+        self.assertIn("sbatch refused the jobs (exit status 1): lost\n", out)
+        self.assertEqual(read(self.path("calls")).count(b"\n"), 3)
+        [where] = [line["where"] for line in self.journal("started") if line["job"] == n - 1]
+        self.assertTrue(where.startswith(f"Slurm job {read(self.path('array'), 'r').strip()}_{n - 1} "), where)
+
+    def test_lost_answer(self):
+        self.lose_answer(2)
+
+    def test_lost_first_answer(self):
+        self.lose_answer(1)
 
     def test_interrupt(self):
         self.whole("seed=1,2,3,4")

@@ -78,33 +78,6 @@ class Kill(SweepCase):
         except ProcessLookupError:
             pass
 
-    def story(self, folder):
-        """What happened to each job, without what kills add: its point, values by epoch, why it was stopped."""
-        jobs = {}
-        for record in self.journal("submitted", "reported", "stopping", folder=folder):
-            job = jobs.setdefault(record["job"], {"reported": {}, "stopping": []})
-            if record["event"] == "submitted":
-                job["submitted"] = record["overrides"], record.get("parent")
-            elif record["event"] == "reported":
-                job["reported"][record["epoch"]] = record["value"]
-            elif record["reason"] not in job["stopping"]:
-                job["stopping"].append(record["reason"])
-        return jobs
-
-    def same(self, folder):
-        self.assertEqual(self.story(folder), self.story("whole"))
-        self.assertEqual([{k: v for k, v in row.items() if k != "seconds"} for row in self.results(folder)],
-                         [{k: v for k, v in row.items() if k != "seconds"} for row in self.results("whole")])
-        done = set()
-        for record in self.journal("started", "ended", folder=folder):
-            if record["event"] == "started":
-                self.assertNotIn(record["job"], done, "a finished job started again")
-            elif record["status"] == "ok":
-                done.add(record["job"])
-        for row in self.results(folder):
-            model = f"{row['job']}/checkpoints/last/model.safetensors"
-            self.assertEqual(read(self.path(folder, model)), read(self.path("whole", model)), f"{folder}/{model}")
-
     def test_two_workers_of_a_grid(self):
         self.disturb(GRID)
 
