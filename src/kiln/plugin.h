@@ -12,6 +12,8 @@
  *    KilnRawSample, KilnRawSet, KilnRecording, KilnSample, KilnSampling, KilnSpace, KilnSuggestion,
  *    KilnSweepOptions, KilnTable, KilnTrial, KilnTrialReport. Components use them through the
  *    pointers that they get, and never copy them.
+ *  - Structs of kiln/slurm/, parts of one launcher, are those of one version of kiln: a plugin that
+ *    uses them is compiled for it.
  *  - All other structs stay as they are. Extensions get a struct and a function of their own.
  *  - Functions keep their types and meanings, enumerators and macros their values. New ones are
  *    added; a new kind of component and a new type of option are the last. */

@@ -15,9 +15,9 @@ class Entry:
 
 
 def headers(include):
-    """Of components: all but those of embedding programs."""
+    """Of components: all but those of embedding programs, and of the Slurm launcher's parts."""
     found = [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(include, "kiln")) for name in names
-             if os.path.basename(folder) != "embed"]
+             if os.path.basename(folder) not in ("embed", "slurm")]
     return sorted(os.path.relpath(path, include) for path in found)
 
 
