@@ -55,10 +55,22 @@ static bool fits(const Choice *choice)
     return all;
 }
 
-/* Find a task, and a component of the other kind, that fit. */
-static bool search(const KilnRegistry *registry, Choice *choice)
+/* Find a task for the data and the network. */
+static bool search_task(const KilnRegistry *registry, Choice *choice)
 {
-    const bool wants_data = choice->data == NULL;
+    const size_t n = kiln_registry_count(registry);
+
+    for (size_t i = 0; i < n; i++) {
+        choice->task = kiln_registry_at(registry, i);
+        if (choice->task->kind == KILN_KIND_MODULE && fits(choice))
+            return true;
+    }
+    return false;
+}
+
+/* Find a task, and data or a network, that fit. */
+static bool search(const KilnRegistry *registry, Choice *choice, bool wants_data)
+{
     const size_t n = kiln_registry_count(registry);
 
     for (size_t i = 0; i < n; i++) {
@@ -74,6 +86,14 @@ static bool search(const KilnRegistry *registry, Choice *choice)
         }
     }
     return false;
+}
+
+/* The same for data. mlp takes any vector and row; other networks may need certain columns. */
+static bool search_for_data(const KilnRegistry *registry, Choice *choice)
+{
+    choice->model = kiln_registry_find(registry, KILN_KIND_MODEL, "mlp");
+    return (choice->model != NULL && search_task(registry, choice)) ||
+           search(registry, choice, false);
 }
 
 /* The same for a task: find data and a network. */
@@ -123,8 +143,8 @@ const char *kiln_example_companions(KilnArena *arena, const KilnRegistry *regist
     if ((!is_data && component->kind != KILN_KIND_MODEL) || choice.task == NULL ||
         choice.data == NULL || choice.model == NULL || fits(&choice))
         return "";
-    *(is_data ? &choice.model : &choice.data) = NULL;
-    if (!search(registry, &choice))
+    if (!(is_data ? search_for_data(registry, &choice)
+                  : search(registry, &choice, true)))
         return "";
     if (is_data)
         return kiln_arena_printf(arena, " task=%s model=%s", choice.task->name, choice.model->name);

@@ -147,7 +147,8 @@ static KilnStatus report(const KilnNewKind *kind, const char *name, const Folder
     kiln_plugin_append(&line, kind->select, name);
     kiln_page_line(&page, 2, line.data != NULL ? line.data : "");
     kiln_text_printf(&page.text, "  docs/%s", kind->page);
-    kiln_page_beside(&page, COLUMN, "the manual of a %s", kind->name);
+    kiln_page_beside(&page, COLUMN, "the manual of %s %s",
+                     strchr("aeiou", kind->name[0]) != NULL ? "an" : "a", kind->name);
     page.text.failed = page.text.failed || line.failed;
     kiln_text_release(&line);
     return kiln_screen_print(&page) == 0 ? KILN_OK : kiln_error_nomem(err, 0);

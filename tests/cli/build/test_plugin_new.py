@@ -53,6 +53,14 @@ class New(Case):
             out, _ = self.run_kiln("show", f"model/{name}", "--plugin", self.path(name, name + ".so"), program="kiln")
             self.assertIn("width", out)
 
+    def test_headers_of_the_program(self):
+        """Without pkg-config's help: those of the program that wrote the component. The kit trains it."""
+        self.new("datamodule", "mine")
+        env = {**os.environ, "PKG_CONFIG_LIBDIR": self.dir, "PKG_CONFIG_PATH": ""}
+        subprocess.run(["make", "-s", "-C", self.path("mine")], env=env, check=True)
+        out, _ = self.run_kiln("plugin", "check", "mine/mine.so", program="kiln")
+        self.assertIn(", 0 skipped, 0 failed", out)
+
     def test_test_script_finds_what_is_wrong(self):
         self.new("loss", "mine")
         env = {**os.environ, "TRAIN": os.path.join(BUILD, "train"), "KILN": f"-I{ROOT}/src"}
