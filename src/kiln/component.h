@@ -14,7 +14,7 @@ typedef struct KilnInstance KilnInstance;
 
 /* The filled and checked options struct; lives as long as the instance. */
 KILN_API const void *kiln_opts(const KilnInstance *self);
-/* The state struct: `state_size` zeroed bytes that belong to the component. */
+/* The state struct: `state_size` zeroed bytes that belong to the component; NULL if that is 0. */
 KILN_API void *kiln_state(KilnInstance *self);
 /* The component's name ("resnet") and its place in the config ("task.model"). */
 KILN_API const char *kiln_instance_name(const KilnInstance *self);

@@ -95,8 +95,9 @@ static KilnStatus allocate(const KilnComponent *component, const char *path, Kil
         return kiln_error_nomem(err, sizeof(*instance));
     instance->component = component;
     instance->path = kiln_strdup(path);
-    instance->state = calloc(1, component->state_size > 0 ? component->state_size : 1);
-    if (instance->path == NULL || instance->state == NULL) {
+    if (component->state_size > 0)
+        instance->state = calloc(1, component->state_size);
+    if (instance->path == NULL || (instance->state == NULL && component->state_size > 0)) {
         kiln_instance_free(instance);
         return kiln_error_nomem(err, component->state_size);
     }

@@ -9,7 +9,7 @@ struct KilnInstance {
     const KilnComponent *component;
     char *path;
     void *opts;  /* lists of children in it point into `children` */
-    void *state; /* component->state_size bytes */
+    void *state; /* component->state_size bytes; NULL: none */
     KilnInstance **children;
     size_t child_count;
     bool started;                     /* init was called, so release must be */
