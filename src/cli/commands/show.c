@@ -13,12 +13,14 @@
 #include "config/compose.h"
 #include "kiln/metric.h"
 #include "registry/config_schema.h"
+#include "registry/registry.h"
 #include "registry/signature/model_match.h"
 
 typedef struct Show {
     KilnPage *page;
     const KilnComposeRequest *request;
     const char *word;               /* the name on the command line */
+    const char *const *plugins;     /* loaded by flags, NULL-terminated */
     const KilnConfig *config;       /* the primary config; NULL: it does not compose */
     const KilnComponent *component; /* the named one; NULL: none */
     bool found;                     /* the word is a config file */
@@ -84,6 +86,9 @@ static void append_try(Show *show, const KilnComponentSlot *slot)
                                   kiln_example_required(&show->arena, fields, slot->key));
         field = kiln_example_field(&show->arena, fields, &value);
     }
+    if (kiln_registry_plugin_of(show->request->registry, show->component) != NULL)
+        for (const char *const *plugin = show->plugins; *plugin != NULL; plugin++)
+            words = kiln_arena_printf(&show->arena, " --plugin %s%s", *plugin, words);
     kiln_page_heading(show->page, "try");
     kiln_text_printf(text, "  %s%s",
                      alone ? "kiln tokenizer train files=FILE"
@@ -300,7 +305,8 @@ static KilnStatus unknown(Show *show, KilnError *err)
     const char *nearest = kiln_nearest(show->word, show->names, show->n_names);
     return kiln_error_set(err, KILN_E_KEY,
                           "there is no component, group, section or config file "
-                          "\"%.80s\"%s%s%s; `kiln list` lists components, `train --help` groups",
+                          "\"%.80s\"%s%s%s; `kiln list` lists components, `train --help` groups, "
+                          "--plugin FILE.so adds those of a plugin",
                           show->word, nearest != NULL ? "; did you mean \"" : "",
                           nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
 }
@@ -351,7 +357,11 @@ static KilnStatus print(KilnArgs *args, const KilnRegistry *registry, KilnConfig
                               args->n_words);
     request.overrides = NULL;                     /* the word is a name */
     (void)!kiln_compose(&request, &config, NULL); /* help works without it */
-    Show show = { .page = &page, .request = &request, .word = args->words[0], .config = config };
+    Show show = { .page = &page,
+                  .request = &request,
+                  .word = args->words[0],
+                  .plugins = args->plugins,
+                  .config = config };
     KilnStatus status = show_word(&show, err);
 
     page.text.failed |= show.arena.failed;

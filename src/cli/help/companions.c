@@ -143,8 +143,7 @@ const char *kiln_example_companions(KilnArena *arena, const KilnRegistry *regist
     if ((!is_data && component->kind != KILN_KIND_MODEL) || choice.task == NULL ||
         choice.data == NULL || choice.model == NULL || fits(&choice))
         return "";
-    if (!(is_data ? search_for_data(registry, &choice)
-                  : search(registry, &choice, true)))
+    if (!(is_data ? search_for_data(registry, &choice) : search(registry, &choice, true)))
         return "";
     if (is_data)
         return kiln_arena_printf(arena, " task=%s model=%s", choice.task->name, choice.model->name);

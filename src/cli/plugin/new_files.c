@@ -110,10 +110,10 @@ static const char *own_headers(KilnArena *arena)
 static const char *makefile(Maker *maker)
 {
     const char *own = own_headers(maker->arena), *installed = "$(shell pkg-config --cflags kiln)";
-    const char *flags = own != NULL ? kiln_arena_printf(maker->arena,
-                                                        "$(if $(wildcard %s/kiln.h),-I%s,%s)", own,
-                                                        own, installed)
-                                    : installed;
+    const char *flags = own != NULL
+                            ? kiln_arena_printf(maker->arena, "$(if $(wildcard %s/kiln.h),-I%s,%s)",
+                                                own, own, installed)
+                            : installed;
 
     return kiln_arena_printf(
         maker->arena,
