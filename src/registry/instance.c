@@ -67,8 +67,7 @@ void kiln_instances_free(KilnInstance **instances, size_t count)
     free(instances);
 }
 
-/* The option whose path the message begins with: "root/a.bin: No such file or directory"; NULL:
- * none. */
+/* The option whose path the message begins with: "a.bin: No such file or directory"; NULL: none. */
 static const KilnField *named_path(const KilnInstance *self, const char *message)
 {
     for (const KilnField *f = self->component->fields; f != NULL && f->type != KILN_TYPE_END; f++) {
@@ -78,8 +77,7 @@ static const KilnField *named_path(const KilnInstance *self, const char *message
             continue;
         memcpy(&path, (const char *)self->opts + f->offset, sizeof(path));
         const size_t length = path != NULL ? strlen(path) : 0;
-        if (length > 0 && strncmp(message, path, length) == 0 &&
-            (message[length] == '/' || message[length] == ':'))
+        if (length > 0 && strncmp(message, path, length) == 0 && message[length] == ':')
             return f;
     }
     return NULL;

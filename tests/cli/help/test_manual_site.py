@@ -84,6 +84,8 @@ class Site(unittest.TestCase):
                 if url.scheme or url.netloc:
                     if url.path.endswith((".css", ".js")):
                         wrong.append(f"{path} loads {link}")
+                    elif url.scheme != "https" or not url.netloc:  # "https://" or "file:line" in a text
+                        wrong.append(f"{path} links {link}")
                     continue
                 target = os.path.realpath(os.path.join(os.path.dirname(path), urllib.parse.unquote(url.path) or path))
                 anchor = urllib.parse.unquote(url.fragment)
