@@ -78,6 +78,8 @@ class Site(unittest.TestCase):
         waiting, seen, wrong = [os.path.realpath(os.path.join(self.html, "index.html"))], set(), []
         while waiting:
             path = waiting.pop()
+            if path in seen:
+                continue
             seen.add(path)
             for link in pages[path].links:
                 url = urllib.parse.urlsplit(link)
