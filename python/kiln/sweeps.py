@@ -6,13 +6,14 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 from ._library import KilnError, encode, lib, take, texts
-from .components import Component
+from .components import Component, _classes
 from .config import Messages, Override, literal, words
 from .progress import _in_notebook
 from .run import Run
@@ -50,12 +51,22 @@ class Sweep:
         return f"Sweep({str(self.dir)!r}, {len(self.rows())} jobs)"
 
 
-def _module_of(component: Component) -> str:
-    module = type(component).__module__
-    if module == "__main__":
-        raise TypeError(f"{type(component).__name__} is defined in this script or notebook; jobs of a sweep are other processes, "
-                        "which can only import it from a module: move it into a file")
-    return module
+def _is_local(cls: type[Component]) -> bool:
+    """Whether jobs can't import it."""
+    return cls.__module__ == "__main__" or getattr(sys.modules.get(cls.__module__), "__spec__", None) is None
+
+
+def _local(cls: type[Component]) -> str:
+    return (f"{cls.__name__} is defined in this script or notebook; jobs of a sweep are other processes, which can only import it "
+            "from a module: move it into a file")
+
+
+def _modules(given: Iterable[Component]) -> list[str]:
+    """The modules of all components, since a config may name any of them."""
+    for component in given:
+        if _is_local(type(component)):
+            raise TypeError(_local(type(component)))
+    return sorted({cls.__module__ for cls in _classes.values() if not _is_local(cls)})
 
 
 def sweep(*overrides: Override, callbacks: Sequence[Component] = (), metrics: Sequence[Component] = (),
@@ -64,7 +75,7 @@ def sweep(*overrides: Override, callbacks: Sequence[Component] = (), metrics: Se
           config_dirs: Sequence[str | os.PathLike] = (), plugins: Sequence[str | os.PathLike] = (),
           progress: bool = True) -> Sweep:
     """Run a sweep as `train -m` does: overrides may have several values ("lr=0.1,0.01"), a sweeper ("kiln/sweeper=tpe") and so
-    on. Components of Python must be importable, since each job is a process of its own.
+    on. Components of Python must be in a module that jobs can import, since each is a process of its own.
 
     Ctrl-C stops the jobs, which save; sweep(resume=sweep.dir) continues. Returns the sweep, also if jobs failed.
     """
@@ -74,7 +85,7 @@ def sweep(*overrides: Override, callbacks: Sequence[Component] = (), metrics: Se
         more += [f"datamodule={datamodule.name}",
                  *(f"datamodule.{name}={literal(value)}" for name, value in datamodule.options().items())]
         given.append(("", datamodule))
-    request = {"overrides": more + words(overrides), "modules": sorted({_module_of(c) for _, c in given}), "path": sys.path,
+    request = {"overrides": more + words(overrides), "modules": _modules(c for _, c in given), "path": sys.path,
                "config_path": config_path and os.fspath(config_path), "config_name": config_name,
                "config_dirs": [os.fspath(path) for path in config_dirs], "plugins": [os.path.abspath(path) for path in plugins],
                "resume": resume and os.path.abspath(resume), "progress": progress}
@@ -103,7 +114,9 @@ def _run(request: dict[str, Any]) -> str:
     with open(read) as file:
         answer = json.loads(file.read() or "{}")
     if "dir" not in answer:
-        raise KilnError(answer.get("error", f"the sweep's process ended with status {process.returncode}"))
+        error = answer.get("error", f"the sweep's process ended with status {process.returncode}")
+        named = [_local(cls) for (_, name), cls in _classes.items() if re.search(f"['\"]{name}['\"]", error) and _is_local(cls)]
+        raise KilnError("\n".join([error, *named]))
     return answer["dir"]
 
 

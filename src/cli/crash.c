@@ -76,6 +76,16 @@ static void put_component(Line *line, const KilnCallee *call)
         put(line, (const char *const[]) { " in the kernel of the operation ", call->hook, NULL });
 }
 
+/* A pointer to a struct was NULL: the state of a component that declares none? */
+static void put_missing_state(Line *line, const KilnCallee *call, const siginfo_t *info)
+{
+    if (call != NULL && call->component != NULL && call->component->state_size == 0 &&
+        (uintptr_t)info->si_addr < 4096)
+        put(line, (const char *const[]) { "; kiln_state gives NULL, since its .state_size is not "
+                                          "set",
+                                          NULL });
+}
+
 static void on_crash(int number, siginfo_t *info, void *context)
 {
     Line line = { .length = 0 };
@@ -92,6 +102,8 @@ static void on_crash(int number, siginfo_t *info, void *context)
                                 command_name, ": error: crashed with ", crashes[i].name, " (",
                                 crashes[i].meaning, ")", NULL });
     put_component(&line, kiln_call_current());
+    if (number == SIGSEGV)
+        put_missing_state(&line, kiln_call_current(), info);
     put(&line, (const char *const[]) { "\n", NULL });
     (void)!write(STDERR_FILENO, line.text, line.length);
     /* A fault repeats when the handler returns; a signal that was sent must be sent again. */

@@ -266,8 +266,9 @@ struct KilnDataModuleOps {
     const KilnTensorSpec *features;
     size_t n_features;
     /* Open and scan the data, and report errors in it as far as possible; `dataset` may read big
-     * files lazily. A message that begins with an option ("root: x: no such folder") is reported
-     * with the origin of its value. */
+     * files lazily. A message that begins with an option ("root: x: no such folder"), or
+     * with the path that an option has (kiln_error_errno), is reported with the origin of its
+     * value. */
     KilnStatus (*setup)(KilnInstance *self, const KilnDataContext *context, KilnError *err);
     /* Describe a sample; valid from setup until release. */
     KilnStatus (*spec)(KilnInstance *self, KilnDataSpec *ret, KilnError *err);

@@ -6,11 +6,24 @@
 #include "kiln/model.h"
 #include "kiln/state.h"
 
+/* The position in training. */
+typedef struct KilnProgress {
+    int64_t step;            /* optimizer steps done */
+    int64_t epoch;           /* epochs done */
+    int64_t steps_per_epoch; /* of the first epoch, if a callback changes the accumulation */
+    int64_t total_steps;     /* planned, from max_epochs and max_steps; below 1: no end */
+    int64_t total_epochs;
+} KilnProgress;
+
 /* ---- Steps ---------------------------------------------------------------- */
 
 KILN_API KilnGraph *kiln_step_graph(const KilnStep *step);
 /* Whether this is a training step: dropout and batch statistics are on. */
 KILN_API bool kiln_step_training(const KilnStep *step);
+/* Where a training step is in the run; NULL: this step does not train. A number that depends on it
+ * (an annealed weight) is the same after a resume; kiln_graph_scalar makes it data. All batches of
+ * an optimizer step have the same position. Borrowed until the next step. */
+KILN_API const KilnProgress *kiln_step_progress(KilnStep *step);
 /* Samples in this batch. */
 KILN_API int64_t kiln_step_batch_size(const KilnStep *step);
 /* The batch's feature of that name, [batch, ...]. With batch transforms that mix labels, "label" is
@@ -243,15 +256,6 @@ KILN_API size_t kiln_adam_hyper(const double *betas, size_t n, double lr, int64_
                                 float ret[KILN_MAX_HYPER]);
 
 /* ---- Schedulers ----------------------------------------------------------------- */
-
-/* The position in training, for schedules. */
-typedef struct KilnProgress {
-    int64_t step;            /* optimizer steps done */
-    int64_t epoch;           /* epochs done */
-    int64_t steps_per_epoch; /* of the first epoch, if a callback changes the accumulation */
-    int64_t total_steps;     /* planned, from max_epochs and max_steps; below 1: no end */
-    int64_t total_epochs;
-} KilnProgress;
 
 struct KilnSchedulerOps {
     /* The factor on the base learning rate for the next step: a function of the position and, for

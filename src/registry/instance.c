@@ -67,6 +67,22 @@ void kiln_instances_free(KilnInstance **instances, size_t count)
     free(instances);
 }
 
+/* The option whose path the message begins with: "a.bin: No such file or directory"; NULL: none. */
+static const KilnField *named_path(const KilnInstance *self, const char *message)
+{
+    for (const KilnField *f = self->component->fields; f != NULL && f->type != KILN_TYPE_END; f++) {
+        const char *path = NULL;
+
+        if (f->type != KILN_TYPE_PATH || f->shape != KILN_ONE)
+            continue;
+        memcpy(&path, (const char *)self->opts + f->offset, sizeof(path));
+        const size_t length = path != NULL ? strlen(path) : 0;
+        if (length > 0 && strncmp(message, path, length) == 0 && message[length] == ':')
+            return f;
+    }
+    return NULL;
+}
+
 KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *self, KilnError *err)
 {
     const char *end = err != NULL ? strstr(err->text, ": ") : NULL;
@@ -74,6 +90,11 @@ KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *sel
 
     if (end == NULL)
         return err != NULL ? err->status : KILN_E_INTERNAL;
+    const KilnField *path = named_path(self, err->text);
+    if (path != NULL) {
+        (void)kiln_error_prefix(err, "%s: ", path->name);
+        end = err->text + strlen(path->name);
+    }
     kiln_text_printf(&option, "%.*s", (int)strcspn(err->text, ".[:"), err->text);
     kiln_text_printf(&key, "%s.%.*s", self->path, (int)(end - err->text), err->text);
     if (!option.failed && !key.failed &&

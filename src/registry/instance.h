@@ -9,7 +9,7 @@ struct KilnInstance {
     const KilnComponent *component;
     char *path;
     void *opts;  /* lists of children in it point into `children` */
-    void *state; /* component->state_size bytes */
+    void *state; /* component->state_size bytes; NULL: none */
     KilnInstance **children;
     size_t child_count;
     bool started;                     /* init was called, so release must be */
@@ -21,8 +21,8 @@ struct KilnInstance {
  * screen. Any thread may call it. */
 void kiln_instance_print(const KilnInstance *self, bool detail, const char *line);
 
-/* If an error of `self` begins with one of its options ("root: no such folder"), prefix the origin
- * and key of that option's value. Returns err->status. */
+/* If an error of `self` begins with one of its options ("root: no such folder"), or with the path
+ * that is an option's value, prefix the origin and key of that value. Returns err->status. */
 KilnStatus kiln_instance_error(const KilnConfig *config, const KilnInstance *self, KilnError *err);
 
 #endif

@@ -48,6 +48,8 @@ static KilnStatus unknown(const KilnRegistry *registry, KilnKind kind, const cha
         kiln_text_append(&text, "; kiln list shows all");
     for (size_t i = 0; kind != KILN_KIND_ANY && i < n; i++)
         kiln_text_printf(&text, "%s%s", i == 0 ? "\n  there are: " : ", ", names[i]);
+    if (other == KILN_KIND_ANY && near == NULL)
+        kiln_text_append(&text, "; --plugin FILE.so adds those of a plugin");
     free(names);
     return kiln_text_to_error(&text, KILN_E_KEY, err);
 }

@@ -119,6 +119,8 @@ void kiln_trainer_set_up_step(const KilnTrainer *trainer, KilnGraph *graph, Kiln
         .spec = &trainer->data.spec,
         .train_spec = &trainer->data.train_spec,
         .class_counts = trainer->data.class_counts,
+        .schedule = &trainer->schedule,
+        .at = &trainer->at,
         .params = trainer->params,
         .set = "",
     };

@@ -80,6 +80,12 @@ class Sweeps(Case):
         self.assertEqual([run.rows()["seen"][0] for run in sweep.runs], [1, 1])
         self.assertIn("val/top_two", sweep.runs[0].rows())
 
+    def test_components_by_name(self):
+        """As kiln.fit, a sweep knows the components that the program has defined or imported."""
+        sweep = kiln.sweep("task=classification", "model=mlp", "datamodule=rings", "datamodule.count=64,96", "trainer.max_epochs=1",
+                           "test=false", progress=False)
+        self.assertEqual([run.config["datamodule.count"] for run in sweep.runs], [64, 96])
+
     def test_search_and_pruning(self):
         sweep = self.sweep("kiln/sweeper=random", "kiln.sweeper.n_trials=3", "lr=tag(log,interval(0.001,0.1))")
         self.assertEqual(len(sweep.rows()), 3)
@@ -122,9 +128,11 @@ class Sweeps(Case):
                 pass
             kiln.sweep("model=mlp", "lr=0.1,0.2", callbacks=[Mine()])
         """)
-        done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
-                              capture_output=True, text=True)
-        self.assertIn("move it into a file", done.stderr)
+        by_name = script.replace("callbacks=[Mine()]", "'+callbacks.my._target_=callback/mine'")
+        for script in script, by_name:
+            done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+                                  capture_output=True, text=True)
+            self.assertIn("Mine is defined in this script or notebook", done.stderr)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ smartquotes = False  # -- is of flags
 
 html_theme = "furo"
 html_title = f"kiln {version}"
+html_static_path = ["manual.css", "manual.js"]
+html_css_files = ["manual.css"]
+html_js_files = ["manual.js"]
 html_copy_source = False
 # Search loads the text of pages, to show an extract, only from a server.
 html_show_search_summary = False

@@ -4,8 +4,8 @@ import re
 
 
 def escape(text):
-    """Text that is no markup."""
-    return re.sub(r"([\\*`|_])", r"\\\1", text)
+    """Text that is no markup, with links only of whole addresses: not of "https:// or http://", nor of "file:line"."""
+    return re.sub(r"(\w):(?=\S)(?!//\w)", r"\1\\:", re.sub(r"([\\*`|_])", r"\\\1", text))
 
 
 def literal(text):

@@ -69,10 +69,10 @@ static void release_zeroed(const KilnInstance *like)
 
     if (like->component->release == NULL)
         return;
-    zeroed.state = calloc(1, like->component->state_size + 1);
+    zeroed.state = like->state != NULL ? calloc(1, like->component->state_size) : NULL;
     zeroed.binding = NULL;
     kiln_call_enter(&zeroed, "release");
-    if (zeroed.state != NULL)
+    if (zeroed.state != NULL || like->state == NULL)
         like->component->release(&zeroed);
     kiln_call_leave();
     free(zeroed.state);

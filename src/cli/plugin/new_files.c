@@ -1,8 +1,13 @@
 /* Makes the files of a new component: its kind's component of the manual under another name, the
  * config file that selects it, a Makefile and a test. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "cli/plugin/new_files.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/system/file.h"
 
 typedef struct Maker {
     const KilnNewKind *kind;
@@ -79,12 +84,42 @@ static const char *renamed(Maker *maker, const char *text)
 
 /* ---- Files ---------------------------------------------------------------------------------- */
 
+/* The folder of kiln.h that belongs to this program, of a prefix or a checkout, where pkg-config
+ * does not look. NULL: there is none, or a makefile can't have its path. */
+static const char *own_headers(KilnArena *arena)
+{
+    static const char *const places[] = { "../include", "../../src" };
+    char program[PATH_MAX], folder[PATH_MAX];
+
+    if (!kiln_link_read("/proc/self/exe", program, sizeof(program)))
+        return NULL;
+    *strrchr(program, '/') = '\0';
+    for (size_t i = 0; i < KILN_COUNT(places); i++) {
+        const char *header = kiln_arena_printf(arena, "%s/%s/kiln.h", program, places[i]);
+
+        if (header == NULL || realpath(header, folder) == NULL)
+            continue;
+        *strrchr(folder, '/') = '\0';
+        const bool usual = strncmp(folder, "/usr/", 5) == 0;
+        const bool odd = strpbrk(folder, " \t#$%()*,:;?[\\'\"") != NULL;
+        return usual || odd ? NULL : kiln_arena_strdup(arena, folder);
+    }
+    return NULL;
+}
+
 static const char *makefile(Maker *maker)
 {
+    const char *own = own_headers(maker->arena),
+               *installed = "$(shell pkg-config --cflags kiln 2>/dev/null)";
+    const char *flags = own != NULL
+                            ? kiln_arena_printf(maker->arena, "$(if $(wildcard %s/kiln.h),-I%s,%s)",
+                                                own, own, installed)
+                            : installed;
+
     return kiln_arena_printf(
         maker->arena,
-        "# Builds %s.so with the installed headers of kiln. Others: make KILN=-I/DIR/OF/kiln/src\n"
-        "KILN ?= $(shell pkg-config --cflags kiln 2>/dev/null)\n"
+        "# Builds %s.so with the headers of kiln. Others: make KILN=-I/DIR/OF/kiln/src\n"
+        "KILN ?= %s\n"
         "CFLAGS = -O2 -Wall -Wextra\n"
         "\n"
         "%s.so: %s.c\n"
@@ -97,7 +132,7 @@ static const char *makefile(Maker *maker)
         "\tsh test.sh\n"
         "\n"
         ".PHONY: test\n",
-        maker->name, maker->name, maker->name, maker->name);
+        maker->name, flags != NULL ? flags : installed, maker->name, maker->name, maker->name);
 }
 
 /* A command of the test: `train --plugin ./NAME.so SELECT REST MORE`. */

@@ -58,8 +58,8 @@ static const char *const *list_all_options(KilnExpander *expander, const char *g
     return all;
 }
 
-/* "; did you mean 'a'? options of group: a, b" */
-static void append_options(KilnExpander *expander, const char *group, const char *wrong,
+/* "; did you mean 'a'? options of group: a, b". Whether there is a near one. */
+static bool append_options(KilnExpander *expander, const char *group, const char *wrong,
                            KilnText *text)
 {
     enum { MOST_SHOWN = 40 };
@@ -68,7 +68,7 @@ static void append_options(KilnExpander *expander, const char *group, const char
     const char *near = wrong != NULL && n > 0 ? kiln_nearest(wrong, options, n) : NULL;
 
     if (n == 0)
-        return;
+        return false;
     if (near != NULL)
         kiln_text_printf(text, "; did you mean '%s'?", near);
     kiln_text_printf(text, "%s options of %s: ", near != NULL ? "" : ";", group);
@@ -76,6 +76,7 @@ static void append_options(KilnExpander *expander, const char *group, const char
         kiln_text_printf(text, "%s%s", i > 0 ? ", " : "", options[i]);
     if (n > MOST_SHOWN)
         kiln_text_append(text, ", ...");
+    return near != NULL;
 }
 
 /* Whether `group` was made of an entry with a name relative to the group of its file. */
@@ -165,6 +166,7 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry)
     const char *name = slash != NULL ? slash + 1 : entry->path;
     const char *group = kiln_arena_strndup(expander->arena, entry->path,
                                            slash != NULL ? (size_t)(slash - entry->path) : 0);
+    const char *of_plugins = "";
     KilnOrigin at = entry->option_origin;
     KilnText text = { 0 };
     KilnError err = { 0 };
@@ -183,10 +185,10 @@ void kiln_expand_not_found(KilnExpander *expander, KilnDefaultsEntry *entry)
     } else {
         kiln_text_printf(&text, "%s: there is no option '%s'", entry->name, entry->option);
         append_member(expander, entry, &text);
-        if (*group != '\0')
-            append_options(expander, group, name, &text);
+        if (*group != '\0' && !append_options(expander, group, name, &text))
+            of_plugins = "; --plugin FILE.so adds those of a plugin";
     }
-    kiln_text_printf(&text, " (searched %s)", kiln_search_describe(search));
+    kiln_text_printf(&text, " (searched %s%s)", kiln_search_describe(search), of_plugins);
     kiln_text_to_error(&text, KILN_E_KEY, &err);
     if (entry->origin.source != NULL)
         kiln_error_at(&err, &at);

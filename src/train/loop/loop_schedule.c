@@ -161,6 +161,17 @@ int64_t kiln_loop_total_epochs(const KilnLoopSchedule *schedule)
     return epochs;
 }
 
+KilnProgress kiln_loop_progress(const KilnLoopSchedule *schedule, const KilnPosition *at)
+{
+    return (KilnProgress) {
+        .step = at->step,
+        .epoch = at->epoch,
+        .steps_per_epoch = kiln_loop_epoch_steps(schedule, 0),
+        .total_steps = kiln_loop_total_steps(schedule),
+        .total_epochs = kiln_loop_total_epochs(schedule),
+    };
+}
+
 double kiln_loop_validations(const KilnLoopSchedule *schedule)
 {
     if (!schedule->validates || schedule->val_seconds > 0.0)

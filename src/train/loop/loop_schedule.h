@@ -48,6 +48,8 @@ int64_t kiln_loop_epoch_steps(const KilnLoopSchedule *schedule, int64_t epoch);
 /* Optimizer steps and epochs of the whole run; -1: no end. */
 int64_t kiln_loop_total_steps(const KilnLoopSchedule *schedule);
 int64_t kiln_loop_total_epochs(const KilnLoopSchedule *schedule);
+/* The position of training as components see it. */
+KilnProgress kiln_loop_progress(const KilnLoopSchedule *schedule, const KilnPosition *at);
 /* Validations per epoch, averaged over epochs; 0 when they follow the clock. */
 double kiln_loop_validations(const KilnLoopSchedule *schedule);
 /* Whether validation, if there is any, runs once in every epoch, after its last batch. */

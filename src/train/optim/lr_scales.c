@@ -82,12 +82,12 @@ int64_t kiln_lr_scales_next(const KilnTrainer *trainer, int64_t epoch)
 
     for (size_t i = 0; i < trainer->n_callbacks; i++) {
         const KilnCallbackOps *ops = ops_of(trainer, i);
-        kiln_call_enter(trainer->callbacks[i], "next_freeze");
-        const int64_t own = ops->next_freeze != NULL
-                                ? ops->next_freeze(trainer->callbacks[i], epoch)
-                                : -1;
-        kiln_call_leave();
 
+        if (ops->next_freeze == NULL)
+            continue;
+        kiln_call_enter(trainer->callbacks[i], "next_freeze");
+        const int64_t own = ops->next_freeze(trainer->callbacks[i], epoch);
+        kiln_call_leave();
         if (own > epoch && (next < 0 || own < next) && (end < 0 || own < end))
             next = own;
     }

@@ -18,13 +18,7 @@ static const KilnSchedulerOps *scheduler_ops(const KilnOptimizerState *optimizer
 /* Every schedule follows the steps of the run, and so ends with it. */
 static KilnProgress progress_of(const KilnTrainer *trainer)
 {
-    return (KilnProgress) {
-        .step = trainer->at.step,
-        .epoch = trainer->at.epoch,
-        .steps_per_epoch = kiln_loop_epoch_steps(&trainer->schedule, 0),
-        .total_steps = kiln_loop_total_steps(&trainer->schedule),
-        .total_epochs = kiln_loop_total_epochs(&trainer->schedule),
-    };
+    return kiln_loop_progress(&trainer->schedule, &trainer->at);
 }
 
 /* The scheduler's factor for the next step. */

@@ -11,6 +11,7 @@
 #include "graph/plan/execute.h"
 #include "kiln/tools/row_results.h"
 #include "nn/lora.h"
+#include "train/loop/loop_schedule.h"
 
 /* Give adapters their dropout; layers, which record them, know no step. */
 static void begin_adapters(KilnStep *step)
@@ -62,6 +63,15 @@ KilnGraph *kiln_step_graph(const KilnStep *step)
 bool kiln_step_training(const KilnStep *step)
 {
     return step->training;
+}
+
+const KilnProgress *kiln_step_progress(KilnStep *step)
+{
+    if (!step->training)
+        return NULL;
+    if (step->schedule != NULL)
+        step->progress = kiln_loop_progress(step->schedule, step->at);
+    return &step->progress;
 }
 
 int64_t kiln_step_batch_size(const KilnStep *step)

@@ -33,6 +33,10 @@ struct KilnStep {
     const KilnDataSpec *spec;       /* of samples */
     const KilnDataSpec *train_spec; /* of samples in training batches; NULL: the same */
     KilnClassCounts *class_counts;  /* borrowed */
+    /* For kiln_step_progress; borrowed. NULL: a step of no run, which is its first. */
+    const struct KilnLoopSchedule *schedule;
+    const struct KilnPosition *at;
+    KilnProgress progress;
     KilnPhase phase;
     bool training;
     const char *set; /* name of the evaluated set, which ends the names of its values; "": none */

@@ -52,6 +52,31 @@ class New(Case):
             subprocess.run(["make", "-s", "-C", self.path(name), f"KILN=-I{ROOT}/src", "CFLAGS=-Wall -Werror"], check=True)
             out, _ = self.run_kiln("show", f"model/{name}", "--plugin", self.path(name, name + ".so"), program="kiln")
             self.assertIn("width", out)
+            self.assertIn(f"\n  train --plugin {self.path(name, name + '.so')} model={name} model.width=128", out)
+
+    def test_headers_of_the_program(self):
+        """Without pkg-config's help: those of the program that wrote the component. The kit trains it."""
+        self.new("datamodule", "mine")
+        env = {**os.environ, "PKG_CONFIG_LIBDIR": self.dir, "PKG_CONFIG_PATH": ""}
+        subprocess.run(["make", "-s", "-C", self.path("mine")], env=env, check=True)
+        out, _ = self.run_kiln("plugin", "check", "mine/mine.so", program="kiln")
+        self.assertIn("passed   training", out)
+        self.assertIn(" 0 failed", out)
+
+    def test_a_path_that_is_not_there(self):
+        """The plain message of the system gets the option and its place."""
+        self.new("datamodule", "mine")
+        code = read(self.path("mine/mine.c"), "r")
+        for old, new in {"    double gap;\n} Opts;": "    double gap;\n    char *path;\n} Opts;",
+                         "    KILN_FIELD_END": '    KILN_FIELD_PATH(Opts, path, "nothing", "to read"),\n    KILN_FIELD_END',
+                         "    state->seed = context->seed;":
+                             "    return kiln_error_errno(err, ((const Opts *)kiln_opts(self))->path);"}.items():
+            self.assertIn(old, code)
+            code = code.replace(old, new)
+        self.write("mine/mine.c", code)
+        subprocess.run(["make", "-s", "-C", self.path("mine"), f"KILN=-I{ROOT}/src"], check=True, capture_output=True)
+        self.refused("--plugin", "mine/mine.so", "datamodule=mine", "task=classification", "model=mlp", "datamodule.path=nope",
+                     says=["argument 4 `datamodule.path=nope`: datamodule.path: nope: "])
 
     def test_without_headers(self):
         self.new("callback", "mine")

@@ -78,12 +78,16 @@ class Site(unittest.TestCase):
         waiting, seen, wrong = [os.path.realpath(os.path.join(self.html, "index.html"))], set(), []
         while waiting:
             path = waiting.pop()
+            if path in seen:
+                continue
             seen.add(path)
             for link in pages[path].links:
                 url = urllib.parse.urlsplit(link)
                 if url.scheme or url.netloc:
                     if url.path.endswith((".css", ".js")):
                         wrong.append(f"{path} loads {link}")
+                    elif url.scheme != "https" or not url.netloc:  # "https://" or "file:line" in a text
+                        wrong.append(f"{path} links {link}")
                     continue
                 target = os.path.realpath(os.path.join(os.path.dirname(path), urllib.parse.unquote(url.path) or path))
                 anchor = urllib.parse.unquote(url.fragment)

@@ -162,6 +162,21 @@ class Replanning(Case):
         weights = [read(self.path(run, "checkpoints/last/model.safetensors")) for run in ("attribute", "data")]
         self.assertTrue(weights[0] == weights[1])
 
+    def test_the_position_of_a_step(self):
+        """A loss that depends on it: of several batches a step, and after a resume."""
+        args = [*TINY, "--plugin", build_plugin("annealed", self.dir, "-DKILN_BUILD_PLUGIN"), "task.loss=annealed", "model=mlp",
+                "task.loss.data=true", "task.scheduler=null", "trainer.accumulate_grad_batches=2", "trainer.log_every_n_steps=1", "seed=1"]
+        self.run_kiln(*args, "trainer.max_epochs=3", "kiln.run.dir=whole")
+        self.run_kiln(*args, "trainer.max_epochs=1", "kiln.run.dir=parts")
+        self.run_kiln("resume=parts", "trainer.max_epochs=3")
+        weights = [read(self.path(run, "checkpoints/last/model.safetensors")) for run in ("whole", "parts")]
+        self.assertTrue(weights[0] == weights[1])
+        with open(self.path("parts/metrics.csv")) as file:
+            logged = [(int(row["step"]), float(row["train/weight"])) for row in csv.DictReader(file) if row["train/weight"]]
+        self.assertEqual(len(logged), 12)
+        for step, weight in logged:
+            self.assertAlmostEqual(weight, 1 / (1 + (step - 1) / 64), places=6)
+
 
 class Graph(Case):
     def graph(self, *args):

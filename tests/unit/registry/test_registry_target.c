@@ -53,9 +53,12 @@ static void test_target(void **unused)
           "\"modle/net\": there is no kind of components named \"modle\"; did you mean "
           "\"model/net\"?" },
         { "torch.optim.SGD", KILN_KIND_ANY, NULL,
-          "there is no component \"torch.optim.SGD\"; kiln list shows all" },
+          "there is no component \"torch.optim.SGD\"; kiln list shows all; "
+          "--plugin FILE.so adds those of a plugin" },
         { "flipp", KILN_KIND_ANY, NULL, "there is no component \"flipp\"; did you mean \"flip\"?" },
-        { "", KILN_KIND_MODEL, NULL, "there is no model \"\"\n  there are: nest, net, wide" },
+        { "", KILN_KIND_MODEL, NULL,
+          "there is no model \"\"\n  there are: nest, net, wide; "
+          "--plugin FILE.so adds those of a plugin" },
         { "/", KILN_KIND_MODEL, NULL, "\"/\": there is no kind of components named \"\"" },
     };
     KilnRegistry *registry = toy_registry_new();
