@@ -194,7 +194,8 @@ typedef enum KilnNextJob {
     KILN_NEXT_NONE  /* none is left */
 } KilnNextJob;
 
-/* What a job needs: kiln.needs of its config. */
+/* What a job needs: kiln.needs of its config; of a running one, also what it has found out itself.
+ */
 typedef struct KilnJobNeeds {
     int64_t cpus;   /* processors; 0: its share of those that are there */
     int64_t memory; /* bytes; 0: not known */
@@ -225,7 +226,7 @@ typedef struct KilnLaunch {
     void (*tick)(void *ctx);
     /* Not 0: start no more jobs, and stop the running ones with a checkpoint. */
     const volatile int *stop;
-    /* Of a job that next() gave. */
+    /* Of a job that next() gave, or that runs. */
     KilnJobNeeds (*needs)(void *ctx, size_t job);
     /* True: stop this running job with a checkpoint. Call it for each one after tick(). */
     bool (*stops)(void *ctx, size_t job);

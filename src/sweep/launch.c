@@ -301,7 +301,12 @@ KilnStatus kiln_launching_fail_config(KilnLaunching *launching, size_t number,
 
 static KilnJobNeeds needs(void *ctx, size_t number)
 {
-    return ((const KilnLaunching *)ctx)->sweep->jobs.items[number].needs;
+    const KilnJob *job = &((const KilnLaunching *)ctx)->sweep->jobs.items[number];
+    KilnJobNeeds needs = job->needs;
+
+    if (needs.memory == 0)
+        needs.memory = job->memory;
+    return needs;
 }
 
 static void tick(void *ctx)

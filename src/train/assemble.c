@@ -263,10 +263,23 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
     return status;
 }
 
+/* Tell the sweep what its job will take. */
+static void report_memory(const KilnTrainer *trainer)
+{
+    const KilnRunEnv *env = trainer->env;
+    const KilnRunProgress progress = { .memory = kiln_memory_estimate_peak(&trainer->memory) };
+
+    if (trainer->stage == KILN_STAGE_FIT && env->prepared && env->progress != NULL &&
+        kiln_trainer_rank(trainer) == 0)
+        env->progress(env->ctx, &progress);
+}
+
 KilnStatus kiln_trainer_allocate(KilnTrainer *trainer, KilnError *err)
 {
     KilnStatus status = kiln_trainer_check_memory(trainer, err);
 
+    if (status >= 0)
+        report_memory(trainer);
     if (status >= 0)
         status = kiln_optimizers_allocate(trainer, err);
     /* Outside of a fit a checkpoint has all values. */

@@ -16,6 +16,9 @@ typedef struct KilnRunProgress {
     const KilnMetric *metrics; /* current values */
     size_t n_metrics;
     bool resumed; /* the run begins at the end of that epoch, from a checkpoint */
+    /* Of a job of a sweep (KilnRunEnv.prepared), once, before it allocates memory: the bytes that
+     * its process will take, and nothing else is set. 0: this is progress. */
+    int64_t memory;
 } KilnRunProgress;
 
 /* The environment of a run: what it needs besides its config. */
@@ -32,7 +35,8 @@ typedef struct KilnRunEnv {
     /* Set it to non-zero to save a checkpoint after the current batch and continue; the run resets
      * it. May be NULL. */
     volatile int *save;
-    /* Called after each epoch, and when a run resumes between two. May be NULL. */
+    /* Called after each epoch, when a run resumes between two, and with KilnRunProgress.memory. May
+     * be NULL. */
     void (*progress)(void *ctx, const KilnRunProgress *progress);
     /* Called before each training batch: false ends the run there, like an interrupt. May be NULL.
      */

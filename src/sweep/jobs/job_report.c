@@ -105,6 +105,13 @@ bool kiln_report_progress(const KilnReporter *reporter, const KilnRunProgress *p
     /* A job that stops reports its last values again. */
     const bool stops = reporter->mailbox != NULL && reporter->mailbox->stopped;
     const bool asks = reporter->asks && !stops;
+
+    if (progress->memory > 0) {
+        if (reporter->mailbox == NULL) /* other machines need not know */
+            (void)send_report(reporter, json_pack("{s:I}", "memory", (json_int_t)progress->memory),
+                              true);
+        return false;
+    }
     json_t *report = json_pack("{s:I, s:I, s:I, s:b}", "epoch", (json_int_t)progress->epoch,
                                "max_epochs", (json_int_t)progress->max_epochs, "step",
                                (json_int_t)progress->step, "asks", asks);
@@ -180,6 +187,8 @@ static bool read_line(KilnArena *arena, KilnJob *job, const char *line)
 
     if (error != NULL)
         job->error = kiln_arena_strdup(arena, error);
+    if (json_is_integer(json_object_get(report, "memory")))
+        job->memory = json_integer_value(json_object_get(report, "memory"));
     if (json_is_integer(json_object_get(report, "epoch")))
         read_progress(arena, job, report);
     json_decref(report);

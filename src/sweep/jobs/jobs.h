@@ -30,6 +30,7 @@ typedef struct KilnJob {
     KilnJobStatus status;
     const char *reason; /* "" when there is none */
     KilnJobNeeds needs; /* once it is frozen */
+    int64_t memory;     /* bytes that its process will take, as it says itself; 0: not known */
     uint64_t data;      /* kiln_shared_data_key of its config, if it was frozen in this process */
     double seconds;     /* in all its processes so far */
     int64_t steps;      /* optimizer steps, as it reported last */

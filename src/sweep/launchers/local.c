@@ -42,8 +42,7 @@ static const KilnField fields[] = {
 typedef struct Slot {
     pid_t pid; /* 0: free */
     size_t job;
-    int report; /* socket to the job; -1: closed */
-    KilnJobNeeds needs;
+    int report;                 /* socket to the job; -1: closed */
     double started, terminated; /* when SIGTERM was sent; 0: not */
     bool timed_out, killed;
 } Slot;
@@ -53,7 +52,7 @@ typedef struct State {
     struct pollfd *polls;
     size_t n_slots, running;
     KilnUsage before; /* what there was before jobs ran */
-    int64_t peak;     /* the most memory of its own that a job has used */
+    int64_t peak;     /* the most memory of its own that a job has taken, or wanted */
     bool holds;       /* a job waits until there is room for it */
     size_t held;
 } State;
@@ -138,7 +137,6 @@ static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot
                         KilnError *err)
 {
     State *state = kiln_state(self);
-    const KilnJobNeeds needs = launch->needs(launch->ctx, job);
     int64_t forked = 0;
     int ends[2];
 
@@ -152,9 +150,7 @@ static KilnStatus start(KilnInstance *self, const KilnLaunch *launch, Slot *slot
     }
     const pid_t pid = (pid_t)forked;
     (void)setpgid(pid, pid);
-    *slot = (Slot) {
-        .pid = pid, .job = job, .report = ends[0], .needs = needs, .started = kiln_clock()
-    };
+    *slot = (Slot) { .pid = pid, .job = job, .report = ends[0], .started = kiln_clock() };
     state->running++;
     return launch->started(launch->ctx, job, (int64_t)pid, err);
 }
@@ -256,6 +252,15 @@ static KilnStatus read_report(const KilnLaunch *launch, Slot *slot, KilnError *e
     return status;
 }
 
+/* Bytes that a job will take of its own; 0: not known. */
+static int64_t memory_of(const KilnLaunch *launch, size_t job)
+{
+    const int64_t all = launch->needs(launch->ctx, job).memory;
+    const int64_t own = all - launch->shared(launch->ctx, job);
+
+    return all > 0 && own < 1 ? 1 : own < 0 ? 0 : own;
+}
+
 /* If the job has ended, report that and free its slot. */
 static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot, KilnError *err)
 {
@@ -267,8 +272,9 @@ static KilnStatus reap(KilnInstance *self, const KilnLaunch *launch, Slot *slot,
     if (wait4(slot->pid, &status, WNOHANG, &usage) != slot->pid)
         return KILN_OK;
     const int64_t own = (int64_t)usage.ru_maxrss * 1024 - launch->shared(launch->ctx, job);
-    if (own > state->peak)
-        state->peak = own;
+    const int64_t most = own > memory_of(launch, job) ? own : memory_of(launch, job);
+    if (most > state->peak)
+        state->peak = most;
     KilnStatus read = read_report(launch, slot, err);
     if (slot->report >= 0)
         close(slot->report);
@@ -324,37 +330,56 @@ static void wait_for_reports(State *state)
     (void)poll(state->polls, n, closed ? 1 : TICK_MS);
 }
 
-/* What a job will take of its own: what it declares, else what the largest one so far took. */
-static int64_t memory_of(const State *state, const KilnLaunch *launch, size_t job,
-                         const KilnJobNeeds *needs)
+/* The most that a job has taken or will take, which the others may, too; 0: not known yet. */
+static int64_t largest(const State *state, const KilnLaunch *launch)
 {
-    const int64_t own = needs->memory - launch->shared(launch->ctx, job);
+    int64_t most = state->peak;
 
-    if (needs->memory == 0)
-        return state->peak;
-    return own > 0 ? own : 0;
-}
-
-/* Is there room for another job? A job that runs alone always has it: its own check says what it
- * lacks. */
-static bool has_room(const State *state, const KilnLaunch *launch, size_t job,
-                     const KilnJobNeeds *needs)
-{
-    int64_t memory = launch->held(launch->ctx) + memory_of(state, launch, job, needs);
-    int64_t cpus = needs->cpus;
-
-    if (state->running == 0)
-        return true;
     for (size_t i = 0; i < state->n_slots; i++) {
         const Slot *slot = &state->slots[i];
+        const int64_t memory = slot->pid != 0 ? memory_of(launch, slot->job) : 0;
+
+        most = memory > most ? memory : most;
+    }
+    return most;
+}
+
+/* Is there room for the memory of another job? As long as none is known, there may be none. */
+static bool has_memory(const State *state, const KilnLaunch *launch, size_t job)
+{
+    const int64_t most = largest(state, launch), own = memory_of(launch, job);
+    int64_t sum = launch->held(launch->ctx) + (own > 0 ? own : most);
+    bool known = own > 0;
+
+    for (size_t i = 0; i < state->n_slots; i++) {
+        const Slot *slot = &state->slots[i];
+        const int64_t memory = slot->pid != 0 ? memory_of(launch, slot->job) : 0;
 
         if (slot->pid == 0)
             continue;
-        memory += memory_of(state, launch, slot->job, &slot->needs);
-        cpus += slot->needs.cpus;
+        sum += memory > 0 ? memory : most;
+        known = known && memory > 0;
     }
-    return (state->before.available < 0 || memory <= state->before.available) &&
-           (needs->cpus == 0 || (double)cpus <= state->before.processors);
+    return state->before.available < 0 || ((known || most > 0) && sum <= state->before.available);
+}
+
+static bool has_processors(const State *state, const KilnLaunch *launch, size_t job)
+{
+    const int64_t own = launch->needs(launch->ctx, job).cpus;
+    int64_t sum = own;
+
+    for (size_t i = 0; i < state->n_slots; i++)
+        if (state->slots[i].pid != 0)
+            sum += launch->needs(launch->ctx, state->slots[i].job).cpus;
+    return own == 0 || (double)sum <= state->before.processors;
+}
+
+/* Is there room for another job? One that runs alone always has it: its own check says what it
+ * lacks. */
+static bool has_room(const State *state, const KilnLaunch *launch, size_t job)
+{
+    return state->running == 0 ||
+           (has_memory(state, launch, job) && has_processors(state, launch, job));
 }
 
 static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnError *err)
@@ -364,7 +389,6 @@ static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnE
 
     for (size_t i = 0; i < state->n_slots && status >= 0; i++) {
         KilnNextJob next = KILN_NEXT_JOB;
-        KilnJobNeeds needs;
 
         if (state->slots[i].pid != 0)
             continue;
@@ -373,9 +397,7 @@ static KilnStatus fill_slots(KilnInstance *self, const KilnLaunch *launch, KilnE
         state->holds = status >= 0 && next == KILN_NEXT_JOB;
         if (!state->holds)
             break;
-        needs = launch->needs(launch->ctx, state->held);
-        if (launch->loading(launch->ctx, state->held) ||
-            !has_room(state, launch, state->held, &needs))
+        if (launch->loading(launch->ctx, state->held) || !has_room(state, launch, state->held))
             break;
         state->holds = false;
         status = start(self, launch, &state->slots[i], state->held, err);

@@ -130,7 +130,7 @@ class SharedData(SweepCase):
                     self.write(f"images/{split}/{label}/{i}.png", grey_png(8, 8, [bytes([10 * i]) * 8] * 8))
         self.sweep("task=vision", "model=mlp", "model.hidden=[8]", "datamodule=image_folder", "datamodule.root=images",
                    "datamodule.channels=1", "trainer.threads=1", "trainer.max_epochs=1", "batch_size=4", "test=false",
-                   "datamodule.transforms=['python:dim.Dim']", "lr=0.1,0.2,0.3", "kiln.launcher.n_jobs=2")
+                   "datamodule.transforms=['python:dim.Dim']", f"kiln.python={python}", "lr=0.1,0.2,0.3", "kiln.launcher.n_jobs=2")
         self.assertEqual(self.statuses(), ["ok"] * 3)
 
 
