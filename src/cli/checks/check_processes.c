@@ -75,10 +75,31 @@ static KilnJobNeeds needs(void *ctx, size_t job)
     return (KilnJobNeeds) { 0 };
 }
 
-static bool stops(void *ctx, size_t job)
+static bool no(void *ctx, size_t job)
 {
     (void)ctx, (void)job;
     return false;
+}
+
+/* No job has data to share. */
+static KilnStatus fork_loaded(void *ctx, size_t job, const int ends[2], int64_t *ret_pid,
+                              KilnError *err)
+{
+    (void)ctx, (void)job, (void)ends, (void)err;
+    *ret_pid = 0;
+    return KILN_OK;
+}
+
+static int64_t shared(void *ctx, size_t job)
+{
+    (void)ctx, (void)job;
+    return 0;
+}
+
+static int64_t held(void *ctx)
+{
+    (void)ctx;
+    return 0;
 }
 
 static KilnStatus refuse(Jobs *jobs, KilnError *err)
@@ -141,12 +162,16 @@ void kiln_contract_jobs(KilnCase *self)
         .tick = tick,
         .stop = self->request->stop,
         .needs = needs,
-        .stops = stops,
+        .stops = no,
         .command = command,
         .attach = attach,
         .collect = collect,
         .print = print,
         .dir = self->folder,
+        .loading = no,
+        .fork_loaded = fork_loaded,
+        .shared = shared,
+        .held = held,
     };
     KilnCaseInstance built;
     KilnError err = { 0 };
