@@ -215,7 +215,7 @@ class Requeue(OnSlurm):
         self.check(1, "requeued by Slurm")
 
     def test_held(self):
-        """Slurm cannot start a script, and holds its task: the job is submitted anew."""
+        """Slurm cannot start a script, and holds its task: the job is submitted again."""
         self.slurm.set_prolog("exit 1")
         try:
             process = self.start("-m", *JOB, "seed=1", *SLURM, "kiln.sweep.dir=s")
