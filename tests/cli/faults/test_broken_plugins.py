@@ -149,8 +149,9 @@ class BrokenOperation(Broken):
         self.finds_in_operation("y[i] = ", "y[i + 1000000000] = ", "crashed with SIGSEGV", "in the kernel of the operation mine")
         self.finds_in_operation("kiln_mul(at->dy[0], kiln_square(root))", "kiln_sum(at->dy[0])",
                                 "gradient of mine: dx[0] is [], but the input is [8, 64]")
-        self.finds_in_operation(".state_size = sizeof(State),", "", "crashed with SIGSEGV", "in setup of model/mine",
-                                "it declares no state_size")
+        if not is_sanitized():  # UBSan ends the process before it crashes
+            self.finds_in_operation(".state_size = sizeof(State),", "", "crashed with SIGSEGV", "in setup of model/mine",
+                                    "it declares no state_size")
         self.finds_in_operation("KILN_PLUGIN_DEFINE(list)", "", "its file ends with KILN_PLUGIN_DEFINE", check="loading")
 
 
