@@ -11,6 +11,7 @@
 #include "kiln/tools/clock.h"
 #include "registry/instance.h"
 #include "train/checkpoint/resume.h"
+#include "train/loader/prepare_data.h"
 #include "train/optim/averaged_weights.h"
 #include "train/step/module_data.h"
 #include "train/step/plan_steps.h"
@@ -243,7 +244,7 @@ KilnStatus kiln_trainer_dry_build(KilnTrainer *trainer, KilnConfig *config, cons
         status = read_options(trainer, threads, err);
     if (status < 0)
         return status;
-    kiln_splits_take(trainer, remembered);
+    kiln_data_take(trainer, remembered);
     status = build_components(trainer, stage, err);
     if (status >= 0)
         status = kiln_splits_set_up(trainer, remembered, err);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "download/download.h"
 #include "registry/instance.h"
+#include "registry/shared_data.h"
 #include "train/run/preparation.h"
 #include "train/trainer.h"
 
@@ -74,7 +75,9 @@ static KilnStatus download_sources(KilnTrainer *trainer, KilnError *err)
     return status;
 }
 
-KilnStatus kiln_prepare_data(KilnTrainer *trainer, const KilnDataContext *context, KilnError *err)
+/* Download the sources that are missing, if the datamodule's options say so, and let it prepare.
+ * Rank 0 does both, and the other ranks wait for it. */
+static KilnStatus prepare(KilnTrainer *trainer, const KilnDataContext *context, KilnError *err)
 {
     KilnInstance *datamodule = trainer->datamodule;
     const KilnDataModuleOps *ops = kiln_instance_component(datamodule)->ops.datamodule;
@@ -95,7 +98,9 @@ KilnStatus kiln_prepare_data(KilnTrainer *trainer, const KilnDataContext *contex
     return kiln_ranks_broadcast(&trainer->ranks, &done, sizeof(done), err);
 }
 
-KilnStatus kiln_missing_source(const KilnLoading *loading, KilnStatus status, KilnError *err)
+/* Where setup failed and a source is missing, add how to download it. Keeps and returns the
+ * status. */
+static KilnStatus missing_source(const KilnLoading *loading, KilnStatus status, KilnError *err)
 {
     for (size_t i = 0; i < loading->sources_count; i++)
         if (is_missing(&loading->sources[i])) {
@@ -105,4 +110,39 @@ KilnStatus kiln_missing_source(const KilnLoading *loading, KilnStatus status, Ki
                                   cause.text, loading->sources[i].to);
         }
     return status;
+}
+
+/* ---- Set-up ---------------------------------------------------------------------------- */
+
+/* Does the set-up depend on nothing but the datamodule's options and the seed? */
+static bool may_share(const KilnTrainer *trainer, const KilnDataSpec *remembered)
+{
+    return trainer->stage == KILN_STAGE_FIT && remembered == NULL && trainer->fitted == NULL &&
+           trainer->env->data == NULL && !kiln_ranks_several(&trainer->ranks);
+}
+
+void kiln_data_take(KilnTrainer *trainer, const KilnDataSpec *remembered)
+{
+    if (may_share(trainer, remembered))
+        trainer->datamodule = kiln_shared_data_take(trainer->config, trainer->poll);
+    trainer->data.taken = trainer->datamodule != NULL;
+}
+
+KilnStatus kiln_data_set_up(KilnTrainer *trainer, const KilnDataContext *context, KilnError *err)
+{
+    const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    KilnStatus status = prepare(trainer, context, err);
+
+    if (status < 0)
+        return status;
+    status = KILN_CALLED(trainer->datamodule, "setup",
+                         ops->setup(trainer->datamodule, context, err), err);
+    if (status == KILN_E_IO && context->stage != KILN_STAGE_PREDICT)
+        status = missing_source(&trainer->data.loading, status, err);
+    if (status < 0)
+        return kiln_instance_error(trainer->config, trainer->datamodule, err);
+    kiln_shared_data_offer(trainer->config,
+                           may_share(trainer, context->remembered) ? trainer->datamodule : NULL,
+                           &trainer->poll);
+    return KILN_OK;
 }

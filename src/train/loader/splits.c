@@ -6,7 +6,6 @@
 
 #include "base/call.h"
 #include "registry/instance.h"
-#include "registry/shared_data.h"
 #include "train/loader/prepare_data.h"
 #include "train/step/manual.h"
 #include "train/step/module_data.h"
@@ -481,40 +480,6 @@ static KilnStatus set_up_class_counts(KilnTrainer *trainer, KilnError *err)
     return KILN_OK;
 }
 
-/* Does the set-up depend on nothing but the datamodule's options and the seed? */
-static bool may_share(const KilnTrainer *trainer, const KilnDataSpec *remembered)
-{
-    return trainer->stage == KILN_STAGE_FIT && remembered == NULL && trainer->fitted == NULL &&
-           trainer->env->data == NULL && !kiln_ranks_several(&trainer->ranks);
-}
-
-void kiln_splits_take(KilnTrainer *trainer, const KilnDataSpec *remembered)
-{
-    if (may_share(trainer, remembered))
-        trainer->datamodule = kiln_shared_data_take(trainer->config, trainer->poll);
-    trainer->data.taken = trainer->datamodule != NULL;
-}
-
-/* Let the datamodule read its data. Other processes may then take it. */
-static KilnStatus set_up_datamodule(KilnTrainer *trainer, const KilnDataContext *context,
-                                    KilnError *err)
-{
-    KilnStatus status = kiln_prepare_data(trainer, context, err);
-
-    if (status < 0)
-        return status;
-    status = KILN_CALLED(trainer->datamodule, "setup",
-                         data_ops(trainer)->setup(trainer->datamodule, context, err), err);
-    if (status == KILN_E_IO && context->stage != KILN_STAGE_PREDICT)
-        status = kiln_missing_source(&trainer->data.loading, status, err);
-    if (status < 0)
-        return kiln_instance_error(trainer->config, trainer->datamodule, err);
-    kiln_shared_data_offer(trainer->config,
-                           may_share(trainer, context->remembered) ? trainer->datamodule : NULL,
-                           &trainer->poll);
-    return KILN_OK;
-}
-
 KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remembered, KilnError *err)
 {
     const KilnStage stage = data_stage(trainer, remembered);
@@ -533,7 +498,7 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
     kiln_call_leave();
     trainer->data.batch_size = trainer->data.loading.batch_size;
     if (!trainer->data.taken)
-        status = set_up_datamodule(trainer, &context, err);
+        status = kiln_data_set_up(trainer, &context, err);
     if (status < 0)
         return status;
     status = KILN_CALLED(trainer->datamodule, "spec",

@@ -38,8 +38,6 @@ typedef struct KilnSplits {
     KilnArena skipped_memory;
 } KilnSplits;
 
-/* Take the datamodule of the process that forked this one, if it has set it up for others. */
-void kiln_splits_take(KilnTrainer *trainer, const KilnDataSpec *remembered);
 /* Ask the datamodule for its data, and how it is loaded. */
 KILN_NODISCARD KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remembered,
                                              KilnError *err);
