@@ -1,10 +1,11 @@
 """PyTorch's side of the accuracy comparison: what conf/experiment/cifar10/
 resnet18.yaml trains, with the same network, augmentation and schedule.
 
-    python bench/cifar_torch.py FOLDER [--epochs 30] [--bf16]
+    python bench/cifar_torch.py FOLDER [--epochs 30] [--stem large] [--bf16]
 
-FOLDER holds train/<class>/*.png and test/<class>/*.png (or val/), 32×32 colour.
-Prints the training loss and test accuracy of each epoch."""
+FOLDER holds train/<class>/*.png and val/ or test/ or both, 32×32 colour. --stem large: torchvision's
+network as it is, as with model.stem=large. Prints the training loss of each epoch and the accuracy
+on val and test."""
 import argparse
 import math
 import os
@@ -62,15 +63,16 @@ def main():
     parser.add_argument("--std", type=float, nargs=3, default=[0.24703, 0.24349, 0.26159])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stem", choices=["small", "large"], default="small")
     parser.add_argument("--bf16", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     generator = torch.Generator().manual_seed(args.seed)
 
-    test_folder = next(f for f in (os.path.join(args.folder, s) for s in ("test", "val")) if os.path.isdir(f))
     train_images, train_labels, classes = load(os.path.join(args.folder, "train"))
-    test_images, test_labels, _ = load(test_folder)
+    held_out = [(name, *load(os.path.join(args.folder, name))[:2]) for name in ("val", "test")
+                if os.path.isdir(os.path.join(args.folder, name))]
     mean = torch.tensor(args.mean).reshape(1, 3, 1, 1)
     std = torch.tensor(args.std).reshape(1, 3, 1, 1)
 
@@ -80,9 +82,10 @@ def main():
         return x.to(memory_format=torch.channels_last)
 
     model = torchvision.models.resnet18(num_classes=len(classes))
-    model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
-    model.conv1.weight.data.normal_(0, math.sqrt(2 / (64 * 9)))
-    model.maxpool = torch.nn.Identity()
+    if args.stem == "small":
+        model.conv1 = torch.nn.Conv2d(3, 64, 3, padding=1, bias=False)
+        model.conv1.weight.data.normal_(0, math.sqrt(2 / (64 * 9)))
+        model.maxpool = torch.nn.Identity()
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9, nesterov=True,
                                 weight_decay=5e-4)
@@ -95,7 +98,12 @@ def main():
         return 0.5 * (1 + math.cos(math.pi * (step - steps) / max(1, total - steps)))
 
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
-    test_x = normalize(test_images)
+    held_out = [(name, normalize(images), labels) for name, images, labels in held_out]
+
+    def measure():
+        return ", ".join(f"{name} accuracy {accuracy(model, x, y, args.batch, args.bf16):.4f}"
+                         for name, x, y in held_out)
+
     begin = time.time()
     for epoch in range(args.epochs):
         order = torch.randperm(len(train_images), generator=generator)
@@ -111,9 +119,8 @@ def main():
             optimizer.step()
             scheduler.step()
             losses.append(loss.item())
-        print(f"epoch {epoch}: loss {np.mean(losses):.4f}, test accuracy "
-              f"{accuracy(model, test_x, test_labels, args.batch, args.bf16):.4f}, {time.time() - begin:.0f} s", flush=True)
-    print(f"test accuracy {accuracy(model, test_x, test_labels, args.batch, args.bf16):.4f}")
+        print(f"epoch {epoch}: loss {np.mean(losses):.4f}, {measure()}, "
+              f"{time.time() - begin:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -50,9 +50,13 @@ static bool can_move(const KilnRewrite *rewrite, const KilnNode *conv, const Kil
     return true;
 }
 
-/* Whether nothing in the step writes the tensor, which is a parameter. */
+/* Whether nothing in the step writes the tensor, which is a parameter or a slice of one. */
 static bool stays(const KilnRewrite *rewrite, const KilnTensor *tensor)
 {
+    const KilnNode *made = tensor != NULL ? rewrite->made[tensor->id] : NULL;
+
+    if (made != NULL && made->op == &kiln_op_slice)
+        tensor = made->inputs[0];
     return tensor == NULL || (tensor->variable && rewrite->made[tensor->id] == NULL &&
                               !kiln_rewrite_written(rewrite, tensor, SIZE_MAX, rewrite->n_nodes));
 }
