@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What a sweep costs besides its jobs: 100 jobs of one step through `train -m`, less what
-the same runs need one after the other in one process. The best of several rounds of each,
-taken in turn, because other work on the machine only ever adds."""
+"""What a sweep costs besides its jobs: 100 jobs of one step through `train -m`, one and two at a
+time, less what the same runs need one after the other in one process, or in two. The best of several
+rounds of each, taken in turn, because other work on the machine only ever adds. Their folders are in
+memory if TMPDIR is."""
 import os
 import resource
 import subprocess
@@ -20,17 +21,19 @@ def children_cpu():
     return usage.ru_utime + usage.ru_stime
 
 
-def sweep(folder):
+def sweep(folder, at_once):
     wall, cpu = time.monotonic(), children_cpu()
-    subprocess.run([os.path.join(BUILD, "train"), "-m", *JOB, f"seed=range(1,{JOBS + 1})", "kiln.sweep.dir=sweep"],
-                   cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([os.path.join(BUILD, "train"), "-m", *JOB, f"seed=range(1,{JOBS + 1})", "kiln.sweep.dir=sweep",
+                    f"kiln.launcher.n_jobs={at_once}"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return time.monotonic() - wall, children_cpu() - cpu
 
 
-def inside(folder):
-    out = subprocess.run([os.path.join(BUILD, "bench/config/sweep_inside"), str(JOBS), "runs", *JOB],
-                         cwd=folder, check=True, capture_output=True, text=True).stdout
-    return tuple(float(word) for word in out.split())
+def inside(folder, at_once):
+    command = [os.path.join(BUILD, "bench/config/sweep_inside"), str(JOBS // at_once)]
+    processes = [subprocess.Popen([*command, f"runs{i}", *JOB], cwd=folder, stdout=subprocess.PIPE, text=True)
+                 for i in range(at_once)]
+    times = [tuple(float(word) for word in process.communicate()[0].split()) for process in processes]
+    return max(wall for wall, _ in times), sum(cpu for _, cpu in times)
 
 
 def plan(folder):
@@ -41,15 +44,16 @@ def plan(folder):
 
 
 def main():
-    rounds = {sweep: [], inside: []}
-    for _ in range(ROUNDS):
-        for measure, results in rounds.items():
-            with tempfile.TemporaryDirectory() as folder:
-                results.append(measure(folder))
-    for i, what in enumerate(("wall", "processor")):
-        best = {measure: min(r[i] for r in results) for measure, results in rounds.items()}
-        print(f"{what}: {JOBS} jobs through -m {best[sweep]:.3f} s, in one process {best[inside]:.3f} s, "
-              f"overhead {1e3 * (best[sweep] - best[inside]) / JOBS:.1f} ms a job")
+    for at_once in 1, 2:
+        rounds = {sweep: [], inside: []}
+        for _ in range(ROUNDS):
+            for measure, results in rounds.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    results.append(measure(folder, at_once))
+        for i, what in enumerate(("wall", "processor")):
+            best = {measure: min(r[i] for r in results) for measure, results in rounds.items()}
+            print(f"{what}: {JOBS} jobs through -m, {at_once} at a time, {best[sweep]:.3f} s, without {best[inside]:.3f} s, "
+                  f"overhead {1e3 * (best[sweep] - best[inside]) / JOBS:.1f} ms a job")
     with tempfile.TemporaryDirectory() as folder:
         print(f"plan of 10,000 jobs: {min(plan(folder) for _ in range(ROUNDS)):.3f} s")
 

@@ -7,6 +7,10 @@
 /* KILN_OK if this build can draw; otherwise KILN_E_MISSING with what to install. */
 KILN_API KILN_NODISCARD KilnStatus kiln_plot_supported(KilnError *err);
 
+/* Load the fonts of charts, which takes some milliseconds. Processes that are forked later have
+ * them. Does nothing in a build without cairo. */
+KILN_API void kiln_plot_load_fonts(void);
+
 /* A curve. Points that are not finite are left out; the line connects their neighbours. */
 typedef struct KilnPlotLine {
     const char *label; /* for the legend; NULL: not in it */

@@ -94,6 +94,22 @@ void kiln_canvas_font(KilnCanvas *canvas, double size, bool bold)
     cairo_set_font_size(canvas->cr, size);
 }
 
+void kiln_plot_load_fonts(void)
+{
+    static const double sizes[] = { 11.0, 12.0, 13.0, 15.0 }; /* that pictures use */
+    KilnCanvas canvas = { 0 };
+    KilnError err;
+
+    if (kiln_canvas_init(&canvas, 800, 500, &err) >= 0)
+        for (size_t i = 0; i < 2 * KILN_COUNT(sizes); i++) {
+            kiln_canvas_font(&canvas, sizes[i / 2], i % 2 != 0);
+            kiln_canvas_text(&canvas, 0.0, 0.0, (KilnAnchor) { 0.0, 0.0 },
+                             "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789 "
+                             ".,:;-+/%()_");
+        }
+    kiln_canvas_release(&canvas);
+}
+
 double kiln_canvas_text_width(KilnCanvas *canvas, const char *text)
 {
     cairo_text_extents_t extents;

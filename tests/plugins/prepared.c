@@ -1,8 +1,9 @@
 /* A datamodule whose samples are numbers in a file that prepare_data writes. With -DSHAREABLE jobs
- * of a sweep may share it. */
+ * of a sweep may share it, and its set-up takes long enough for that. */
 #include "kiln.h"
 
 #include <stdio.h>
+#include <time.h>
 
 typedef struct Opts {
     KILN_LOADING_OPTIONS;
@@ -44,6 +45,9 @@ static KilnStatus setup(KilnInstance *self, const KilnDataContext *context, Kiln
     int n = 0;
 
     (void)context;
+#ifdef SHAREABLE
+    nanosleep(&(struct timespec) { .tv_nsec = 50000000 }, NULL);
+#endif
     while (file != NULL && n < COUNT && fscanf(file, "%d", &state->labels[n]) == 1)
         n++;
     if (file != NULL)

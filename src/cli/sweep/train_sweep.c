@@ -14,6 +14,7 @@
 #include "cli/screen/screen.h"
 #include "cli/sweep/job_body.h"
 #include "cli/sweep/job_command.h"
+#include "kiln/plot.h"
 #include "sweep/sweep.h"
 
 enum { MAX_EXTEND = 10000000 };
@@ -89,6 +90,8 @@ static int sweep(const KilnArgs *args, const char *resume)
         .ctx = &job,
         .command = kiln_remote_command_line(&command),
     };
+    if (!args->plan)
+        kiln_plot_load_fonts(); /* for the jobs, which are forked from here */
     int exit_status = plan_or_run(args, &request);
     kiln_registry_free(registry);
     return exit_status;

@@ -202,6 +202,9 @@ void kiln_data_processes_init(KilnDataProcesses *processes, const KilnSweep *swe
     *processes = (KilnDataProcesses) { .sweep = sweep, .launcher = getpid(), .offer = -1 };
     processes->adopted = prctl(PR_GET_CHILD_SUBREAPER, &adopted) == 0 && adopted != 0;
     processes->adopts = prctl(PR_SET_CHILD_SUBREAPER, 1L) == 0;
+    processes->room = kiln_usage_now().available;
+    if (processes->room > 0)
+        processes->room /= 2;
 }
 
 static KilnDataProcess *find(KilnDataProcesses *processes, size_t number)
@@ -234,23 +237,39 @@ void kiln_data_processes_release(KilnDataProcesses *processes)
         (void)prctl(PR_SET_CHILD_SUBREAPER, 0L);
 }
 
-/* A free place in the list; NULL: all data is being set up. */
-static KilnDataProcess *make_room(KilnDataProcesses *processes)
+/* The one that was used longest ago, except those that are being set up; NULL: none. */
+static KilnDataProcess *oldest(KilnDataProcesses *processes)
 {
-    KilnDataProcess *oldest = NULL;
+    KilnDataProcess *found = NULL;
 
-    if (processes->n < KILN_MAX_DATA_PROCESSES)
-        return &processes->list[processes->n++];
     for (size_t i = 0; i < processes->n; i++) {
         KilnDataProcess *process = &processes->list[i];
 
-        if (process->pid != 0 && (oldest == NULL || process->used < oldest->used))
-            oldest = process;
+        if (process->pid != 0 && (found == NULL || process->used < found->used))
+            found = process;
     }
-    if (oldest == NULL)
-        return NULL;
-    end(processes, oldest);
-    return &processes->list[processes->n++];
+    return found;
+}
+
+static int64_t largest(const KilnDataProcesses *processes)
+{
+    int64_t most = 0;
+
+    for (size_t i = 0; i < processes->n; i++)
+        most = processes->list[i].bytes > most ? processes->list[i].bytes : most;
+    return most;
+}
+
+/* A job is about to set up more data, which may be as large as the largest so far. */
+static void make_room(KilnDataProcesses *processes)
+{
+    KilnDataProcess *process;
+
+    while ((processes->n == KILN_MAX_DATA_PROCESSES ||
+            (processes->room >= 0 &&
+             kiln_data_held(processes) + largest(processes) > processes->room)) &&
+           (process = oldest(processes)) != NULL)
+        end(processes, process);
 }
 
 /* The job that is forked next sets up the data for others, too. */
@@ -258,41 +277,44 @@ static void prepare_offer(KilnDataProcesses *processes, uint64_t key)
 {
     int ends[2];
 
-    if (key == 0 || !processes->adopts || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
+    if (key == 0 || !processes->adopts || processes->n == KILN_MAX_DATA_PROCESSES ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0)
         return;
-    KilnDataProcess *process = make_room(processes);
-    if (process == NULL) {
-        close(ends[0]);
-        close(ends[1]);
-        return;
-    }
     for (int i = 0; i < 2; i++)
         (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-    *process = (KilnDataProcess) { .key = key, .fd = ends[0], .used = ++processes->uses };
+    processes->list[processes->n++] =
+        (KilnDataProcess) { .key = key, .fd = ends[0], .used = ++processes->uses };
     processes->offer = ends[1];
     processes->key = key;
 }
 
-bool kiln_data_loading(KilnDataProcesses *processes, size_t number)
+/* What a job that sets up data says of it; false: it has ended without a word. */
+static bool hear(KilnDataProcess *process)
 {
-    KilnDataProcess *process = find(processes, number);
     Ready word = { .pid = 0 };
-
-    if (process == NULL || process->pid != 0)
-        return false;
     const ssize_t n = recv(process->fd, &word, sizeof(word), MSG_DONTWAIT);
+
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
-    if (n != (ssize_t)sizeof(word)) { /* the job has ended before */
-        end(processes, process);
-    } else if (word.pid > 0) {
-        process->pid = word.pid;
-        process->bytes = word.bytes;
-    } else {
+    if (n != (ssize_t)sizeof(word))
+        return false;
+    process->pid = word.pid;
+    process->bytes = word.bytes;
+    if (word.pid == 0) {
         close(process->fd);
         process->fd = process->pid = -1;
     }
-    return false;
+    return true;
+}
+
+bool kiln_data_loading(KilnDataProcesses *processes, size_t number)
+{
+    for (size_t i = processes->n; i-- > 0;)
+        if (processes->list[i].pid == 0 && !hear(&processes->list[i]))
+            end(processes, &processes->list[i]);
+
+    const KilnDataProcess *process = find(processes, number);
+    return process != NULL && process->pid == 0;
 }
 
 /* Send a request; false if it is too long, or the process has died. */
@@ -326,8 +348,10 @@ KilnStatus kiln_data_fork_loaded(KilnDataProcesses *processes, size_t number, co
 
     *ret_pid = 0;
     kiln_data_forked(processes);
-    if (process == NULL)
+    if (process == NULL) {
+        make_room(processes);
         prepare_offer(processes, job->data);
+    }
     if (process == NULL || process->pid <= 0)
         return KILN_OK;
     process->used = ++processes->uses;

@@ -13,7 +13,8 @@
 
 #include "sweep/sweep_state.h"
 
-/* The most data that is kept; what was used longest ago makes room. */
+/* The most data that is kept, if half of the memory that is free at first holds it; what was used
+ * longest ago makes room. */
 enum { KILN_MAX_DATA_PROCESSES = 8 };
 
 typedef struct KilnDataProcess {
@@ -32,6 +33,7 @@ typedef struct KilnDataProcesses {
     KilnDataProcess list[KILN_MAX_DATA_PROCESSES];
     size_t n;
     uint64_t uses;
+    int64_t room; /* bytes of memory for all of them; < 0: no limit */
     int offer;    /* the socket's other end, of the job that is forked next; -1: it sets up data for
                    * itself alone */
     uint64_t key; /* of the data of that job */

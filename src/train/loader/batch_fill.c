@@ -7,6 +7,7 @@
 
 #include "base/call.h"
 #include "base/min.h"
+#include "base/system/zeros.h"
 #include "base/text.h"
 #include "kiln/tools/clock.h"
 #include "train/loader/batch_transform.h"
@@ -191,10 +192,9 @@ static KilnStatus allocate_feature(KilnBatchFeature *feature, const KilnBatchSou
 
     if (!kiln_dataset_has(&source->dataset, source->spec.features[f].name))
         return KILN_OK;
-    feature->data = aligned_alloc(64, rounded);
+    feature->data = kiln_zeros(rounded);
     if (feature->data == NULL)
         return kiln_error_nomem(err, rounded);
-    memset(feature->data, 0, rounded);
     if (!source->spec.features[f].varies)
         return KILN_OK;
     feature->lengths = calloc(size, sizeof(*feature->lengths));
@@ -251,7 +251,7 @@ void kiln_batch_slot_release(KilnBatchSlot *slot, const KilnBatchSource *source)
     for (size_t f = 0; slot->features != NULL && f < source->spec.n_features; f++) {
         for (int64_t row = 0; row < source->batch_size; row++)
             clear_text(slot, source, f, row);
-        free(slot->features[f].data);
+        kiln_zeros_free(slot->features[f].data);
         free(slot->features[f].lengths);
     }
     free(slot->features);

@@ -7,6 +7,7 @@
 #include "base/call.h"
 #include "base/text.h"
 #include "download/download.h"
+#include "kiln/tools/clock.h"
 #include "registry/instance.h"
 #include "registry/shared_data.h"
 #include "train/run/preparation.h"
@@ -114,6 +115,9 @@ static KilnStatus missing_source(const KilnLoading *loading, KilnStatus status, 
 
 /* ---- Set-up ---------------------------------------------------------------------------- */
 
+/* A set-up that takes less is as fast as a fork from a process that has the data. */
+static const double worth_sharing_s = 0.02;
+
 /* Does the set-up depend on nothing but the datamodule's options and the seed? */
 static bool may_share(const KilnTrainer *trainer, const KilnDataSpec *remembered)
 {
@@ -131,6 +135,7 @@ void kiln_data_take(KilnTrainer *trainer, const KilnDataSpec *remembered)
 KilnStatus kiln_data_set_up(KilnTrainer *trainer, const KilnDataContext *context, KilnError *err)
 {
     const KilnDataModuleOps *ops = kiln_instance_component(trainer->datamodule)->ops.datamodule;
+    const double began = kiln_clock();
     KilnStatus status = prepare(trainer, context, err);
 
     if (status < 0)
@@ -141,8 +146,8 @@ KilnStatus kiln_data_set_up(KilnTrainer *trainer, const KilnDataContext *context
         status = missing_source(&trainer->data.loading, status, err);
     if (status < 0)
         return kiln_instance_error(trainer->config, trainer->datamodule, err);
-    kiln_shared_data_offer(trainer->config,
-                           may_share(trainer, context->remembered) ? trainer->datamodule : NULL,
-                           &trainer->poll);
+    const bool shares = kiln_clock() - began >= worth_sharing_s &&
+                        may_share(trainer, context->remembered);
+    kiln_shared_data_offer(trainer->config, shares ? trainer->datamodule : NULL, &trainer->poll);
     return KILN_OK;
 }

@@ -10,12 +10,16 @@ import signal
 import tempfile
 import time
 
-from kilntest import TINY, build_plugin, grey_png, main, numpy_python, read
+from kilntest import build_plugin, grey_png, main, numpy_python, read
 from sweeptest import SweepCase
 
 # prepared.c: its set-up fails where another one was before.
 ONCE = ["task=exact", "datamodule=prepared", "datamodule.file=numbers", "trainer.max_epochs=3", "trainer.threads=1"]
 RATE = "task.optimizer.lr="
+# A table that takes long enough to read.
+TABLE = ["task=regression", "model=mlp", "model.hidden=[16]", "datamodule=table", "datamodule.files.train=[rows.csv]",
+         "datamodule.target=y", "trainer.limit_train_batches=8", "trainer.limit_val_batches=8", "trainer.max_epochs=2",
+         "trainer.threads=1"]
 
 
 class SharedData(SweepCase):
@@ -32,6 +36,10 @@ class SharedData(SweepCase):
     def tearDownClass(cls):
         cls._folder_of_plugins.cleanup()
         super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.write("rows.csv", "a,b,y\n" + "".join(f"{i % 97},{i % 89},{i % 83}\n" for i in range(150_000)))
 
     def sweep(self, *args, folder="s", status=0):
         return self.run_kiln("-m", *args, f"kiln.sweep.dir={folder}", status=status)
@@ -50,9 +58,9 @@ class SharedData(SweepCase):
 
     def test_bytes(self):
         """Also of jobs with other data in between, and of one that resumes."""
-        self.sweep(*TINY, "lr=0.1,0.01", "seed=1,2", "kiln.launcher.n_jobs=2")
+        self.sweep(*TABLE, "lr=0.1,0.01", "seed=1,2", "kiln.launcher.n_jobs=2")
         for job, (lr, seed) in enumerate([(0.1, 1), (0.1, 2), (0.01, 1), (0.01, 2)]):
-            self.run_kiln(*TINY, f"lr={lr}", f"seed={seed}", f"kiln.run.dir=run{job}")
+            self.run_kiln(*TABLE, f"lr={lr}", f"seed={seed}", f"kiln.run.dir=run{job}")
             for name in "model.safetensors", "trainer.safetensors", "state.json":
                 self.assertEqual(read(self.path(f"s/{job}/checkpoints/last", name)),
                                  read(self.path(f"run{job}/checkpoints/last", name)), (job, name))
@@ -76,7 +84,7 @@ class SharedData(SweepCase):
     def hold_sweep(self, started):
         """A sweep, two jobs at a time, whose running jobs are held, and its data process."""
         self.hold(1)
-        process = self.start("-m", *self.braked, *TINY, "lr=0.1,0.2,0.3,0.4", "kiln.launcher.n_jobs=2", "kiln.sweep.dir=s")
+        process = self.start("-m", *self.braked, *TABLE, "lr=0.1,0.2,0.3,0.4", "kiln.launcher.n_jobs=2", "kiln.sweep.dir=s")
         self.wait_for(lambda: os.path.exists(self.path("s/journal.jsonl")) and len(self.jobs()) == started, process)
         others = set()
         self.wait_for(lambda: others.update(self.children(process) - self.jobs()) or others, process)
