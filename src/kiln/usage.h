@@ -18,6 +18,9 @@ typedef struct KilnUsage {
 } KilnUsage;
 
 KILN_API KilnUsage kiln_usage_now(void);
+/* Physical cores that this process may use, limited by affinity and by the time that control groups
+ * allow, rounded up; at least 1. */
+KILN_API size_t kiln_processors(void);
 /* The same from files in `root` instead of /, without `processors`. */
 KILN_API KilnUsage kiln_usage_read(const char *root);
 

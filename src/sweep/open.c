@@ -12,6 +12,7 @@
 #include "config/provenance/error_list.h"
 #include "registry/registry.h"
 #include "schema/bind.h"
+#include "kiln/usage.h"
 #include "sweep/requests/requests.h"
 #include "sweep/sweep_state.h"
 
@@ -249,6 +250,11 @@ static KilnStatus read_options(KilnSweep *sweep, KilnError *err)
     if (status >= 0)
         status = kiln_config_build(sweep->config, "kiln.sweeper", registry, KILN_KIND_SWEEPER,
                                    &sweep->sweeper, err);
+    if (status >= 0) {
+        sweep->processors = kiln_processors();
+        sweep->n_jobs =
+            kiln_instance_component(sweep->launcher)->ops.launcher->n_jobs(sweep->launcher);
+    }
     return status >= 0 && has_pruner(sweep->config)
                ? kiln_config_build(sweep->config, "kiln.pruner", registry, KILN_KIND_PRUNER,
                                    &sweep->pruner, err)

@@ -49,6 +49,8 @@ typedef struct KilnSweep {
     KilnJournal *journal;
     KilnJobs jobs;
     size_t n_old;          /* jobs of earlier processes */
+    size_t processors;     /* that this process may use */
+    size_t n_jobs;         /* at a time, as the launcher says; 0: as many as are fastest */
     KilnDivision division; /* of the processors, for a launcher that leaves its n_jobs open;
                             * zero: not measured yet */
     KilnConfigCopy *copies;
@@ -201,8 +203,6 @@ KilnStatus kiln_sweep_record_sources(KilnSweep *sweep, KilnError *err);
 
 /* ---- freeze.c: the config of a job that starts --------------------------------------------- */
 
-/* The number of processors here, at least 1. */
-size_t kiln_sweep_processors(void);
 /* Jobs at a time: as the launcher says, or as was measured; 1 before that. */
 size_t kiln_sweep_at_once(const KilnSweep *sweep);
 /* Compose and check the config of a job; an error in it is in `wrong`. */

@@ -84,6 +84,14 @@ KilnUsage kiln_usage_read(const char *root)
     return usage;
 }
 
+size_t kiln_processors(void)
+{
+    const KilnProcessors here = kiln_processors_here();
+    const double n = ceil(fmin((double)here.cores, here.quota));
+
+    return n > 1.0 ? (size_t)n : 1;
+}
+
 KilnUsage kiln_usage_now(void)
 {
     const KilnProcessors processors = kiln_processors_here();

@@ -1,7 +1,5 @@
 /* Freezes a job when it starts: composes and checks its config, from the sweep's copies of its
  * sources, and writes its folder, from which alone it then runs. */
-#define _GNU_SOURCE /* sched_getaffinity */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,20 +18,10 @@ enum { LONGEST_NAME = 255 };
 
 /* ---- Threads ------------------------------------------------------------------------------ */
 
-size_t kiln_sweep_processors(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : 1;
-}
-
 size_t kiln_sweep_at_once(const KilnSweep *sweep)
 {
-    const size_t n_jobs =
-        kiln_instance_component(sweep->launcher)->ops.launcher->n_jobs(sweep->launcher);
-
-    if (n_jobs > 0)
-        return n_jobs;
+    if (sweep->n_jobs > 0)
+        return sweep->n_jobs;
     return sweep->division.n_jobs > 0 ? sweep->division.n_jobs : 1;
 }
 
@@ -76,8 +64,8 @@ KilnStatus kiln_sweep_share_threads(const KilnSweep *sweep, KilnConfig *config, 
     const int64_t cpus = sweep->jobs.items[number].needs.cpus;
     const bool elsewhere = ops->processors != NULL;
     size_t n_jobs = elsewhere ? 1 : kiln_sweep_at_once(sweep);
-    size_t here = elsewhere ? ops->processors(sweep->launcher) : kiln_sweep_processors();
-    const bool measured = ops->n_jobs(sweep->launcher) == 0 && sweep->division.threads > 0;
+    size_t here = elsewhere ? ops->processors(sweep->launcher) : sweep->processors;
+    const bool measured = sweep->n_jobs == 0 && sweep->division.threads > 0;
     size_t share = cpus > 0 ? (size_t)cpus : measured ? sweep->division.threads : here / n_jobs;
     KilnArena *arena = kiln_config_arena(config);
 

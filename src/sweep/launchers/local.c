@@ -1,13 +1,12 @@
 /* Runs jobs on this machine, some at a time, each a forked process in its own process group, with
  * limits. The launcher starts no threads, so that a fork loses none. */
-#define _GNU_SOURCE /* sched_getaffinity, sigabbrev_np, prctl's constants */
+#define _GNU_SOURCE /* sigabbrev_np, prctl's constants */
 #include "kiln.h"
 #include "kiln/usage.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,12 +59,11 @@ typedef struct State {
 static size_t n_jobs(const KilnInstance *self)
 {
     const Opts *opts = kiln_opts(self);
-    cpu_set_t set;
 
     if (opts->n_jobs >= 0)
         return (size_t)opts->n_jobs;
-    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n < MAX_AT_ONCE ? (size_t)n : MAX_AT_ONCE;
+    const size_t n = kiln_processors();
+    return n < MAX_AT_ONCE ? n : MAX_AT_ONCE;
 }
 
 /* ---- The job's process ---------------------------------------------------------------- */

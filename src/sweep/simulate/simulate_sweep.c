@@ -147,10 +147,7 @@ static KilnStatus open_run(const KilnSimulateRequest *request, const KilnCurves 
 /* What all runs have in common. */
 static KilnStatus name(KilnSimulatedSweep *simulated, const KilnSweep *sweep, KilnError *err)
 {
-    simulated->workers =
-        kiln_instance_component(sweep->launcher)->ops.launcher->n_jobs(sweep->launcher);
-    if (simulated->workers == 0) /* nothing is measured here */
-        simulated->workers = kiln_sweep_processors();
+    simulated->workers = sweep->n_jobs > 0 ? sweep->n_jobs : sweep->processors;
     simulated->sweeper = kiln_strdup(kiln_instance_name(sweep->sweeper));
     if (sweep->pruner != NULL)
         simulated->pruner = kiln_strdup(kiln_instance_name(sweep->pruner));

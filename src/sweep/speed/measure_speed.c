@@ -58,7 +58,7 @@ static void list(const KilnLaunching *launching, const Needs *needs, int64_t ava
     ret->all_jobs = most;
     if (needs->memory > 0 && available >= 0 && (size_t)(available / needs->memory) < most)
         most = (size_t)(available / needs->memory);
-    kiln_divisions_list(kiln_sweep_processors(), needs->processors, most, ret);
+    kiln_divisions_list(launching->sweep->processors, needs->processors, most, ret);
     for (size_t i = 0; i < ret->count && needs->threads > 0; i++)
         ret->items[i].threads = needs->threads;
 }
@@ -133,14 +133,13 @@ static KilnStatus conclude(KilnLaunching *launching, const KilnDivisions *divisi
 KilnStatus kiln_launching_divide(KilnLaunching *launching, KilnError *err)
 {
     KilnSweep *sweep = launching->sweep;
-    const KilnLauncherOps *ops = kiln_instance_component(sweep->launcher)->ops.launcher;
     KilnDivisions divisions = { .all_jobs = SIZE_MAX };
     KilnConfig *config = NULL;
     KilnError wrong = { 0 };
     bool any = false, whole = true;
     size_t number;
 
-    if (ops->n_jobs(sweep->launcher) > 0 || sweep->division.n_jobs > 0)
+    if (sweep->n_jobs > 0 || sweep->division.n_jobs > 0)
         return KILN_OK;
     KilnStatus status = kiln_launching_first(launching, &any, &number, err);
     if (status < 0 || !any)
@@ -149,7 +148,7 @@ KilnStatus kiln_launching_divide(KilnLaunching *launching, KilnError *err)
         kiln_job_read_needs(&sweep->jobs.items[number], config, &wrong) >= 0)
         whole = measure(launching, config, number, &divisions);
     else
-        kiln_divisions_list(kiln_sweep_processors(), 0, 1, &divisions); /* the job says why */
+        kiln_divisions_list(sweep->processors, 0, 1, &divisions); /* the job says why */
     kiln_config_free(config);
     return whole ? conclude(launching, &divisions, err) : KILN_OK;
 }

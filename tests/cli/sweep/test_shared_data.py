@@ -39,7 +39,8 @@ class SharedData(SweepCase):
 
     def setUp(self):
         super().setUp()
-        self.write("rows.csv", "a,b,y\n" + "".join(f"{i % 97},{i % 89},{i % 83}\n" for i in range(150_000)))
+        rows = "".join(f"{i % 97 / 97},{i % 89 / 89},{i % 83 / 83}\n" for i in range(2000))
+        self.write("rows.csv", "a,b,y\n" + 200 * rows)
 
     def sweep(self, *args, folder="s", status=0):
         return self.run_kiln("-m", *args, f"kiln.sweep.dir={folder}", status=status)
