@@ -46,12 +46,12 @@ def main():
     for entry in everything["components"]:
         kinds.setdefault(entry["kind"], []).append(entry)
     for kind, entries in kinds.items():
-        rst.write(f"{folder}/{kind}.rst", rst.heading(kind, "="), *map(component, entries))
-    rst.write(f"{folder}/sections.rst", rst.heading("sections", "="), rst.prose(SECTIONS_INTRO) + "\n",
+        rst.write(f"{folder}/{kind}.rst", rst.heading(f"Components: {kind}", "="), *map(component, entries))
+    rst.write(f"{folder}/sections.rst", rst.heading("Options of the config itself", "="), rst.prose(SECTIONS_INTRO) + "\n",
               *map(section, everything["sections"]))
-    rows = [[f":doc:`{kind}`", ", ".join(f":ref:`{e['name']} <component {kind}/{e['name']}>`" for e in entries)]
+    rows = [[f":doc:`{kind} <{kind}>`", ", ".join(f":ref:`{e['name']} <component {kind}/{e['name']}>`" for e in entries)]
             for kind, entries in kinds.items()]
-    rows.append([":doc:`sections`", ", ".join(f":ref:`{name} <section {name}>`" for name in
+    rows.append([":doc:`config <sections>`", ", ".join(f":ref:`{name} <section {name}>`" for name in
                                               (e["key"] or TOP for e in everything["sections"]))])
     rst.write(f"{folder}/index.rst", rst.heading("Components", "="), rst.prose(INTRO) + "\n",
               rst.table(["kind", "components"], [20, 80], rows), rst.toctree([*kinds, "sections"]))

@@ -22,6 +22,7 @@ html_static_path = ["manual.css", "manual.js"]
 html_css_files = ["manual.css"]
 html_js_files = ["manual.js"]
 html_copy_source = False
+html_show_copyright = False
 # Search loads the text of pages, to show an extract, only from a server.
 html_show_search_summary = False
 
