@@ -49,6 +49,8 @@ def words(overrides: Sequence[Override]) -> list[str]:
             ret.append(override)
         elif isinstance(override, Mapping):
             ret += [f"{key}={literal(value)}" for key, value in override.items()]
+        elif isinstance(override, (list, tuple)):
+            raise TypeError(f"override {override!r}: give each one as an argument of its own: *{list(override)!r}")
         else:
             raise TypeError(f"override {override!r}: expected a text like 'lr=0.1', or a mapping like {{'lr': 0.1}}")
     return ret

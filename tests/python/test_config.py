@@ -51,6 +51,8 @@ class Compose(Case):
         self.assertIn(caught.exception.status, ("wrong type", "unknown name", "out of range"))
         with self.assertRaisesRegex(TypeError, "override 3"):
             kiln.compose(3)
+        with self.assertRaisesRegex(TypeError, r"as an argument of its own: \*\['lr=0.1', 'seed=2'\]"):
+            kiln.compose(["lr=0.1", "seed=2"])
 
     def test_warning(self):
         with warnings.catch_warnings(record=True) as caught:
