@@ -15,10 +15,12 @@ import types
 import typing
 
 HOOKS = [
-    "setup", "on_fit_start", "on_train_start", "on_train_epoch_start", "on_train_batch_start", "on_train_batch_end",
-    "on_train_epoch_end", "on_validation_start", "on_validation_epoch_start", "on_validation_batch_end",
-    "on_validation_epoch_end", "on_validation_end", "on_train_end", "on_fit_end", "on_test_start", "on_test_epoch_start",
-    "on_test_batch_end", "on_test_epoch_end", "on_test_end", "teardown", "on_exception",
+    "setup", "on_fit_start", "on_sanity_check_start", "on_sanity_check_end", "on_train_start", "on_train_epoch_start",
+    "on_train_batch_start", "on_train_batch_end", "on_train_epoch_end", "on_validation_start", "on_validation_epoch_start",
+    "on_validation_batch_start", "on_validation_batch_end", "on_validation_epoch_end", "on_validation_end", "on_train_end",
+    "on_fit_end", "on_test_start", "on_test_epoch_start", "on_test_batch_start", "on_test_batch_end", "on_test_epoch_end",
+    "on_test_end", "on_predict_start", "on_predict_epoch_start", "on_predict_batch_start", "on_predict_batch_end",
+    "on_predict_epoch_end", "on_predict_end", "teardown", "on_exception",
 ]
 NEEDS = {
     "datamodule": "__len__ and __getitem__",
@@ -125,14 +127,16 @@ def choose_kind(cls, kind):
     if kind is None:
         if not found:
             needs = "; ".join(f"a {kind}: {methods}" for kind, methods in NEEDS.items())
-            raise Refused("it is no component: it has none of the methods that kiln calls ({needs})")
-        return found[0]
+            raise Refused(f"it is no component: it has none of the methods that kiln calls ({needs})")
+        kind = found[0]
     if kind not in NEEDS:
         raise Refused(f"a {kind} can't be written in Python; these can: {', '.join(NEEDS)}")
     if kind not in found:
         misspelled = _near_hook(cls) if kind == "callback" else ""
         raise Refused(f"it is no {kind}: a {kind} has {NEEDS[kind]}" + misspelled
                       + (f"; its methods are those of a {found[0]}" if found else ""))
+    if kind == "callback":
+        _check_hooks(cls)
     return kind
 
 
@@ -144,6 +148,17 @@ def _near_hook(cls):
         if near:
             return f"; did you mean {near[0]} by {key}?"
     return ""
+
+
+def _check_hooks(cls):
+    """Refuse a method that looks like a hook and would never be called."""
+    import difflib
+
+    for key in dir(cls):
+        if key.startswith("on_") and key not in HOOKS:
+            near = difflib.get_close_matches(key, HOOKS, 1, 0.8)
+            raise Refused(f"{key} is no hook of a callback in Python"
+                          + (f"; did you mean {near[0]}?" if near else f"; these are: {', '.join(HOOKS)}"))
 
 
 # ---- Options ------------------------------------------------------------------------------------

@@ -42,6 +42,22 @@ class Trace:
         self.note("loaded", json.dumps(state["epochs"]))
 
 
+class Others:
+    def on_sanity_check_end(self, t): print("sanity check")
+    def on_validation_batch_start(self, t): print("before batch", t.batch)
+    def on_predict_batch_end(self, t): print("predicted", t.phase, t.samples)
+
+
+class Never:
+    def on_train_end(self, t): pass
+    def on_before_optimizer_step(self, t): pass
+
+
+class Misspelled:
+    def on_train_end(self, t): pass
+    def on_validaton_end(self, t): pass
+
+
 class Killer:
     def __init__(self, at: int): self.at = at
     def on_train_batch_start(self, t):
@@ -151,6 +167,19 @@ class Callbacks(PythonCase):
         self.assertEqual(read(self.path("trace.txt"), "r").splitlines(), [
             "setup fit", "on_validation_end 0 False", "on_train_start 0 5", "on_validation_end 0 True",
             "on_validation_end 1 True", "teardown"])
+
+    def test_other_hooks(self):
+        out, _ = self.run_kiln(*TINY, "+callbacks.others=python:hooks.Others", "kiln.run.dir=run")
+        for line in "sanity check", "before batch 0", "before batch 1":
+            self.assertIn(f"[hooks.Others] {line}\n", out)
+        _, err = self.run_kiln("predict", "ckpt_path=run/checkpoints/last", "split=test", "output=out.csv", program="kiln")
+        self.assertIn("[hooks.Others] predicted predict", err)
+
+    def test_methods_that_are_no_hooks(self):
+        self.refused(*TINY, "+callbacks.never=python:hooks.Never",
+                     says=["on_before_optimizer_step is no hook of a callback in Python; these are: setup, on_fit_start"])
+        self.refused(*TINY, "+callbacks.never=python:hooks.Misspelled",
+                     says=["on_validaton_end is no hook of a callback in Python; did you mean on_validation_end?"])
 
     def test_what_it_logs_can_be_monitored(self):
         self.run_kiln(*TINY, *self.trace(), "+callbacks.early_stopping={_target_: early_stopping, monitor: trace/epochs, mode: min, patience: 1}",
