@@ -7,7 +7,7 @@
  * four belong to planning (passes/planning.c). */
 #define KILN_PASS_TABLE(X)                                                                         \
     X(dead_code, false, "remove operations whose results are never read")                          \
-    X(trim_kernels, false, "leave out what of a convolution's kernel meets only padding")          \
+    X(trim_kernels, false, "leave out parts of kernels that meet only padding")                    \
     X(common_subexpressions, false, "compute repeated operations once")                            \
     X(fuse_norm, true, "fuse batch normalization with the residual sum and the relu")              \
     X(fold_norm, true, "fold batch normalization, residual sum and activation into convolutions")  \

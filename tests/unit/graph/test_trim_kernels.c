@@ -1,4 +1,5 @@
-/* Kernels without what meets only padding: the same values and gradients with fewer operations. */
+/* Kernels without the parts that meet only padding: the same values and gradients with fewer
+ * operations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
