@@ -19,18 +19,6 @@ typedef struct Axis {
     int64_t stride, padding, dilation, image, places, kernel;
 } Axis;
 
-/* Whether element k of the kernel meets a pixel at some place. */
-static bool meets(const Axis *axis, int64_t k)
-{
-    for (int64_t i = 0; i < axis->places; i++) {
-        const int64_t at = i * axis->stride + k * axis->dilation - axis->padding;
-
-        if (at >= 0 && at < axis->image)
-            return true;
-    }
-    return false;
-}
-
 /* Whether `size` elements from `start` on have as many places, with the same padding on both sides.
  */
 static bool fits(const Axis *axis, int64_t start, int64_t size, int64_t stride)
@@ -42,13 +30,14 @@ static bool fits(const Axis *axis, int64_t start, int64_t size, int64_t stride)
 }
 
 /* The fewest elements that hold all which meet a pixel; false: all must stay. */
-static bool trim_axis(const Axis *axis, int64_t *ret_start, int64_t *ret_size)
+static bool trim_axis(const KilnConvAttrs *attrs, int i, const Axis *axis, int64_t *ret_start,
+                      int64_t *ret_size)
 {
     int64_t begin = 0, end = axis->kernel;
 
-    while (begin < end && !meets(axis, begin))
+    while (begin < end && !kiln_conv_element_meets(attrs, i, begin, axis->image, axis->places))
         begin++;
-    while (end > begin && !meets(axis, end - 1))
+    while (end > begin && !kiln_conv_element_meets(attrs, i, end - 1, axis->image, axis->places))
         end--;
     if (end - begin == axis->kernel || begin == end)
         return false;
@@ -75,7 +64,7 @@ static bool trim(const KilnConvAttrs *attrs, const KilnShape *image, const KilnS
 
         ret->start[i] = 0;
         ret->size[i] = axis.kernel;
-        if (axis.padding == 0 || !trim_axis(&axis, &ret->start[i], &ret->size[i]))
+        if (axis.padding == 0 || !trim_axis(attrs, i, &axis, &ret->start[i], &ret->size[i]))
             continue;
         any = true;
         ret->attrs.padding[i] -= ret->start[i] * axis.dilation;

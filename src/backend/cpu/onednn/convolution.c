@@ -323,19 +323,6 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     return status;
 }
 
-/* Whether a tap meets a pixel of x, along one axis, for some pixel of dy. */
-static bool tap_meets(const KilnConvAttrs *attrs, int axis, int64_t k, int64_t size, int64_t pixels)
-{
-    for (int64_t i = 0; i < pixels; i++) {
-        const int64_t at = i * attrs->stride[axis] + k * attrs->dilation[axis] -
-                           attrs->padding[axis];
-
-        if (at >= 0 && at < size)
-            return true;
-    }
-    return false;
-}
-
 /* Taps that meet nothing but padding have the gradient 0. oneDNN's kernels for AMX leave theirs
  * unwritten, and Winograd's algorithm rounds. */
 static void zero_idle_taps(const KilnCall *call)
@@ -346,8 +333,8 @@ static void zero_idle_taps(const KilnCall *call)
     const size_t size = kiln_dtype_size(weight->dtype);
 
     for (int64_t tap = 0; tap < taps; tap++) {
-        if (tap_meets(call->attrs, 0, tap / dim[3], x[1], dy[1]) &&
-            tap_meets(call->attrs, 1, tap % dim[3], x[2], dy[2]))
+        if (kiln_conv_element_meets(call->attrs, 0, tap / dim[3], x[1], dy[1]) &&
+            kiln_conv_element_meets(call->attrs, 1, tap % dim[3], x[2], dy[2]))
             continue;
         for (int64_t i = 0; i < dim[0] * dim[1]; i++)
             memset((char *)weight->data + (size_t)(i * taps + tap) * size, 0, size);

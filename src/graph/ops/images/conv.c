@@ -9,6 +9,19 @@
 
 /* ---- Windows ------------------------------------------------------------------- */
 
+bool kiln_conv_element_meets(const KilnConvAttrs *attrs, int axis, int64_t k, int64_t pixels,
+                             int64_t places)
+{
+    for (int64_t i = 0; i < places; i++) {
+        const int64_t at = i * attrs->stride[axis] + k * attrs->dilation[axis] -
+                           attrs->padding[axis];
+
+        if (at >= 0 && at < pixels)
+            return true;
+    }
+    return false;
+}
+
 /* Elements that a window spans along an axis (0 height, 1 width), dilation included. */
 static int64_t reach(const KilnConvAttrs *attrs, int axis, int64_t kernel)
 {

@@ -26,4 +26,9 @@ typedef struct KilnConvAttrs {
     KilnShape shape;
 } KilnConvAttrs;
 
+/* Whether element k of the kernel meets a pixel of the image, of `pixels` along the axis (0 height,
+ * 1 width), at one of `places`; else it meets padding alone. */
+bool kiln_conv_element_meets(const KilnConvAttrs *attrs, int axis, int64_t k, int64_t pixels,
+                             int64_t places);
+
 #endif
