@@ -453,6 +453,7 @@ static KilnStatus look_at_archive(KilnNewConfig *config, const char *path, KilnE
     return classes ? kiln_new_image_folder(config, path, true, err)
                    : kiln_error_set(err, KILN_E_FORMAT,
                                     "%s: expected train/<class>/* with images in the archive; "
+                                    "webdataset's archives are read by datamodule=image_shards; "
                                     "unpack any other and give the folder",
                                     path);
 }

@@ -38,24 +38,48 @@ static bool is_copy(const KilnCell *a, const KilnCell *b, KilnRowList rows)
     return fabs(correlation(a, b, rows, every)) > COPY && fabs(correlation(a, b, rows, 1)) > COPY;
 }
 
-/* Whether each text of a column always comes with the same class, and each several times. */
+/* Few different numbers can stand for classes. */
+enum { MOST_NUMBERS = 20 };
+
+/* Where the class of a cell's value is kept: texts by their code, then numbers in the order in
+ * which they are met, then what is missing. */
+static size_t place_of(KilnCell cell, size_t n_texts, KilnCell *numbers, size_t *n_numbers)
+{
+    size_t i = 0;
+
+    if (kiln_cell_is_text(cell))
+        return (size_t)kiln_cell_code(cell);
+    if (!kiln_cell_is_number(cell))
+        return n_texts + MOST_NUMBERS;
+    while (i < *n_numbers && numbers[i] != cell)
+        i++;
+    if (i == *n_numbers)
+        numbers[(*n_numbers)++] = cell;
+    return n_texts + i;
+}
+
+/* Whether each value of a column always comes with the same class, and each several times. */
 static KilnStatus decides_class(const KilnTableData *data, const KilnCells *cells, size_t column,
                                 const KilnCellColumn *columns, KilnRowList rows, bool *ret,
                                 KilnError *err)
 {
     const KilnTablePlan *plan = &data->plan;
-    const KilnDictionary *dictionary = &columns[column].dictionary;
-    int32_t *classes = malloc((dictionary->n + 1) * sizeof(*classes));
+    const KilnColumnFacts *facts = &plan->columns[column].facts;
+    const size_t n_texts = columns[column].dictionary.n, n = n_texts + MOST_NUMBERS + 1;
+    KilnCell numbers[MOST_NUMBERS];
+    size_t n_numbers = 0;
 
+    *ret = facts->distinct > 1 && facts->distinct * 10 <= rows.n &&
+           (facts->numbers == 0 || facts->distinct <= MOST_NUMBERS);
+    if (!*ret)
+        return KILN_OK;
+    int32_t *classes = malloc(n * sizeof(*classes));
     if (classes == NULL)
-        return kiln_error_nomem(err, dictionary->n * sizeof(*classes));
-    memset(classes, -1, (dictionary->n + 1) * sizeof(*classes));
-    *ret = plan->columns[column].n_names > 1 &&
-           (int64_t)plan->columns[column].n_names * 10 <= rows.n;
+        return kiln_error_nomem(err, n * sizeof(*classes));
+    memset(classes, -1, n * sizeof(*classes));
     for (int64_t i = 0; i < rows.n && *ret; i++) {
         const KilnCell cell = cells->cells[column][rows.rows[i]];
-        int32_t *seen =
-            &classes[kiln_cell_is_text(cell) ? (size_t)kiln_cell_code(cell) : dictionary->n];
+        int32_t *seen = &classes[place_of(cell, n_texts, numbers, &n_numbers)];
         const int32_t class = kiln_table_class(data, &columns[plan->target].dictionary,
                                                cells->cells[plan->target][rows.rows[i]]);
 
@@ -76,11 +100,12 @@ KilnStatus kiln_table_find_leaks(KilnTableData *data, const KilnCells *cells,
         const KilnTableColumn *column = &plan->columns[c];
         bool leaks = false;
 
-        if ((int64_t)c == plan->target)
+        if ((int64_t)c == plan->target ||
+            (column->kind != KILN_COLUMN_NUMBER && column->kind != KILN_COLUMN_CATEGORY))
             continue;
         if (column->kind == KILN_COLUMN_NUMBER)
             leaks = is_copy(cells->cells[c], cells->cells[plan->target], rows);
-        else if (column->kind == KILN_COLUMN_CATEGORY && plan->classes && plan->n_classes > 1)
+        if (!leaks && plan->classes && plan->n_classes > 1)
             status = decides_class(data, cells, c, columns, rows, &leaks, err);
         if (leaks)
             kiln_table_note(data,

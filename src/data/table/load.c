@@ -281,8 +281,8 @@ static KilnStatus check_plan(const Load *load, KilnError *err)
                           others, others == 1 ? "column is" : "columns are",
                           text != NULL ? ", or learn from texts such as \"" : "",
                           text != NULL ? text : "",
-                          text != NULL ? "\": tokenizer=words (kiln list tokenizer), with a model "
-                                         "of tokens such as bag_of_tokens"
+                          text != NULL ? "\": tokenizer=words, with a model of tokens such as "
+                                         "bag_of_tokens"
                                        : "");
 }
 

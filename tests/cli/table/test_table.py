@@ -331,7 +331,8 @@ class Table(Case):
                             "model=linear")
         words = " ".join(out.split())
         self.assertIn("val: values that the training rows lack are read as unknown: city 20", words)
-        self.assertIn('warning: column "copy" alone tells the target "risk"', words)
+        for column in "copy", "flag":  # texts, and numbers
+            self.assertIn(f'warning: column "{column}" alone tells the target "risk"', words)
 
     def test_models(self):
         """Linear, MLP with periodic numbers, and the transformer over columns learn it."""
