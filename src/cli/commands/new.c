@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/system/file.h"
 #include "base/text.h"
@@ -162,6 +163,9 @@ static KilnStatus new (KilnArgs *args, const KilnRegistry *registry, KilnConfig 
         return kiln_error_set(err, KILN_E_USAGE,
                               "new: needs data: a folder, a file, or the files of all splits "
                               "(`kiln new --help`)");
+    for (size_t i = 0; i < args->n_words; i++)
+        if (access(args->words[i], F_OK) != 0)
+            return kiln_error_errno(err, args->words[i]);
     KilnStatus status = choose_output(&config, args->output, args->words[0], &output, err);
     if (status >= 0 && output.exists && !args->force)
         status = kiln_error_set(err, KILN_E_USAGE,

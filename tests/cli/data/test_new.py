@@ -266,6 +266,9 @@ class Tables(NewCase):
         self.wrong("rows.json", says=["rows.json:2: the list is not closed: the file ends in its value 2"])
         self.write("noise.bin", bytes(500))
         self.wrong("noise.bin", says=["NUL bytes"])
+        self.write("shards/0.tar", bytes(1024))
+        self.wrong("shards", says=["datamodule=image_shards"])
+        self.wrong("shards/0.tar", says=["expected train/<class>/*", "datamodule=image_shards"])
 
 
 class Texts(NewCase):
@@ -396,6 +399,7 @@ class Files(NewCase):
         self.new("d")
         before = self.config("d")
         self.wrong("d", says=["conf/experiment/d.yaml exists", "--force"], status=2)
+        self.wrong("d.csv", says=["d.csv: No such file"])  # whose config would be the same
         self.assertEqual(self.config("d"), before)
         self.assertIn("replaced conf/experiment/d.yaml", self.new("d", "--force"))
 
