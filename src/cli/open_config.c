@@ -95,13 +95,18 @@ void kiln_command_advise(const KilnArgs *args, KilnStatus status)
         return;
     for (size_t i = 0; i < args->n_words; i++) {
         const char *word = args->words[i], *value = strchr(word, '=');
-        char key[64];
+        char key[64], flag[sizeof(key) + 2];
 
         if (value == NULL || (size_t)(value - word) >= sizeof(key))
             continue;
         snprintf(key, sizeof(key), "%.*s", (int)(value - word), word);
-        const char *near = kiln_nearest(key, args->keys, args->n_keys);
-        if (near != NULL)
+
+        const char *near = kiln_nearest(key, args->keys, args->n_keys), *of_flag;
+        snprintf(flag, sizeof(flag), "--%s", key);
+        if (kiln_flag_find(args->command, flag, &of_flag) != NULL)
+            fprintf(stderr, "  kiln %s has the flag %s: try %s%s\n", args->command, flag, flag,
+                    value);
+        else if (near != NULL)
             fprintf(stderr, "  kiln %s takes %s=...: try %s%s\n", args->command, near, near, value);
     }
 }

@@ -322,6 +322,7 @@ int kiln_command_explain_prediction(KilnArgs *args)
         status = open_and_explain(args, &request, registry, checkpoint, &err);
         if (status < 0 && kiln_screen_signal_status() != 128 + SIGPIPE)
             kiln_screen_error(args->command, &err);
+        kiln_command_advise(args, status);
     }
     kiln_registry_free(registry);
     free(checkpoint);

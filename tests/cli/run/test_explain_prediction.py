@@ -187,6 +187,7 @@ class Images(Explain):
                 (["x.png", "--method", "occlusion", "--window", "9"],
                  ["a window of 9 pixels is larger than the image of 8 × 8 pixels", "expected 1 to 8"], 1),
                 (["x.png", "--window", "4"], ["--window belongs to --method occlusion"], 2),
+                (["x.png", "method=occlusion"], ["no key 'method'", "has the flag --method: try --method=occlusion"], 1),
                 (["x.png", "--layer", "bn1"], ["--layer belongs to --method grad_cam"], 2),
                 (["x.png", "--method", "grad_cam", "--steps", "9"], ["--steps belongs to --method integrated_gradients"], 2),
                 (["x.png", "--output", "x.png"], ["--output: x.png: File exists"], 1),
