@@ -16,10 +16,11 @@ const KilnChoice kiln_boost_grow_policies[] = { { "depthwise", 0 },
 
 static const char tweedie[] = "reg:tweedie";
 
-static bool samples_columns(const KilnBoostOptions *options)
+/* Whether rows or columns are sampled. */
+static bool samples(const KilnBoostOptions *options)
 {
-    return options->colsample_bytree < 1.0 || options->colsample_bylevel < 1.0 ||
-           options->colsample_bynode < 1.0;
+    return options->subsample < 1.0 || options->colsample_bytree < 1.0 ||
+           options->colsample_bylevel < 1.0 || options->colsample_bynode < 1.0;
 }
 
 /* ---- Checks ------------------------------------------------------------------------- */
@@ -52,10 +53,11 @@ KilnStatus kiln_boost_options_check(const KilnBoostOptions *options, const char 
     if (options->max_depth == 0 && options->max_leaves == 0)
         return kiln_error_set(err, KILN_E_RANGE, "0 needs max_leaves above 0");
     *ret_option = "tree_method";
-    if (options->tree_method == APPROX && samples_columns(options))
+    if (options->tree_method == APPROX && samples(options))
         return kiln_error_set(err, KILN_E_RANGE,
-                              "approx can't sample columns: its random state is in no checkpoint, "
-                              "so a resumed run would differ; use hist, or set colsample_* to 1");
+                              "approx can't sample rows or columns: no checkpoint has its random "
+                              "state and the bins of its first sample, so a resumed run would "
+                              "differ; use hist, or set subsample and colsample_* to 1");
     if (options->tree_method == EXACT && (options->max_leaves > 0 || options->grow_policy != 0))
         return kiln_error_set(err, KILN_E_RANGE,
                               "exact grows by depth alone; use hist for max_leaves and "
@@ -187,14 +189,18 @@ KilnStatus kiln_boost_set_up(const KilnBoostSetup *setup, KilnBooster *booster, 
     return status;
 }
 
-/* A changed sequence of updaters takes effect when the booster is configured, and makes new
- * updaters, which have a new sampler, and parameters only as they are set since then. exact keeps
- * no sampler. */
+/* The updater of hist has a sampler of columns, whose state is in no checkpoint, and which takes a
+ * random number of the round in which it is made; the rows of that round are drawn after it. So a
+ * round that samples either gets a new updater, as the first one after a resume does. exact draws
+ * in the same way in every round.
+ *
+ * A changed sequence of updaters takes effect when the booster is configured, and makes new
+ * updaters, with parameters only as they are set since then. */
 KilnStatus kiln_boost_begin_round(const KilnBoostSetup *setup, KilnBooster *booster, KilnError *err)
 {
     int64_t columns;
 
-    if (setup->options->tree_method != HIST || !samples_columns(setup->options))
+    if (setup->options->tree_method != HIST || !samples(setup->options))
         return KILN_OK;
     KilnStatus status = kiln_booster_set(booster, "updater", "prune", err);
     if (status >= 0)

@@ -13,8 +13,8 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / "data" / "trees"
 COLUMNS, ROUNDS = 6, 8
 CASES = {
     "numbers": [dict(eval_metric=["rmse", "mae"]),
-                dict(tree_method="exact", max_depth=3, eta=0.2, gamma=0.1, min_child_weight=2, alpha=0.5),
-                dict(tree_method="approx", max_bin=16, subsample=0.7, seed=3),
+                dict(tree_method="exact", subsample=0.7, seed=3, max_depth=3, eta=0.2, gamma=0.1, min_child_weight=2, alpha=0.5),
+                dict(tree_method="approx", max_bin=16),
                 dict(grow_policy="lossguide", max_leaves=5, max_depth=0, num_parallel_tree=2, subsample=0.5),
                 dict(monotone_constraints={"x.0": 1, "x.1": -1}, base_score=2.0, max_delta_step=1.0),
                 dict(colsample_bytree=0.6, colsample_bynode=0.7, max_depth=4, eta=0.2),
@@ -64,9 +64,9 @@ def matrix(x, y, sizes):
 
 
 def boost(given, train, test):
-    """The model and its metrics. Of rounds that sample columns, each has a new sampler, as kiln makes it."""
+    """The model and its metrics. Of rounds of hist that sample, each has a new updater, as kiln makes it."""
     evals, history = [(train, "train"), (test, "val")], {}
-    if not any(name.startswith("colsample") for name in given):
+    if given["tree_method"] != "hist" or not any("sample" in name for name in given):
         return xgb.train(given, train, ROUNDS, evals=evals, evals_result=history, verbose_eval=False), history
     model = xgb.Booster(given, [train, test])
     for i in range(ROUNDS):

@@ -89,18 +89,26 @@ class Runs(Trees):
         return read(self.path(run, "checkpoints/last/model.ubj"))
 
     def test_a_killed_run_goes_on_to_the_same_bytes(self):
-        args = [*files("numbers"), "task.subsample=0.6", "task.colsample_bytree=0.7", "task.colsample_bynode=0.7", *self.braked]
-        self.train(*args, run="whole")
+        """Whatever it samples."""
+        columns = ["task.colsample_bytree=0.7", "task.colsample_bynode=0.7"]
+        for i, sampling in enumerate([[*columns, "task.subsample=0.6"], columns, ["task.subsample=0.6"],
+                                      ["task.tree_method=approx"],
+                                      ["task.subsample=0.6", columns[0], "task.tree_method=exact"]]):
+            with self.subTest(sampling=sampling):
+                self.check_resume([*files("numbers"), *sampling, *self.braked], f"run{i}", f"whole{i}")
+
+    def check_resume(self, args, run, whole):
+        self.train(*args, run=whole)
         self.hold(5)
-        process = self.start(*TREES, "trainer.max_epochs=8", "kiln.run.dir=run", *args)
-        self.wait_for("run/checkpoints/last/model.ubj", process)
+        process = self.start(*TREES, "trainer.max_epochs=8", f"kiln.run.dir={run}", *args)
+        self.wait_for(f"{run}/checkpoints/last/model.ubj", process)
         process.kill()
         process.communicate()
         self.let_go()
-        out, _ = self.run_kiln("--plugin", self._brake, "resume=run")
+        out, _ = self.run_kiln("--plugin", self._brake, f"resume={run}")
         self.assertIn("resuming from", out)
-        self.assertEqual(self.model("run"), self.model("whole"))
-        self.assertEqual(self.column("val/rmse"), self.column("val/rmse", "whole"))
+        self.assertEqual(self.model(run), self.model(whole))
+        self.assertEqual(self.column("val/rmse", run), self.column("val/rmse", whole))
 
     def test_rounds_of_an_epoch_and_early_stopping(self):
         self.train(*files("numbers"), "task.rounds_per_epoch=4", epochs=2, run="four")
@@ -221,7 +229,8 @@ class Mistakes(Trees):
             ("numbers", ["task.objective=binary:logistic"], ["needs a class per row"]),
             ("classes", ["task.objective=binary:logistic"], ["needs 2 classes, and the data has 3"]),
             ("numbers", ["task.max_depth=0"], ["0 needs max_leaves above 0"]),
-            ("numbers", ["task.tree_method=approx", "task.colsample_bytree=0.5"], ["approx can't sample columns"]),
+            ("numbers", ["task.tree_method=approx", "task.colsample_bytree=0.5"], ["approx can't sample rows or columns"]),
+            ("numbers", ["task.tree_method=approx", "task.subsample=0.5"], ["set subsample and colsample_* to 1"]),
             ("numbers", ["+task.monotone_constraints={foo: 1}"], ['no column "foo"', '"x.0"']),
             ("numbers", ["datamodule.sampler=balanced"], ["datamodule.sampler", "whole training set"]),
         ]:
