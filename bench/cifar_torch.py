@@ -120,7 +120,7 @@ def main():
             scheduler.step()
             losses.append(loss.item())
         print(f"epoch {epoch}: loss {np.mean(losses):.4f}, {measure()}, "
-              f"{time.time() - begin:.0f} s", flush=True)
+              f"{time.time() - begin:.1f} s", flush=True)
 
 
 if __name__ == "__main__":
