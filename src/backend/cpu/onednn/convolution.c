@@ -1,7 +1,8 @@
-/* Convolution and its gradients with oneDNN, which chooses the layouts. backend/cpu/winograd and
- * backend/cpu/bf16 have faster kernels for some cases of f32 and bf16. */
+/* Convolution and its gradients with oneDNN, which chooses the layouts. backend/cpu/winograd,
+ * images and bf16 have faster kernels for some cases of f32 and bf16. */
 #include "backend/cpu/bf16/conv.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/images/dense_conv.h"
 #include "backend/cpu/images/depthwise.h"
 #include "backend/cpu/onednn/primitives.h"
 #include "backend/cpu/winograd/conv.h"
@@ -199,6 +200,9 @@ static bool has_tiles(const KilnCall *call)
 /* Kernels of kiln's own; false: none takes the call. */
 static KilnStatus own_prepare(KilnCall *call, bool gradient, bool *ret_taken, KilnError *err)
 {
+    *ret_taken = kiln_dense_conv_prepare(call, gradient);
+    if (*ret_taken)
+        return KILN_OK;
     *ret_taken = has_tiles(call) && (kiln_bf16_conv_point_prepare(call, gradient) ||
                                      kiln_bf16_conv_winograd_prepare(call, gradient) ||
                                      kiln_bf16_conv_image_prepare(call, gradient));
@@ -207,8 +211,8 @@ static KilnStatus own_prepare(KilnCall *call, bool gradient, bool *ret_taken, Ki
 
 static void own_run(KilnCall *call, bool gradient)
 {
-    if (!kiln_winograd_conv_run(call, gradient) && !kiln_bf16_conv_point_run(call, gradient) &&
-        !kiln_bf16_conv_winograd_run(call, gradient))
+    if (!kiln_dense_conv_run(call, gradient) && !kiln_winograd_conv_run(call, gradient) &&
+        !kiln_bf16_conv_point_run(call, gradient) && !kiln_bf16_conv_winograd_run(call, gradient))
         kiln_bf16_conv_image_run(call, gradient);
 }
 
@@ -303,6 +307,8 @@ static KilnStatus conv2d_grad_weight_prepare(KilnCall *call, KilnError *err)
     KilnConvMd conv = { 0 };
     dnnl_primitive_desc_t pd = NULL;
 
+    if (kiln_dense_weight_prepare(call))
+        return KILN_OK;
     if (has_tiles(call) &&
         (kiln_bf16_conv_weight_winograd_prepare(call) || kiln_bf16_conv_weight_prepare(call)))
         return KILN_OK;
@@ -345,7 +351,8 @@ static void conv2d_grad_weight_run(KilnCall *call)
 {
     if (call->priv != NULL)
         kiln_primitives_run(call);
-    else if (!kiln_winograd_weight_run(call) && !kiln_depthwise_weight_run(call)) {
+    else if (!kiln_dense_weight_run(call) && !kiln_winograd_weight_run(call) &&
+             !kiln_depthwise_weight_run(call)) {
         if (!kiln_bf16_conv_weight_winograd_run(call))
             kiln_bf16_conv_weight_run(call);
         return;
