@@ -1,4 +1,4 @@
-"""Times reading a CSV of a million rows beside pandas' C parser: 2 threads here, pandas has one.
+"""Times reading a CSV of a million rows beside pandas' C parser: 2 threads here; pandas has one, and two since version 3.
 
     PYTHON bench/table/read.py [ROWS]     PYTHON has pandas
 
