@@ -70,6 +70,12 @@ static void prepare(KilnCall *call, const Dense *dense)
                            sizeof(float);
 }
 
+/* Channel 0 of the weights between pixel p of y and pixel q of x in the matrix. */
+static float *entry(const Dense *d, int64_t o, int64_t p, int64_t q)
+{
+    return d->matrix + ((p * d->out + o) * d->x_pixels + q) * d->in;
+}
+
 /* Write the matrix for the outputs from `begin` to `end`. */
 static void expand(void *context, int64_t begin, int64_t end)
 {
@@ -78,14 +84,12 @@ static void expand(void *context, int64_t begin, int64_t end)
     for (int64_t o = begin; o < end; o++)
         for (int64_t p = 0; p < d->y_pixels; p++)
             for (int64_t q = 0; q < d->x_pixels; q++) {
-                float *to = d->matrix + ((p * d->out + o) * d->x_pixels + q) * d->in;
-                const float *from = d->weight + o * d->in * d->elements + d->element[p][q];
+                const float *weight = d->weight + o * d->in * d->elements;
+                float *to = entry(d, o, p, q);
 
-                if (d->element[p][q] < 0)
-                    memset(to, 0, (size_t)d->in * sizeof(*to));
-                else
-                    for (int64_t c = 0; c < d->in; c++)
-                        to[c] = from[c * d->elements];
+                for (int64_t c = 0; c < d->in; c++)
+                    to[c] = d->element[p][q] < 0 ? 0.0f
+                                                 : weight[c * d->elements + d->element[p][q]];
             }
 }
 
@@ -100,17 +104,15 @@ static void fold(void *context, int64_t begin, int64_t end)
         memset(weight, 0, (size_t)(d->in * d->elements) * sizeof(*weight));
         for (int64_t p = 0; p < d->y_pixels; p++)
             for (int64_t q = 0; q < d->x_pixels; q++) {
-                const float *from = d->matrix + ((p * d->out + o) * d->x_pixels + q) * d->in;
-                float *to = weight + d->element[p][q];
+                const float *from = entry(d, o, p, q);
 
                 for (int64_t c = 0; c < d->in && d->element[p][q] >= 0; c++)
-                    to[c * d->elements] += from[c];
+                    weight[c * d->elements + d->element[p][q]] += from[c];
             }
     }
 }
 
-/* ---- The convolution, and the gradient of its input --------------------------------------------
- */
+/* ---- The convolution, and the gradient of its input --------------------------------------- */
 
 static bool takes(const KilnCall *call, bool gradient, Dense *ret)
 {
@@ -155,8 +157,7 @@ bool kiln_dense_conv_run(KilnCall *call, bool gradient)
     return true;
 }
 
-/* ---- The gradient of the weight ----------------------------------------------------------------
- */
+/* ---- The gradient of the weight ----------------------------------------------------------- */
 
 bool kiln_dense_weight_prepare(KilnCall *call)
 {
