@@ -426,7 +426,7 @@ install: all
 	install -D -m 644 bench/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/bench/README.md
 	install -D -m 644 tests/README.md $(DESTDIR)$(PREFIX)/share/doc/kiln/tests/README.md
 	for dir in $(EXAMPLES); do \
-		install -m 644 $$dir/* $(DESTDIR)$(PREFIX)/share/doc/kiln/$$dir/ || exit 1; done
+		install -m 644 $$(find $$dir -maxdepth 1 -type f) $(DESTDIR)$(PREFIX)/share/doc/kiln/$$dir/ || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d

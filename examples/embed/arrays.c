@@ -36,9 +36,9 @@ static void *predict(void *ret) /* the probability of class 1 of each test point
         samples[i] = (KilnRawSample) { .values = &values[i], .n_values = 1 };
     }
     if (kiln_predictor_open(&spec, &predictor, &err) < 0 ||
-        kiln_predict(predictor, samples, TEST, &results, &err) < 0)
-        fprintf(stderr, "arrays: %s\n", err.text);
-    for (int i = 0; i < TEST && results != NULL; i++)
+        kiln_predict(predictor, samples, TEST, &results, &err) < 0 || results->list[0].status < 0)
+        fprintf(stderr, "arrays: %s\n", results == NULL ? err.text : results->list[0].error);
+    for (int i = 0; results != NULL && i < TEST && results->list[i].status == KILN_OK; i++)
         ((float *)ret)[i] = results->list[i].outputs[0].data[1];
     kiln_predictions_free(results);
     kiln_predictor_free(predictor);
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     else if (pthread_create(&thread, NULL, predict, there) == 0 && predict(here) == NULL &&
              pthread_join(thread, NULL) == 0)
         for (int i = 0; i < TEST; i++)
-            right += here[i] == there[i] && (here[i] > 0.5f) == labels[TRAIN + i];
+            right += here[i] > 0 && here[i] == there[i] && (here[i] > 0.5f) == labels[TRAIN + i];
     kiln_config_free(config);
     kiln_errors_free(errors);
     kiln_registry_free(registry);

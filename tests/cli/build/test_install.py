@@ -78,6 +78,8 @@ class Install(unittest.TestCase):
         right = int(re.match(r"(\d+) of 500 right, in both threads\n$", out).group(1))
         self.assertGreater(right, 480)
         self.assertEqual(self.sh(run + " seed=1 datamodule.standardize=true"), out)
+        self.sh("! ./arrays trainer.limit_train_batches=1 trainer.limit_val_batches=1 trainer.max_epochs=1 2>err")  # on images
+        self.assertIn("an array f32 [2] is no image", self.sh("cat err"))
 
     def test_loop(self):
         """A loop of one's own, built by the line of its comment: its log and rows come by callback, and it ends early."""
