@@ -111,6 +111,17 @@ class New(Case):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("mine", done.stderr)
 
+    def test_a_gradient_that_is_too_large(self):
+        """Of an operation without a kernel in double precision, as the template has it."""
+        self.new("operation", "soft")
+        code = read(self.path("soft/soft.c"), "r")
+        self.assertEqual(code.count("kiln_square(root)"), 1)
+        for factor, status in (1.0, 0), (1.3, 1):
+            self.write("soft/soft.c", code.replace("kiln_square(root)", f"kiln_scale(kiln_square(root), {factor})"))
+            subprocess.run(["make", "-s", "-C", self.path("soft"), f"KILN=-I{ROOT}/src"], check=True)
+            out, _ = self.run_kiln("plugin", "check", "soft/soft.so", program="kiln", status=status)
+            self.assertEqual("its gradient says" in " ".join(out.split()), status == 1, out)
+
     def test_output(self):
         out, _ = self.new("logger", "mine", "--output", "deep/plugins")
         self.assertIn("wrote deep/plugins/mine/conf/logger/mine.yaml", out)
