@@ -152,6 +152,8 @@ static void set_trees(KilnNewConfig *config, const KilnNewFiles *files, bool ran
                          "different ones");
     kiln_new_say(config, "model", "gradient-boosted trees, by XGBoost");
     kiln_new_set(config, KILN_NEW_ROOT, "lr", "0.1  # of networks; the trees have task.eta");
+    kiln_new_set(config, KILN_NEW_ROOT, "batch_size",
+                 "64  # of the other splits; trees train on all rows at once");
     kiln_new_set_files(config, files);
     kiln_new_set(config, KILN_NEW_TASK, "rounds_per_epoch", "10");
     kiln_new_set(config, KILN_NEW_TASK, "eta", "0.1");

@@ -99,17 +99,27 @@ static KilnStatus prepare(KilnTrainer *trainer, const KilnDataContext *context, 
     return kiln_ranks_broadcast(&trainer->ranks, &done, sizeof(done), err);
 }
 
-/* Where setup failed and a source is missing, add how to download it. Keeps and returns the
+/* Where setup failed and sources are missing, add how to download them. Keeps and returns the
  * status. */
 static KilnStatus missing_source(const KilnLoading *loading, KilnStatus status, KilnError *err)
 {
+    const KilnError cause = *err;
+    const char *first = NULL;
+    size_t n = 0;
+
     for (size_t i = 0; i < loading->sources_count; i++)
         if (is_missing(&loading->sources[i])) {
-            const KilnError cause = *err;
-
-            return kiln_error_set(err, status, "%s; datamodule.download=true downloads %s",
-                                  cause.text, loading->sources[i].to);
+            first = first != NULL ? first : loading->sources[i].to;
+            n++;
         }
+    if (n == 1)
+        return kiln_error_set(err, status, "%s; datamodule.download=true downloads %s", cause.text,
+                              first);
+    if (n > 1)
+        return kiln_error_set(err, status,
+                              "%s; datamodule.download=true downloads the %zu files that are "
+                              "missing",
+                              cause.text, n);
     return status;
 }
 

@@ -34,13 +34,16 @@ class NewCase(Case):
         return read(self.path(f"conf/experiment/{name}.yaml"), "r")
 
     def starts(self, *args, says=(), has=(), name="d", train=()):
-        """`kiln new` says and writes all that, and the config trains."""
+        """`kiln new` says and writes all that, and the config trains; written with -o it is whole, too."""
         out = self.new(*args)
         for text in says:
             self.assertIn(text, " ".join(out.split()))
         for text in has:
             self.assertIn(text, self.config(name))
         self.run_kiln(f"experiment={name}", *SHORT_RUN, *train)
+        if "-o" not in args:
+            self.new(*args, "-o", "whole.yaml", "--force")
+            self.run_kiln("-cp", ".", "-cn", "whole", "--cfg", "job", "--resolve", *train)
         return out
 
     def wrong(self, *args, says, status=1):

@@ -116,7 +116,7 @@ class Download(kilntest.Case):
         self.assertEqual(os.listdir(self.path("data")), ["big"])
 
     def test_a_missing_set_is_fetched_once(self):
-        self.refused(*self.args(*self.mnist(), download="false"), says=["datamodule.download=true downloads data/"])
+        self.refused(*self.args(*self.mnist(), download="false"), says=["datamodule.download=true downloads the 4 files that are missing"])
         self.assertEqual(self.server.requests, [])
         process = self.start(*self.args(*self.mnist()))
         _, err = process.communicate(timeout=120)
