@@ -54,11 +54,7 @@ static void put_function(Line *line, const KilnCallee *call)
                   " in ", call->hook, " of ", kiln_kind_name(call->component->kind), "/",
                   call->component->name, " (", call->path,
                   plugin != NULL ? "), of the plugin " : "), which is built in: please report it",
-                  plugin != NULL ? plugin->path : "",
-                  plugin != NULL && call->component->state_size == 0
-                      ? "; it declares no state_size, so its kiln_state is NULL"
-                      : NULL,
-                  NULL });
+                  plugin != NULL ? plugin->path : NULL, NULL });
 }
 
 static void put_component(Line *line, const KilnCallee *call)
@@ -81,8 +77,8 @@ static void put_missing_state(Line *line, const KilnCallee *call, const siginfo_
 {
     if (call != NULL && call->component != NULL && call->component->state_size == 0 &&
         (uintptr_t)info->si_addr < 4096)
-        put(line, (const char *const[]) { "; kiln_state gives NULL, since its .state_size is not "
-                                          "set",
+        put(line, (const char *const[]) { "; it declares no state_size, so kiln_state gives NULL: "
+                                          "set .state_size = sizeof(your struct)",
                                           NULL });
 }
 
