@@ -1,16 +1,17 @@
 /* Finds the config files that select a component. */
 #include "cli/help/config_users.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "config/defaults/defaults_entry.h"
-#include "registry/registry.h"
+#include "registry/config_schema.h"
 
 enum { SOURCES = 36 /* the column of the files */ };
 
 typedef struct Users {
     KilnPage *page;
-    const KilnRegistry *registry;
+    const KilnComposeRequest *request;
     const KilnComponent *component; /* wanted */
     const char *group; /* all files of this group are wanted; NULL: those of the component */
     KilnArena arena;
@@ -29,7 +30,8 @@ static bool names_component(const KilnConfigNode *node, const Users *users)
     const KilnComponent *component = NULL;
 
     if (target != NULL && target->kind == KILN_NODE_SCALAR &&
-        kiln_registry_target(users->registry, target->text, KILN_KIND_ANY, &component, NULL) >= 0 &&
+        kiln_registry_target(users->request->registry, target->text, KILN_KIND_ANY, &component,
+                             NULL) >= 0 &&
         component == users->component)
         return true;
     for (size_t i = 0; i < node->count; i++)
@@ -38,14 +40,29 @@ static bool names_component(const KilnConfigNode *node, const Users *users)
     return false;
 }
 
+/* Does a folder in a group's folder, such as task/loss, configure a part of what the group does? */
+static bool is_part(const Users *users, const char *group, size_t top)
+{
+    char name[64];
+    KilnGroupType type;
+
+    snprintf(name, sizeof(name), "%.*s", (int)top, group);
+    return users->component != NULL && group[top] == '/' &&
+           kiln_group_type(users->request, name, &type, NULL) >= 0 &&
+           type.form == KILN_GROUP_COMPONENT && type.kind != users->component->kind;
+}
+
 /* Begin the line of a file with the argument that selects it: "  model=resnet". */
 static void begin_line(Users *users, const char *group, const char *option)
 {
     const size_t top = strcspn(group, "/");
     const char *below = group[top] == '/' ? group + top + 1 : "";
 
-    kiln_text_printf(&users->page->text, "  %.*s%s%s%s%s", (int)top, group, top > 0 ? "=" : "",
-                     below, *below != '\0' ? "/" : "", option);
+    if (is_part(users, group, top))
+        kiln_text_printf(&users->page->text, "  +%s=%s", group, option);
+    else
+        kiln_text_printf(&users->page->text, "  %.*s%s%s%s%s", (int)top, group, top > 0 ? "=" : "",
+                         below, *below != '\0' ? "/" : "", option);
     users->found = true;
 }
 
@@ -103,9 +120,7 @@ KilnStatus kiln_config_users_print(KilnPage *page, const KilnComposeRequest *req
                                    const KilnComponent *component, const char *group,
                                    KilnError *err)
 {
-    Users users = {
-        .page = page, .registry = request->registry, .component = component, .group = group
-    };
+    Users users = { .page = page, .request = request, .component = component, .group = group };
     KilnStatus status = kiln_compose_files(request, group != NULL ? visit_member : visit_direct,
                                            &users, err);
 

@@ -45,6 +45,13 @@ class Show(Case):
         self.assertEqual(chosen, ["model=resnet", "experiment=cifar10/resnet18"])
         self.assertEqual(self.show("resnet"), out)
 
+    def test_part_of_a_group(self):
+        """A loss is no task: task=loss/soft would replace the task."""
+        self.write("own/task/loss/soft.yaml", "_target_: loss/cross_entropy\nlabel_smoothing: 0.1\n")
+        page = parts(self.show("loss/cross_entropy", "--config-dir", "own"))
+        self.assertIn("+task/loss=soft", [line.split()[0] for line in page["selected by"]])
+        self.run_kiln("--config-dir", "own", "+task/loss=soft", "--cfg", "job")
+
     def test_names_by_group(self):
         self.assertEqual(self.show("callbacks/progress_bar"), self.show("progress_bar"))
         self.assertEqual(self.show("task/vision"), self.show("module/vision"))
