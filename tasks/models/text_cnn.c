@@ -107,7 +107,8 @@ static KilnTensor *largest(KilnTensor *x, KilnTensor *lengths, int64_t kernel)
     x = kiln_relu(x);
     if (lengths != NULL) {
         const int64_t batch = kiln_tensor_dim(x, 0), places = kiln_tensor_dim(x, 1);
-        KilnTensor *place = kiln_arange(kiln_tensor_graph(x), KILN_F32, 0.0, 1.0, places);
+        KilnTensor *place = kiln_arange(kiln_tensor_graph(x), kiln_tensor_dtype(x), 0.0, 1.0,
+                                        places);
         KilnTensor *end = kiln_shift(kiln_to_float(lengths), (double)(kernel - 1));
         KilnTensor *after = kiln_ge(place, kiln_reshape(end, KILN_SHAPE(batch, 1)));
 
@@ -123,7 +124,8 @@ static KilnTensor *drop_words(KilnTensor *x, double p, KilnDropoutState *drop)
 
     if (p == 0.0 || drop == NULL)
         return x;
-    KilnTensor *ones = kiln_arange(kiln_tensor_graph(x), KILN_F32, 1.0, 0.0, batch * places);
+    KilnTensor *ones = kiln_arange(kiln_tensor_graph(x), kiln_tensor_dtype(x), 1.0, 0.0,
+                                   batch * places);
     KilnTensor *kept = kiln_nn_dropout(ones, p, drop);
     return kiln_mul(x, kiln_reshape(kept, KILN_SHAPE(batch, places, 1)));
 }

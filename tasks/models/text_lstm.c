@@ -152,7 +152,8 @@ static KilnTensor *largest(KilnTensor *y, KilnTensor *lengths)
 
     if (lengths != NULL) {
         const int64_t batch = kiln_tensor_dim(y, 0), places = kiln_tensor_dim(y, 1);
-        KilnTensor *place = kiln_arange(kiln_tensor_graph(y), KILN_F32, 0.0, 1.0, places);
+        KilnTensor *place = kiln_arange(kiln_tensor_graph(y), kiln_tensor_dtype(y), 0.0, 1.0,
+                                        places);
         KilnTensor *end = kiln_reshape(kiln_to_float(lengths), KILN_SHAPE(batch, 1));
         KilnTensor *after = kiln_reshape(kiln_ge(place, end), KILN_SHAPE(batch, places, 1));
 

@@ -67,6 +67,14 @@ class DoublePrecision(Case):
                       "trainer.gradient_clip_val=1.0", "trainer.track_grad_norm=true", "trainer.detect_anomaly=true")
         self.run_kiln(*SHORT, *CNN, "callbacks=pruning")
 
+    def test_models_of_texts(self):
+        self.write("texts.csv", "text,label\n" + "a fine warm film,good\na dull film,bad\n" * 8)
+        data = ["datamodule=labeled_text", "datamodule.files.train=[texts.csv]", "task=classification", "optimizer=adam",
+                "trainer.max_epochs=1", "trainer.precision=64-true"]
+        for model in ["text_cnn", "text_lstm"]:
+            self.run_kiln(*data, f"model={model}", "model.dropout=0.1")
+        self.run_kiln(*data, "model=text_cnn", "model.word_dropout=0.1")
+
     def test_evaluate_and_predict(self):
         self.run_kiln(*SHORT, *CNN, "kiln.run.dir=run")
         losses = {}
