@@ -139,7 +139,7 @@ class Packages(Case):
         self.assertIn("usr/include/kiln.h", files["libkiln-dev"])
         self.assertEqual({n for n in files["kiln"] & files["libkiln-dev"] if not n.endswith("/")}, set())
         self.assertEqual(self.sh("dpkg-deb", "-f", glob.glob(self.path("one", "libkiln-dev*"))[0], "Depends"),
-                         f"libkiln0 (= {VERSION})\n")
+                         f"libc6-dev, libkiln0 (= {VERSION})\n")
         self.newcomer(root)
         self.assertFalse(glob.glob(os.path.join(ROOT, "debian/.debhelper")), "nothing is left beside the sources")
         self.assertEqual(files_of(BUILD), before, "other tests run what is there")
