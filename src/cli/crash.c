@@ -77,8 +77,8 @@ static void put_missing_state(Line *line, const KilnCallee *call, const siginfo_
 {
     if (call != NULL && call->component != NULL && call->component->state_size == 0 &&
         (uintptr_t)info->si_addr < 4096)
-        put(line, (const char *const[]) { "; it declares no state_size, so kiln_state gives NULL: "
-                                          "set .state_size = sizeof(your struct)",
+        put(line, (const char *const[]) { "; it declares no state_size, so kiln_state gives NULL; "
+                                          "to use it, set .state_size",
                                           NULL });
 }
 

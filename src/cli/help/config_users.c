@@ -1,7 +1,6 @@
 /* Finds the config files that select a component. */
 #include "cli/help/config_users.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "config/defaults/defaults_entry.h"
@@ -24,15 +23,22 @@ static const char *source_of(const KilnConfigFile *file)
     return file->content->layer == KILN_LAYER_DEFAULT ? "without a file" : file->source;
 }
 
-static bool names_component(const KilnConfigNode *node, const Users *users)
+/* What a node's _target_ names; NULL: it has none. */
+static const KilnComponent *target_of(const KilnConfigNode *node, const Users *users)
 {
     const KilnConfigNode *target = kiln_node_get(node, "_target_");
     const KilnComponent *component = NULL;
 
-    if (target != NULL && target->kind == KILN_NODE_SCALAR &&
+    if (target == NULL || target->kind != KILN_NODE_SCALAR ||
         kiln_registry_target(users->request->registry, target->text, KILN_KIND_ANY, &component,
-                             NULL) >= 0 &&
-        component == users->component)
+                             NULL) < 0)
+        return NULL;
+    return component;
+}
+
+static bool names_component(const KilnConfigNode *node, const Users *users)
+{
+    if (target_of(node, users) == users->component)
         return true;
     for (size_t i = 0; i < node->count; i++)
         if (names_component(node->entries[i].value, users))
@@ -40,25 +46,28 @@ static bool names_component(const KilnConfigNode *node, const Users *users)
     return false;
 }
 
-/* Does a folder in a group's folder, such as task/loss, configure a part of what the group does? */
-static bool is_part(const Users *users, const char *group, size_t top)
+/* Does a file of a folder in a group's folder, such as task/loss, configure a part of what the
+ * group does? */
+static bool is_part(Users *users, const char *group, size_t top, const KilnConfigFile *file)
 {
-    char name[64];
+    const KilnComponent *component = target_of(file->content, users);
     KilnGroupType type;
 
-    snprintf(name, sizeof(name), "%.*s", (int)top, group);
-    return users->component != NULL && group[top] == '/' &&
-           kiln_group_type(users->request, name, &type, NULL) >= 0 &&
-           type.form == KILN_GROUP_COMPONENT && type.kind != users->component->kind;
+    if (component == NULL || group[top] != '/')
+        return false;
+    const char *name = kiln_arena_strndup(&users->arena, group, top);
+    return name != NULL && kiln_group_type(users->request, name, &type, NULL) >= 0 &&
+           type.form == KILN_GROUP_COMPONENT && type.kind != component->kind;
 }
 
 /* Begin the line of a file with the argument that selects it: "  model=resnet". */
-static void begin_line(Users *users, const char *group, const char *option)
+static void begin_line(Users *users, const char *group, const char *option,
+                       const KilnConfigFile *file)
 {
     const size_t top = strcspn(group, "/");
     const char *below = group[top] == '/' ? group + top + 1 : "";
 
-    if (is_part(users, group, top))
+    if (is_part(users, group, top, file))
         kiln_text_printf(&users->page->text, "  +%s=%s", group, option);
     else
         kiln_text_printf(&users->page->text, "  %.*s%s%s%s%s", (int)top, group, top > 0 ? "=" : "",
@@ -73,7 +82,7 @@ static void visit_direct(void *ctx, const char *group, const char *option,
 
     if (!names_component(file->content, users))
         return;
-    begin_line(users, group, option);
+    begin_line(users, group, option, file);
     kiln_page_beside(users->page, SOURCES, "%s", source_of(file));
     if (group[0] != '\0')
         kiln_text_printf(&users->direct, "\n%s/%s\n", group, option);
@@ -98,7 +107,7 @@ static void visit_indirect(void *ctx, const char *group, const char *option,
                                              entry->option);
         if (line == NULL || strstr(users->direct.data, line) == NULL)
             continue;
-        begin_line(users, group, option);
+        begin_line(users, group, option, file);
         kiln_page_beside(users->page, SOURCES, "%s selects %s/%s", file->source, entry->group,
                          entry->option);
     }
@@ -112,7 +121,7 @@ static void visit_member(void *ctx, const char *group, const char *option,
 
     if (strncmp(group, users->group, n) != 0 || (group[n] != '\0' && group[n] != '/'))
         return;
-    begin_line(users, group, option);
+    begin_line(users, group, option, file);
     kiln_page_beside(users->page, SOURCES, "%s", source_of(file));
 }
 

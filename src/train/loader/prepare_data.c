@@ -103,24 +103,23 @@ static KilnStatus prepare(KilnTrainer *trainer, const KilnDataContext *context, 
  * status. */
 static KilnStatus missing_source(const KilnLoading *loading, KilnStatus status, KilnError *err)
 {
-    const KilnError cause = *err;
-    const char *first = NULL;
+    const char *missing = NULL;
     size_t n = 0;
 
     for (size_t i = 0; i < loading->sources_count; i++)
         if (is_missing(&loading->sources[i])) {
-            first = first != NULL ? first : loading->sources[i].to;
+            missing = loading->sources[i].to;
             n++;
         }
+    if (n == 0)
+        return status;
+    const KilnError cause = *err;
     if (n == 1)
         return kiln_error_set(err, status, "%s; datamodule.download=true downloads %s", cause.text,
-                              first);
-    if (n > 1)
-        return kiln_error_set(err, status,
-                              "%s; datamodule.download=true downloads the %zu files that are "
-                              "missing",
-                              cause.text, n);
-    return status;
+                              missing);
+    return kiln_error_set(err, status,
+                          "%s; datamodule.download=true downloads the %zu files that are missing",
+                          cause.text, n);
 }
 
 /* ---- Set-up ---------------------------------------------------------------------------- */

@@ -27,7 +27,7 @@ class Crashes(Case):
         where = ["train: error: crashed with ", " in on_train_start of callback/crashes (callbacks.bad), of the plugin "
                  + plugin]
         self.crash(plugin, self.callback(how="memory"), number=signal.SIGSEGV,
-                   says=[*where, "SIGSEGV", "kiln_state gives NULL: set .state_size = sizeof(your struct)"])
+                   says=[*where, "SIGSEGV", "it declares no state_size, so kiln_state gives NULL; to use it, set .state_size"])
         self.crash(plugin, self.callback(how="stack"), number=signal.SIGSEGV, says=[*where, "SIGSEGV"])
         self.crash(plugin, self.callback(how="abort"), number=signal.SIGABRT, says=[*where, "SIGABRT"])
         self.crash(plugin, self.callback(how="memory", hook="init"), number=signal.SIGSEGV,
