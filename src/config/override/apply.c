@@ -52,14 +52,18 @@ static bool append_near(const Target *target, const KilnConfigNode *at, const ch
 {
     const char *near = kiln_node_nearest(at, part);
     size_t found = 0;
-    const KilnConfigNode *elsewhere;
     const char *path = at != NULL ? kiln_node_path(target->config, at) : "";
+    const bool below_kiln = strncmp(path, "kiln.", strlen("kiln.")) == 0;
+    const KilnConfigNode *root = target->config->root;
+    const KilnConfigNode *top = below_kiln ? kiln_node_get(root, "kiln") : root;
+    const KilnConfigNode *elsewhere = kiln_node_get(top, part);
 
     if (near != NULL) {
         kiln_text_printf(text, "; did you mean '%s%s%s'?", path, *path != '\0' ? "." : "", near);
         return true;
     }
-    elsewhere = find_anywhere(target->config->root, part, &found);
+    if (elsewhere == NULL)
+        elsewhere = find_anywhere(top, part, &found);
     if (elsewhere != NULL)
         kiln_text_printf(text, "; did you mean '%s'?", kiln_node_path(target->config, elsewhere));
     return elsewhere != NULL;

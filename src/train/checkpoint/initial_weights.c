@@ -257,10 +257,32 @@ static const char *names_of(const Names *names)
     return names->text.data != NULL ? names->text.data : "";
 }
 
-static KilnStatus refuse(const Match *match, const char *path, KilnError *err)
+/* "image_encoder" where the file has "conv1.weight" and the network "image_encoder.conv1.weight": the
+ * beginning of that name, of length *ret_length. NULL: the file fits no part. */
+static const char *find_part(const KilnTrainer *trainer, const Match *match, size_t *ret_length)
+{
+    for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
+        const char *name = kiln_param_name(kiln_params_at(trainer->params, i));
+        const size_t length = strlen(name);
+        for (size_t k = 0; k < match->n_spare; k++) {
+            const size_t tail = strlen(match->spare[k]);
+            if (tail + 1 < length && name[length - tail - 1] == '.' &&
+                strcmp(name + length - tail, match->spare[k]) == 0) {
+                *ret_length = length - tail - 1;
+                return name;
+            }
+        }
+    }
+    return NULL;
+}
+
+static KilnStatus refuse(const KilnTrainer *trainer, const Match *match, const char *path,
+                         KilnError *err)
 {
     const Names *other_shapes = &match->other_shapes, *missing = &match->missing,
                 *unused = &match->unused;
+    size_t length = 0;
+    const char *part = match->loaded == 0 ? find_part(trainer, match, &length) : NULL;
     KilnText text = { 0 };
 
     kiln_text_printf(&text,
@@ -278,6 +300,9 @@ static KilnStatus refuse(const Match *match, const char *path, KilnError *err)
             &text,
             "\n  weights_strict=false loads the %zu that fit and initializes the others randomly",
             match->loaded);
+    if (part != NULL)
+        kiln_text_printf(&text, "\n  to load it into a part: +weights_of.%.*s=%s in place of weights",
+                         (int)length, part, trainer->options.root->weights);
     kiln_error_set(err, KILN_E_FORMAT, "%s", text.data != NULL ? text.data : "weights");
     kiln_text_release(&text);
     return KILN_E_FORMAT;
@@ -370,7 +395,7 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
         match_params(trainer, file, &match);
         const bool all = match.other_shapes.n + match.missing.n + match.unused.n == 0;
         if (match.loaded == 0 || (root->weights_strict && !all))
-            status = refuse(&match, path, err);
+            status = refuse(trainer, &match, path, err);
     }
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++)
         status = kiln_weights_read_param(file, kiln_params_at(trainer->params, i), err);
