@@ -142,6 +142,22 @@ void kiln_command_take_run(KilnArgs *args)
         args->run = kiln_args_take_path(args);
 }
 
+KilnStatus kiln_command_check_words(KilnArgs *args, const char *input, KilnError *err)
+{
+    const char *word = kiln_args_take_path(args);
+
+    if (word == NULL)
+        return KILN_OK;
+    if (input != NULL)
+        return kiln_error_set(err, KILN_E_USAGE,
+                              "%s: the input is one file or folder, and %s was given before it; "
+                              "put several files into a folder",
+                              word, input);
+    return kiln_error_set(err, KILN_E_USAGE,
+                          "%s: unexpected word; an override is KEY=VALUE (see `kiln %s --help`)",
+                          word, args->command);
+}
+
 /* "RUN" of "RUN/checkpoints/NAME". */
 static const char *run_of(const char *checkpoint, char run[4096])
 {

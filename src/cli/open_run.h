@@ -29,6 +29,9 @@ KILN_NODISCARD KilnStatus kiln_command_compose_checkpoint(const KilnArgs *args,
                                                           const char *checkpoint, KilnConfig **ret);
 /* Take RUN or ckpt_path=RUN from the words, as args->run. */
 void kiln_command_take_run(KilnArgs *args);
+/* Refuse words that are no overrides; `input` (NULL: none) was taken from them. */
+KILN_NODISCARD KilnStatus kiln_command_check_words(KilnArgs *args, const char *input,
+                                                   KilnError *err);
 /* The checkpoint that args->run names: absolute, owned by the caller. When `args` has no plugins it
  * takes those of the checkpoint's run. Errors are printed. */
 KILN_NODISCARD KilnStatus kiln_command_checkpoint(KilnArgs *args, char **ret);

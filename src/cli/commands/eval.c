@@ -77,18 +77,6 @@ static KilnStatus take_split(KilnArgs *args, bool *ret_given, KilnError *err)
     return KILN_OK;
 }
 
-/* Refuse words that are no overrides. */
-static KilnStatus check_words(KilnArgs *args, KilnError *err)
-{
-    const char *word = kiln_args_take_path(args);
-
-    return word == NULL ? KILN_OK
-                        : kiln_error_set(err, KILN_E_USAGE,
-                                         "%s: unexpected word; an override is KEY=VALUE (see "
-                                         "`kiln %s --help`)",
-                                         word, args->command);
-}
-
 /* Run the action with the callback `name` added, its `option` set to `value` (NULL: unset). */
 static int with_callback(KilnArgs *args, const char *name, const char *option, const char *value,
                          Action *action)
@@ -120,7 +108,7 @@ int kiln_command_eval(KilnArgs *args)
 
     kiln_command_take_run(args);
     if (status >= 0)
-        status = check_words(args, &err);
+        status = kiln_command_check_words(args, NULL, &err);
     if (status < 0)
         return kiln_screen_result(args->command, status, &err);
     const char *plots = kiln_args_take(args, "plots");
@@ -166,7 +154,7 @@ int kiln_command_predict(KilnArgs *args)
     kiln_command_take_run(args);
     KilnStatus status = take_input(args, &err);
     if (status >= 0)
-        status = check_words(args, &err);
+        status = kiln_command_check_words(args, args->input, &err);
     if (status < 0)
         return kiln_command_refuse(args, status, &err);
     const char *output = kiln_args_take(args, "output");

@@ -246,12 +246,9 @@ static KilnStatus take_words(KilnArgs *args, Request *request, KilnError *err)
                               "input is missing: `kiln %s RUN INPUT`, INPUT being a file or folder "
                               "of samples as of `kiln predict`",
                               args->command);
-    const char *word = kiln_args_take_path(args);
-    if (word != NULL)
-        return kiln_error_set(err, KILN_E_USAGE,
-                              "%s: unexpected word; an override is KEY=VALUE (see `kiln %s "
-                              "--help`)",
-                              word, args->command);
+    KilnStatus status = kiln_command_check_words(args, request->input, err);
+    if (status < 0)
+        return status;
     while (args->method != NULL && strcmp(choice->name, args->method) != 0)
         choice++; /* the flag's choices are these */
     request->spec = (KilnExplainSpec) { .method = (KilnExplainMethod)choice->value,
@@ -259,7 +256,7 @@ static KilnStatus take_words(KilnArgs *args, Request *request, KilnError *err)
                                         .layer = args->layer };
     request->output = args->output;
     request->args = args;
-    KilnStatus status = parse_number("--steps", args->steps, 10000, &request->spec.steps, err);
+    status = parse_number("--steps", args->steps, 10000, &request->spec.steps, err);
     if (status >= 0)
         status = parse_number("--window", args->window, 1000000, &request->spec.window, err);
     if (status >= 0)

@@ -345,11 +345,20 @@ static KilnStatus by_content(KilnNewConfig *config, const KilnNewFiles *files, K
     const KilnString text = { file.data + file.begin, file.size - file.begin };
     const size_t looked = text.length < 65536 ? text.length : 65536;
     const bool is_sqlite = begins_with(text, sqlite), is_parquet = begins_with(text, parquet);
-    if (!is_sqlite && !is_parquet && text.length > 0 && memchr(text.data, '\0', looked) != NULL)
-        status = kiln_error_set(err, KILN_E_FORMAT, "%s: has NUL bytes, so it is no text; %s", path,
-                                kiln_ends_with(path, ".tar")
-                                    ? "webdataset's archives are read by datamodule=image_shards"
-                                    : "`kiln new --help` lists what it reads");
+    if (kiln_is_tar(path))
+        status =
+            kiln_error_set(err, KILN_E_FORMAT,
+                           "%s: a tar with a folder of images for each class is given by itself: "
+                           "`kiln new %s`; webdataset's archives are read by "
+                           "datamodule=image_shards",
+                           path, path);
+    else if (!is_sqlite && !is_parquet && text.length > 0 &&
+             memchr(text.data, '\0', looked) != NULL)
+        status =
+            kiln_error_set(err, KILN_E_FORMAT,
+                           "%s: has NUL bytes, so it is no text; `kiln new --help` lists what it "
+                           "reads",
+                           path);
     else if (!is_sqlite && !is_parquet)
         look_at_lines(text, &lines);
     kiln_mapped_file_close(&file);

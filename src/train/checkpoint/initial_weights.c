@@ -257,8 +257,8 @@ static const char *names_of(const Names *names)
     return names->text.data != NULL ? names->text.data : "";
 }
 
-/* "image_encoder" where the file has "conv1.weight" and the network "image_encoder.conv1.weight": the
- * beginning of that name, of length *ret_length. NULL: the file fits no part. */
+/* "image_encoder" where the file has "conv1.weight" and the network "image_encoder.conv1.weight":
+ * the beginning of that name, of length *ret_length. NULL: the file fits no part. */
 static const char *find_part(const KilnTrainer *trainer, const Match *match, size_t *ret_length)
 {
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
@@ -301,7 +301,8 @@ static KilnStatus refuse(const KilnTrainer *trainer, const Match *match, const c
             "\n  weights_strict=false loads the %zu that fit and initializes the others randomly",
             match->loaded);
     if (part != NULL)
-        kiln_text_printf(&text, "\n  to load it into a part: +weights_of.%.*s=%s in place of weights",
+        kiln_text_printf(&text,
+                         "\n  to load it into a part: +weights_of.%.*s=%s in place of weights",
                          (int)length, part, trainer->options.root->weights);
     kiln_error_set(err, KILN_E_FORMAT, "%s", text.data != NULL ? text.data : "weights");
     kiln_text_release(&text);
