@@ -257,32 +257,40 @@ static const char *names_of(const Names *names)
     return names->text.data != NULL ? names->text.data : "";
 }
 
+/* Is the tensor of the file what the parameter is without the beginning of its name? */
+static bool is_tail(const KilnSafetensors *file, const char *tail, KilnParam *param)
+{
+    const char *name = kiln_param_name(param);
+    const size_t length = strlen(name), n = strlen(tail);
+    const KilnStEntry *entry = kiln_safetensors_find(file, tail);
+
+    return n + 1 < length && name[length - n - 1] == '.' && strcmp(name + length - n, tail) == 0 &&
+           entry != NULL && kiln_shape_equal(&entry->shape, kiln_param_shape(param));
+}
+
 /* "image_encoder" where the file has "conv1.weight" and the network "image_encoder.conv1.weight":
- * the beginning of that name, of length *ret_length. NULL: the file fits no part. */
-static const char *find_part(const KilnTrainer *trainer, const Match *match, size_t *ret_length)
+ * the beginning of that name, *ret_length long. NULL: the file fits no part. */
+static const char *find_part(const KilnTrainer *trainer, const KilnSafetensors *file,
+                             const Match *match, int *ret_length)
 {
     for (size_t i = 0; i < kiln_params_count(trainer->params); i++) {
-        const char *name = kiln_param_name(kiln_params_at(trainer->params, i));
-        const size_t length = strlen(name);
-        for (size_t k = 0; k < match->n_spare; k++) {
-            const size_t tail = strlen(match->spare[k]);
-            if (tail + 1 < length && name[length - tail - 1] == '.' &&
-                strcmp(name + length - tail, match->spare[k]) == 0) {
-                *ret_length = length - tail - 1;
-                return name;
+        KilnParam *param = kiln_params_at(trainer->params, i);
+        for (size_t k = 0; k < match->n_spare; k++)
+            if (is_tail(file, match->spare[k], param)) {
+                *ret_length = (int)(strlen(kiln_param_name(param)) - strlen(match->spare[k]) - 1);
+                return kiln_param_name(param);
             }
-        }
     }
     return NULL;
 }
 
-static KilnStatus refuse(const KilnTrainer *trainer, const Match *match, const char *path,
-                         KilnError *err)
+static KilnStatus refuse(const KilnTrainer *trainer, const KilnSafetensors *file,
+                         const Match *match, const char *path, KilnError *err)
 {
     const Names *other_shapes = &match->other_shapes, *missing = &match->missing,
                 *unused = &match->unused;
-    size_t length = 0;
-    const char *part = match->loaded == 0 ? find_part(trainer, match, &length) : NULL;
+    int length = 0;
+    const char *part = match->loaded == 0 ? find_part(trainer, file, match, &length) : NULL;
     KilnText text = { 0 };
 
     kiln_text_printf(&text,
@@ -303,7 +311,7 @@ static KilnStatus refuse(const KilnTrainer *trainer, const Match *match, const c
     if (part != NULL)
         kiln_text_printf(&text,
                          "\n  to load it into a part: +weights_of.%.*s=%s in place of weights",
-                         (int)length, part, trainer->options.root->weights);
+                         length, part, trainer->options.root->weights);
     kiln_error_set(err, KILN_E_FORMAT, "%s", text.data != NULL ? text.data : "weights");
     kiln_text_release(&text);
     return KILN_E_FORMAT;
@@ -396,7 +404,7 @@ KilnStatus kiln_weights_load(KilnTrainer *trainer, KilnError *err)
         match_params(trainer, file, &match);
         const bool all = match.other_shapes.n + match.missing.n + match.unused.n == 0;
         if (match.loaded == 0 || (root->weights_strict && !all))
-            status = refuse(trainer, &match, path, err);
+            status = refuse(trainer, file, &match, path, err);
     }
     for (size_t i = 0; i < kiln_params_count(trainer->params) && status >= 0; i++)
         status = kiln_weights_read_param(file, kiln_params_at(trainer->params, i), err);

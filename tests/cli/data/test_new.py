@@ -270,7 +270,7 @@ class Tables(NewCase):
         self.write("noise.bin", bytes(500))
         self.wrong("noise.bin", says=["NUL bytes"])
         self.write("shards/0.tar", bytes(1024))
-        self.wrong("shards", says=["datamodule=image_shards"])
+        self.wrong("shards", says=["`kiln new shards/0.tar`", "datamodule=image_shards"])
         self.wrong("shards/0.tar", says=["expected train/<class>/*", "datamodule=image_shards"])
 
 

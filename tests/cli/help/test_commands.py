@@ -134,7 +134,8 @@ class Checkpoints(Case):
         self.refused(*TINY, "ckpt_path=nowhere", says=["ckpt_path=nowhere: there is no such folder"])
         self.refused(*TINY, "weights=last", says=["weights: last: there is no run folder"])
         self.refused("eval", "last", "lr=1", "more", program="kiln", says=["more: unexpected word"], status=2)
-        self.refused("predict", "last", "a.png", "b.png", program="kiln", says=["b.png: unexpected word"], status=2)
+        self.refused("predict", "last", "a.png", "b.png", program="kiln", status=2,
+                     says=["b.png: the input is one file or folder, and a.png was given before it"])
         self.refused("predict", "last", "a.png", "split=val", program="kiln", says=["both input and split are given"], status=2)
 
     def test_predict_prints_a_line_for_each_image(self):

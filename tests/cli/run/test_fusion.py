@@ -171,7 +171,9 @@ class WeightsOf(Case):
                   "is [8, 4, 3, 3]"]),
                 (["+weights_of.sound_encoder=cnn"], ['no parameter\'s name begins with "sound_encoder."']),
                 (["+weights_of.text_encoder=cnn"], ["nothing in", "fits this part"]),
-                (["+weights_of.image_encoder=nowhere.safetensors"], ["nowhere.safetensors"])):
+                (["+weights_of.image_encoder=nowhere.safetensors"], ["nowhere.safetensors"]),
+                (["weights=cnn"], ["nothing in", "to load it into a part: +weights_of.image_encoder=cnn in place of weights"]),
+                (["model.image_encoder.weights=cnn"], ["model.image_encoder has no key 'weights'; did you mean 'weights'?"])):
             self.refused(*SMALL, *FUSION, *args, says=says)
 
 
