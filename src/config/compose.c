@@ -120,6 +120,20 @@ static bool has_value(Composer *composer, const KilnOverride *override)
     return override->problem == NULL && override->sweep == NULL;
 }
 
+static KilnStatus read_override(const Composer *composer, const char *text, size_t i,
+                                KilnOverride *ret, KilnError *err)
+{
+    KilnArena *arena = composer->config->arena;
+    const KilnOrigin *origins = composer->hooks != NULL ? composer->hooks->origins : NULL;
+
+    if (origins == NULL || origins[i].source == NULL)
+        return kiln_override_read(arena, text, i + 1, ret, err);
+    KilnOrigin origin = origins[i];
+    origin.source = kiln_arena_strdup(arena, origin.source);
+    return origin.source != NULL ? kiln_override_read_from(arena, text, &origin, ret, err)
+                                 : kiln_error_nomem(err, strlen(text));
+}
+
 static void read_overrides(Composer *composer)
 {
     KilnConfig *config = composer->config;
@@ -133,7 +147,7 @@ static void read_overrides(Composer *composer)
         KilnOverride *override = &config->overrides[config->n_overrides];
         KilnError err = { 0 };
 
-        if (kiln_override_read(config->arena, texts[i], i + 1, override, &err) < 0)
+        if (read_override(composer, texts[i], i, override, &err) < 0)
             report(composer, &err);
         else
             config->n_overrides++;

@@ -27,6 +27,9 @@ typedef struct KilnComposeHooks {
     bool (*other_component)(void *ctx, const char *from, const char *to);
     /* Is the option that the key ("datamodule.root") belongs to text or a path? */
     bool (*is_text)(void *ctx, const KilnConfig *config, const char *key);
+    /* Where the overrides of the request come from, by their index; without a source, and where
+     * this is NULL, the i-th is argument i + 1. */
+    const KilnOrigin *origins;
     /* Check a config whose overrides failed in part, so that all errors are reported at once. */
     void (*check)(void *ctx, KilnConfig *config, KilnErrors *errors);
     /* The current name of what was formerly called `key`, which `map` does not have, or NULL; the

@@ -162,8 +162,8 @@ static KilnComposeHooks hooks_of(Context *context)
 typedef KilnStatus (*Compose)(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                               KilnConfig **ret, KilnErrors *errors);
 
-static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnConfig **ret,
-                          KilnErrors *errors)
+static KilnStatus compose(const KilnComposeRequest *request, const KilnOrigin *origins, Compose way,
+                          KilnConfig **ret, KilnErrors *errors)
 {
     Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
@@ -174,6 +174,7 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
     if (status < 0)
         return status;
     context.errors = found;
+    hooks.origins = origins;
     status = way(request, &hooks, &config, found);
     /* Again for values that overrides changed indirectly: a _target_ of ${name}. */
     if (status == KILN_OK)
@@ -194,7 +195,13 @@ static KilnStatus compose(const KilnComposeRequest *request, Compose way, KilnCo
 
 KilnStatus kiln_compose(const KilnComposeRequest *request, KilnConfig **ret, KilnErrors *errors)
 {
-    return compose(request, kiln_config_compose, ret, errors);
+    return compose(request, NULL, kiln_config_compose, ret, errors);
+}
+
+KilnStatus kiln_compose_from(const KilnComposeRequest *request, const KilnOrigin *origins,
+                             KilnConfig **ret, KilnErrors *errors)
+{
+    return compose(request, origins, kiln_config_compose, ret, errors);
 }
 
 KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **ret,
@@ -203,7 +210,7 @@ KilnStatus kiln_compose_sweep(const KilnComposeRequest *request, KilnConfig **re
     Context context = { .defaults_layer.registry = request->registry };
     KilnComposeHooks hooks = hooks_of(&context);
     KilnConfig *config = NULL;
-    KilnStatus status = compose(request, kiln_config_compose_sweep, &config, errors);
+    KilnStatus status = compose(request, NULL, kiln_config_compose_sweep, &config, errors);
 
     if (status >= 0)
         status = kiln_sweep_arguments(request, &hooks, config, kiln_config_arena(config),

@@ -103,6 +103,10 @@ typedef void KilnOutputVisit(void *ctx, const char *key, const KilnConfigNode *w
 void kiln_config_visit_outputs(KilnConfig *config, const KilnRegistry *registry,
                                KilnOutputVisit *visit, void *ctx);
 
+/* kiln_compose with the origin of each override of the request (KilnComposeHooks.origins). */
+KILN_NODISCARD KilnStatus kiln_compose_from(const KilnComposeRequest *request,
+                                            const KilnOrigin *origins, KilnConfig **ret,
+                                            KilnErrors *errors);
 /* The config of a sweep itself, whose `kiln` configures it (kiln_config_compose_sweep), and its
  * parsed arguments (kiln_sweep_arguments), which live in that config. Owned by the caller
  * (kiln_config_free). */

@@ -314,8 +314,10 @@ static KilnStatus use_space(KilnSweep *sweep, KilnError *err)
             return kiln_error_set(err, KILN_E_USAGE,
                                   "%s: takes no values here: they are those of the recorded trials",
                                   space->axes[i]->key);
-    if (sweep->request->space != NULL)
+    if (sweep->request->space != NULL) {
         *space = *sweep->request->space;
+        sweep->arguments.sources = NULL;
+    }
     return KILN_OK;
 }
 

@@ -68,7 +68,8 @@ static KilnStatus compose(KilnSweep *sweep, const char *const *overrides, size_t
     *ret = NULL;
     if (status < 0)
         return kiln_error_nomem(err, 1);
-    status = kiln_sweep_compose_job(sweep, overrides, n, number, whole, ret, errors);
+    status = kiln_sweep_compose_job(sweep, overrides, n, number, whole, sweep->arguments.sources,
+                                    ret, errors);
     kiln_job_errors_add(job_errors, errors, status, number);
     kiln_errors_free(errors);
     return status == KILN_E_NOMEM ? kiln_error_nomem(err, 1) : KILN_OK;

@@ -171,9 +171,11 @@ KilnStatus kiln_sweep_confirm(KilnSweep *sweep, bool *ret_any, KilnError *err);
 /* ---- job_config.c: the config of a job ------------------------------------------------- */
 
 /* Compose and check the config of job `number` with these overrides. Without `whole`, a config of
- * no kiln task is not checked. */
+ * no kiln task is not checked. `sources` (sweep->arguments.sources) names the arguments and files
+ * in messages; NULL: the i-th override is argument i + 1. */
 KilnStatus kiln_sweep_compose_job(const KilnSweep *sweep, const char *const *overrides, size_t n,
-                                  size_t number, bool whole, KilnConfig **ret, KilnErrors *errors);
+                                  size_t number, bool whole, const KilnAxisSource *sources,
+                                  KilnConfig **ret, KilnErrors *errors);
 
 /* ---- sweep_check.c: before anything runs --------------------------------------------- */
 

@@ -232,17 +232,21 @@ KilnStatus kiln_override_read_from(KilnArena *arena, const char *text, const Kil
     return arena->failed ? kiln_error_nomem(err, strlen(text)) : KILN_OK;
 }
 
+KilnOrigin kiln_override_origin(KilnArena *arena, const char *text, size_t number)
+{
+    const bool is_long = strlen(text) > 200;
+
+    return (KilnOrigin) { .source = kiln_arena_printf(
+                              arena, is_long ? "argument %zu `%.180s...`" : "argument %zu `%s`",
+                              number, text) };
+}
+
 KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number, KilnOverride *ret,
                               KilnError *err)
 {
-    KilnOrigin origin = { 0 };
-
     if (!kiln_text_is_utf8(text, strlen(text)))
         return kiln_error_set(err, KILN_E_SYNTAX, "argument %zu: the text is not UTF-8", number);
-    if (strlen(text) > 200) /* long arguments are cut */
-        origin.source = kiln_arena_printf(arena, "argument %zu `%.*s...`", number, 180, text);
-    else
-        origin.source = kiln_arena_printf(arena, "argument %zu `%s`", number, text);
+    const KilnOrigin origin = kiln_override_origin(arena, text, number);
     return kiln_override_read_from(arena, text, &origin, ret, err);
 }
 

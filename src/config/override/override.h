@@ -34,6 +34,8 @@ typedef struct KilnOverride {
  * an error yet. Everything lives in the arena. */
 KILN_NODISCARD KilnStatus kiln_override_read(KilnArena *arena, const char *text, size_t number,
                                              KilnOverride *ret, KilnError *err);
+/* The origin of argument number `number`; the source lives in the arena. */
+KilnOrigin kiln_override_origin(KilnArena *arena, const char *text, size_t number);
 /* The same for text that is not an argument, with its origin. */
 KILN_NODISCARD KilnStatus kiln_override_read_from(KilnArena *arena, const char *text,
                                                   const KilnOrigin *origin, KilnOverride *ret,

@@ -12,6 +12,7 @@ struct KilnAxisDraft {
     KilnAxis axis;
     const KilnSweepValue *sweep; /* NULL: one value */
     KilnOrigin origin;
+    size_t number;         /* of the argument, from 1; 0: it is no argument */
     KilnAxisDraft *parent; /* set by kiln_conditions_resolve(), as is `placed` */
     bool placed;
 };

@@ -20,6 +20,7 @@ typedef struct Splitter {
     KilnAxisDraft **drafts;
     size_t count, capacity;
     const char **own;
+    size_t *own_numbers; /* of the arguments */
     size_t n_own;
     size_t values;     /* of all axes */
     KilnStatus status; /* of the first error */
@@ -192,7 +193,8 @@ static void fill_overrides(Splitter *splitter, KilnAxis *axis, const KilnOverrid
         fill_range(axis, values);
 }
 
-static void add_override(Splitter *splitter, const KilnOverride *override)
+/* `number`: of the argument; 0: it is no argument. */
+static void add_override(Splitter *splitter, const KilnOverride *override, size_t number)
 {
     const KilnSweepValue *sweep = override->sweep;
 
@@ -203,7 +205,7 @@ static void add_override(Splitter *splitter, const KilnOverride *override)
 
     if (draft == NULL)
         return;
-    *draft = (KilnAxisDraft) { .sweep = sweep, .origin = override->origin };
+    *draft = (KilnAxisDraft) { .sweep = sweep, .origin = override->origin, .number = number };
     draft->axis = (KilnAxis) { .key = key,
                                .kind = KILN_AXIS_CHOICE,
                                .tags = sweep != NULL ? sweep->tags : NULL };
@@ -256,7 +258,7 @@ static void add_param(Splitter *splitter, const KilnEntry *entry)
                                           "for all jobs; set them outside of params",
                                           entry->key));
     else
-        add_override(splitter, &override);
+        add_override(splitter, &override, 0);
 }
 
 static void add_params(Splitter *splitter)
@@ -328,6 +330,7 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
     KilnStatus status = kiln_override_read(splitter->arena, text, number, &override, &err);
 
     if (status >= 0 && kiln_override_is_own(&override)) {
+        splitter->own_numbers[splitter->n_own] = number;
         splitter->own[splitter->n_own++] = override.text; /* composing has parsed its value */
         return;
     }
@@ -336,7 +339,7 @@ static void add_argument(Splitter *splitter, const char *text, size_t number)
     if (status < 0 || override.problem != NULL)
         add_error(splitter, status < 0 ? &err : override.problem);
     else
-        add_override(splitter, &override);
+        add_override(splitter, &override, number);
 }
 
 /* ---- Axes that depend on others ------------------------------------------------------------- */
@@ -387,6 +390,18 @@ static const KilnAxis *const *connect_axes(Splitter *splitter)
     return axes;
 }
 
+/* By axis; NULL: memory is out. */
+static const KilnAxisSource *sources_of(Splitter *splitter)
+{
+    KilnAxisSource *sources = kiln_arena_alloc(splitter->arena,
+                                               (splitter->count + 1) * sizeof(*sources));
+
+    for (size_t i = 0; i < splitter->count && sources != NULL; i++)
+        sources[i] = (KilnAxisSource) { .number = splitter->drafts[i]->number,
+                                        .origin = splitter->drafts[i]->origin };
+    return sources;
+}
+
 KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnComposeHooks *hooks,
                                 const KilnConfig *config, KilnArena *arena, KilnSweepArguments *ret,
                                 KilnErrors *errors)
@@ -401,12 +416,14 @@ KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnCom
     splitter.search.hooks = hooks;
     splitter.search.arena = arena;
     splitter.own = kiln_arena_alloc(arena, (n + 1) * sizeof(*splitter.own));
-    if (splitter.own != NULL)
+    splitter.own_numbers = kiln_arena_alloc(arena, (n + 1) * sizeof(*splitter.own_numbers));
+    if (!arena->failed)
         add_params(&splitter);
     for (size_t i = 0; i < n && !arena->failed; i++)
         add_argument(&splitter, request->overrides[i], i + 1);
     const KilnAxis *const *axes = !arena->failed && splitter.status >= 0 ? connect_axes(&splitter)
                                                                          : NULL;
+    const KilnAxisSource *sources = axes != NULL ? sources_of(&splitter) : NULL;
     if (arena->failed) {
         KilnError err = { 0 };
 
@@ -416,6 +433,8 @@ KilnStatus kiln_sweep_arguments(const KilnComposeRequest *request, const KilnCom
     if (splitter.status < 0)
         return splitter.status;
     *ret = (KilnSweepArguments) { .space = { .axes = axes, .count = splitter.count },
-                                  .own = splitter.own };
+                                  .sources = sources,
+                                  .own = splitter.own,
+                                  .own_numbers = splitter.own_numbers };
     return KILN_OK;
 }

@@ -6,10 +6,18 @@
 #include "config/compose.h"
 #include "kiln/sweep.h"
 
+/* Where the values of an axis are written. */
+typedef struct KilnAxisSource {
+    size_t number;     /* of the argument, from 1; 0: it is no argument */
+    KilnOrigin origin; /* else: in a file */
+} KilnAxisSource;
+
 typedef struct KilnSweepArguments {
     KilnSpace space;
-    const char *const *own; /* overrides of `kiln`, which belong to the sweep and to no job;
-                             * NULL-terminated, as written */
+    const KilnAxisSource *sources; /* by axis */
+    const char *const *own;        /* overrides of `kiln`, which belong to the sweep and to no job;
+                                    * NULL-terminated, as written */
+    const size_t *own_numbers;     /* of these arguments, from 1 */
 } KilnSweepArguments;
 
 /* Split kiln.sweeper.params of `config` (made by kiln_config_compose_sweep() from the request) and

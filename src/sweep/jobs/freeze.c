@@ -217,7 +217,8 @@ KilnStatus kiln_sweep_config_of(const KilnSweep *sweep, size_t number, KilnConfi
         return kiln_error_nomem(wrong, 1);
     while (job->overrides[n] != NULL)
         n++;
-    status = kiln_sweep_compose_job(sweep, job->overrides, n, number, true, ret, errors);
+    status = kiln_sweep_compose_job(sweep, job->overrides, n, number, true,
+                                    sweep->arguments.sources, ret, errors);
     if (status < 0)
         kiln_error_set(wrong, status, "%s", kiln_errors_text(errors, 0));
     kiln_errors_free(errors);

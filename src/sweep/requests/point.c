@@ -174,7 +174,7 @@ static KilnStatus check_config(const Point *point, KilnErrors *errors)
         if (!is_word(point, point->overrides[i]))
             list[n++] = point->overrides[i];
     KilnStatus status = kiln_sweep_compose_job(point->sweep, list, n, point->sweep->jobs.count,
-                                               true, &config, errors);
+                                               true, NULL, &config, errors);
     kiln_config_free(config);
     free(list);
     return status;

@@ -72,6 +72,16 @@ class Plan(Sweep):
         err = self.refused("-m", *JOB, "lr=0.1,fast", "seed=1,2,3", says=["in jobs #3, #4, #5"])
         self.assertEqual(err.count('got "fast"'), 1, err)
 
+    def test_a_message_names_the_argument_or_the_file(self):
+        """The number is that of the command, whatever goes to the sweep or does not apply to a job."""
+        self.refused("-m", "kiln/sweeper=random", "optimizer.momentum=when(optimizer,sgd,0.5)", "optimizer=adam,sgd", "lr=0.1,fast",
+                     says=["argument 4 `lr=fast`: optimizer.lr"])
+        self.write("own/search/lr.yaml", "# @package kiln.sweeper\nparams:\n  lr: 0.1,fast\n  lrr: 1\n")
+        err = self.refused("-m", "+search=lr", "--config-dir", "own", "batch_size=x",
+                           says=["search/lr.yaml:3:7: optimizer.lr", "search/lr.yaml:4:8: ", "did you mean 'lr'?",
+                                 "argument 2 `batch_size=x`"])
+        self.assertNotIn("argument 1", err)
+
     def test_flags_that_do_not_go_together(self):
         self.refused("--plan", "lr=1,2", says=["-m"], status=2)
         self.refused("-m", "--retry-failed", says=["--resume"], status=2)
