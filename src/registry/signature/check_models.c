@@ -166,19 +166,38 @@ static bool suits_task(const KilnComponent *task, const KilnDataModuleOps *data)
     return suits;
 }
 
-static void put_datamodules(const Triple *triple, KilnText *text)
+static bool says_what_it_reads(const KilnComponent *task)
 {
-    const KilnRegistry *registry = triple->check->registry;
     size_t n = 0;
 
+    (void)kiln_component_models(task, &n);
+    return n > 0 || task->ops.module->n_features > 0;
+}
+
+/* Append the tasks that fit the datamodule, and the datamodules that fit the task: either may be
+ * the one that was meant. */
+static void put_others(const Triple *triple, KilnText *text)
+{
+    const KilnRegistry *registry = triple->check->registry;
+    const KilnDataModuleOps *data = triple->data.component->ops.datamodule;
+    size_t n_tasks = 0, n_datamodules = 0;
+
+    for (size_t i = 0; i < registry->count; i++) {
+        const KilnComponent *c = registry->items[i];
+
+        if (c->kind == KILN_KIND_MODULE && says_what_it_reads(c) && suits_task(c, data))
+            put_name(text, &n_tasks, "; tasks that fit: ", c->name);
+    }
+    if (n_tasks == 0)
+        kiln_text_append(text, "; no task that is known fits");
     for (size_t i = 0; i < registry->count; i++) {
         const KilnComponent *c = registry->items[i];
 
         if (c->kind == KILN_KIND_DATAMODULE && c->ops.datamodule->features != NULL &&
             suits_task(triple->task.component, c->ops.datamodule))
-            put_name(text, &n, "; datamodules that fit: ", c->name);
+            put_name(text, &n_datamodules, "; datamodules that fit: ", c->name);
     }
-    if (n == 0)
+    if (n_datamodules == 0)
         kiln_text_append(text, "; no datamodule that is known fits");
 }
 
@@ -226,7 +245,7 @@ static void check_pair(const Triple *triple, const Part *user, const KilnModelUs
         return;
     kiln_misfit_text(&text, &pair, &match);
     if (match.misfit == KILN_MISFIT_DATA)
-        put_datamodules(triple, &text);
+        put_others(triple, &text);
     else if (match.misfit != KILN_MISFIT_AMBIGUOUS)
         put_models(triple, &text, &pair);
     report(triple, match.misfit == KILN_MISFIT_DATA ? user : model, &text);
@@ -265,7 +284,7 @@ static bool check_task(const Triple *triple)
     kiln_wanted_text(&text, unmet, 1);
     kiln_text_printf(&text, ", but datamodule %s gives ", triple->data.component->name);
     kiln_given_text(&text, data->features, data->n_features);
-    put_datamodules(triple, &text);
+    put_others(triple, &text);
     report(triple, &triple->task, &text);
     return false;
 }

@@ -38,7 +38,7 @@ class Fit(Case):
     def test_task_for_other_data(self):
         self.misfit("datamodule=pairs", "model=two_towers",
                      says='task: task vision feeds its model an image, but datamodule pairs gives tokens "source", '
-                          'tokens "target" and a label of i32; datamodules that fit: captioned_shapes, digits, image_folder, image_list, image_shards, mnist, noise')
+                          'tokens "target" and a label of i32; tasks that fit: classification, matching, translation; datamodules that fit: captioned_shapes, digits, image_folder, image_list, image_shards, mnist, noise')
 
     def test_outputs(self):
         self.misfit("task=matching", "datamodule=pairs", "model=encoder",
