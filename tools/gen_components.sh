@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes the components of the manual, the templates of `kiln plugin new`, to FOLDER/KIND/: gen_components.sh FOLDER PAGE...
-# Each C block of the pages is component.c of its kind (of "operation" where it declares one), the YAML block after it conf.yaml.
+# The first C block of a kind (of "operation" where it declares one) is its component.c, the YAML block after it conf.yaml.
 set -eu
 folder=$1
 shift
@@ -13,7 +13,9 @@ function save(    kind) {
         sub(/.*\.kind = KILN_KIND_/, "", kind)
         sub(/[^A-Z_].*/, "", kind)
         kind = text ~ /static const KilnCustomOp / ? "operation" : tolower(kind)
-        path = folder "/" kind
+        path = kind in seen ? "" : folder "/" kind
+        seen[kind] = 1
+        if (path == "") return
         system("mkdir -p " path)
         printf "%s", text >(path "/component.c")
     } else if (language == "yaml" && path != "") {
