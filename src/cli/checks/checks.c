@@ -27,6 +27,8 @@ static const KilnContractCheck checks[] = {
     { "jobs", kiln_contract_jobs, KIND(LAUNCHER), KILN_NEEDS_INSTANCE, KILN_NEEDS_NOTHING },
     { "ranks", kiln_contract_ranks, KIND(STRATEGY), KILN_NEEDS_INSTANCE, KILN_NEEDS_NOTHING },
     { "training", kiln_contract_training, IN_RUNS, KILN_NEEDS_INSTANCE, KILN_NEEDS_RUN },
+    { "predicting", kiln_contract_predicting, KIND(DATAMODULE), KILN_NEEDS_RUN,
+      KILN_NEEDS_NOTHING },
     { "gradients", kiln_contract_gradients, KIND(MODEL) | KIND(MODULE), KILN_NEEDS_RUN,
       KILN_NEEDS_NOTHING },
     { "same bytes", kiln_contract_same_bytes, IN_RUNS, KILN_NEEDS_RUN, KILN_NEEDS_NOTHING },

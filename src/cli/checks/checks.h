@@ -38,6 +38,8 @@ void kiln_contract_gradients(KilnCase *self);
 void kiln_contract_loss(KilnCase *self);
 /* check_samples.c */
 void kiln_contract_samples(KilnCase *self);
+/* check_predicting.c */
+void kiln_contract_predicting(KilnCase *self);
 /* check_images.c */
 void kiln_contract_images(KilnCase *self);
 /* check_order.c */

@@ -194,21 +194,40 @@ class Found(Broken):
             self.skipTest("built with AddressSanitizer")
 
 
-class Shared(Broken):
-    def test_data_that_a_fork_changes(self):
-        """The manual's datamodule, whose labels depend on the process, though it is declared shareable."""
+class Rings(Broken):
+    """The manual's datamodule, with mistakes."""
+
+    def rings(self, *changes):
         page = (pathlib.Path(ROOT) / "docs/components/data.md").read_text()
         code = re.search(r"^```c\n(/\* rings\.c: .*?)^```$", page, re.M | re.S)[1]
-        for before, after in (("#include <math.h>", "#include <math.h>\n#include <unistd.h>\nstatic pid_t first;"),
-                              ("state->seed =", "first = getpid();\n    state->seed ="),
-                              ("sample->data[1] = label", "sample->data[1] = getpid() == first ? label : 1 - label")):
+        for before, after in changes:
             self.assertEqual(code.count(before), 1)
             code = code.replace(before, after)
         plugin = self.path("rings.so")
         subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-DKILN_BUILD_PLUGIN", "-I",
                         os.path.join(ROOT, "src"), "-o", plugin, self.write("rings.c", code), "-lm"], check=True)
-        found = self.check(plugin)
+        return self.check(plugin)
+
+    def test_data_that_a_fork_changes(self):
+        """Labels depend on the process, though it is declared shareable."""
+        found = self.rings(("#include <math.h>", "#include <math.h>\n#include <unistd.h>\nstatic pid_t first;"),
+                           ("state->seed =", "first = getpid();\n    state->seed ="),
+                           ("sample->data[1] = label", "sample->data[1] = getpid() == first ? label : 1 - label"))
         self.assertIn("differs in a process that is forked after setup", found["samples"])
+
+    def test_set_up_that_needs_data_to_predict(self):
+        found = self.rings(("    state->seed =", "    if (context->stage == KILN_STAGE_PREDICT)\n"
+                            "        return kiln_error_set(err, KILN_E_IO, \"data: no such file\");\n    state->seed ="))
+        self.assertEqual(list(found), ["predicting"])
+        self.assertIn("data: no such file", found["predicting"])
+
+    def test_preparing_that_reads_what_only_training_sets(self):
+        found = self.rings(("    if (!kiln_shape_equal", "    if (((const State *)kiln_state(self))->seed == 0)\n        abort();\n"
+                            "    if (!kiln_shape_equal"),
+                           ("    state->seed = context->seed;",
+                            "    state->seed = context->stage == KILN_STAGE_PREDICT ? 0 : 1;"))
+        self.assertEqual(list(found), ["predicting"])
+        self.assertIn("SIGABRT", found["predicting"])
 
 
 if __name__ == "__main__":
