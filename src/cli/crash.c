@@ -57,11 +57,28 @@ static void put_function(Line *line, const KilnCallee *call)
                   plugin != NULL ? plugin->path : NULL, NULL });
 }
 
+/* Where the crash is in nobody's function, a plugin may have written beyond its memory before. */
+static void put_nobody(Line *line)
+{
+    put(line, (const char *const[]) { ", in no function of a component", NULL });
+    for (size_t i = 0; known != NULL && i < known->plugin_count; i++)
+        if (!known->plugins[i].python) {
+            put(line, (const char *const[]) {
+                          "; perhaps a plugin wrote beyond its memory before: build ",
+                          known->plugins[i].path,
+                          " with -g -fsanitize=address, and run with "
+                          "LD_PRELOAD=$(cc -print-file-name=libasan.so); without plugins please "
+                          "report it",
+                          NULL });
+            return;
+        }
+    put(line, (const char *const[]) { ": please report it", NULL });
+}
+
 static void put_component(Line *line, const KilnCallee *call)
 {
     if (call == NULL) {
-        put(line,
-            (const char *const[]) { ", in no function of a component: please report it", NULL });
+        put_nobody(line);
         return;
     }
     if (call->component != NULL)

@@ -155,7 +155,8 @@ void kiln_contract_resuming(KilnCase *self)
         kiln_case_resume(self, "resumed run", &err) < 0)
         return kiln_case_fail(self, advice, "%s", err.text);
     compare(self, "resumed run", advice);
-    kiln_case_pass(self, "interrupted in the second epoch and resumed: the same bytes");
+    kiln_case_pass(self,
+                   "interrupted in the second epoch and resumed: the same checkpoints and logs");
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
