@@ -176,6 +176,7 @@ static KilnStatus check_params(Check *check, KilnGradientCheck *ret, KilnError *
         if (kiln_param_trained(param) && !kiln_param_frozen(param))
             status = check_param(check, param, i, ret, err);
     }
+    ret->loss = check->loss;
     return status;
 }
 

@@ -11,6 +11,7 @@ typedef struct KilnGradientCheck {
     const char *param; /* borrowed from the trainer; NULL: none was checked */
     double error;      /* relative */
     double gradient, difference;
+    double loss; /* of the batch */
 } KilnGradientCheck;
 
 /* Check the first training batch, at the initial weights, for about so many seconds. The trainer is

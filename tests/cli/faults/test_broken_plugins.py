@@ -194,19 +194,37 @@ class Found(Broken):
             self.skipTest("built with AddressSanitizer")
 
 
-class Rings(Broken):
-    """The manual's datamodule, with mistakes."""
+class Manual(Broken):
+    """Components of the manual, with mistakes."""
 
-    def rings(self, *changes):
-        page = (pathlib.Path(ROOT) / "docs/components/data.md").read_text()
-        code = re.search(r"^```c\n(/\* rings\.c: .*?)^```$", page, re.M | re.S)[1]
+    def changed(self, page, name, *changes):
+        text = (pathlib.Path(ROOT) / "docs/components" / page).read_text()
+        code = re.search(rf"^```c\n(/\* {name}\.c: .*?)^```$", text, re.M | re.S)[1]
         for before, after in changes:
             self.assertEqual(code.count(before), 1)
             code = code.replace(before, after)
-        plugin = self.path("rings.so")
+        plugin = self.path(name + ".so")
         subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-DKILN_BUILD_PLUGIN", "-I",
-                        os.path.join(ROOT, "src"), "-o", plugin, self.write("rings.c", code), "-lm"], check=True)
+                        os.path.join(ROOT, "src"), "-o", plugin, self.write(name + ".c", code), "-lm"], check=True)
         return self.check(plugin)
+
+    def rings(self, *changes):
+        return self.changed("data.md", "rings", *changes)
+
+    def test_kernel_that_is_wrong_in_f32_alone(self):
+        f64 = """static void cpu_f64(const KilnOpCall *call)
+{
+    const double slope = ((const Attrs *)call->attrs)->slope, *x = call->inputs[0].data;
+    double *y = call->outputs[0].data;
+
+    for (int64_t i = 0; i < kiln_shape_count(&call->outputs[0].shape); i++)
+        y[i] = x[i] / (1.0 + slope * fabs(x[i]));
+}
+
+static const KilnCustomOp operation"""
+        found = self.changed("models.md", "softsign", ("y[i] = x[i] /", "y[i] = 3.0f * x[i] /"), (".cpu = cpu,", ".cpu = cpu, .cpu_f64 = cpu_f64,"),
+                             ("static const KilnCustomOp operation", f64))
+        self.assertIn("the loss of a batch is", found["gradients"])
 
     def test_data_that_a_fork_changes(self):
         """Labels depend on the process, though it is declared shareable."""
