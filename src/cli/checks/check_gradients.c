@@ -68,12 +68,12 @@ void kiln_contract_gradients(KilnCase *self)
             "are read outside of the graph",
             "the loss changes by %.6g along %s, its gradient says %.6g", found.difference,
             found.param, found.gradient);
-    if (is_f64)
+    if (is_f64) {
         compare_losses(self, found.loss);
-    if (is_f64)
         kiln_case_pass(self, "%zu parameters in f64, off by at most %.1g", found.checked,
                        found.error);
-    else
+    } else {
         kiln_case_pass(self, "%zu parameters, off by at most %.1g in f32 (%s)", found.checked,
                        found.error, why.text);
+    }
 }

@@ -7,8 +7,7 @@
 
 enum { MOST_FIELDS = 32, LONGEST = 1 << 20 /* elements */ };
 
-/* ---- A sample that is made up
- * -------------------------------------------------------------------- */
+/* ---- A sample that is made up ------------------------------------------------------------- */
 
 /* The shape of the feature of that name; NULL: there is none, it varies or is large. */
 static const KilnShape *shape_of(const KilnDataSpec *spec, const char *name)
