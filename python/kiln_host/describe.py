@@ -387,6 +387,16 @@ def _metric_takes(cls):
                   "update(self, predictions, targets) for numbers")
 
 
+def _logged(cls):
+    """The values that a callback logs, each with "min", "max" or "auto"."""
+    logs = getattr(cls, "logs", [])
+    logged = {str(key): logs[key] if isinstance(logs, dict) else "auto" for key in logs}
+    for key, mode in logged.items():
+        if mode not in ("min", "max", "auto"):
+            raise Refused(f"its logs give {key} the mode {mode!r}: expected \"min\", \"max\" or \"auto\"")
+    return logged
+
+
 def describe(name, kind):
     cls = load(name)
     kind = choose_kind(cls, kind)
@@ -395,6 +405,7 @@ def describe(name, kind):
     if dataclasses.is_dataclass(cls) and doc.startswith(cls.__name__ + "("):
         doc = ""
     better = getattr(cls, "higher_is_better", None)
+    logged = _logged(cls) if kind == "callback" else {}
     return {
         "kind": kind,
         "summary": doc or f"{name}, a class of Python",
@@ -405,5 +416,6 @@ def describe(name, kind):
         "has": [method for method in ("state_dict", "load_state_dict", "flush", "open", "close", "size") if has(cls, method)],
         "takes": _metric_takes(cls) if kind == "metric" else "",
         "mode": "auto" if better is None else "max" if better else "min",
-        "logs": [str(key) for key in getattr(cls, "logs", [])] if kind == "callback" else [],
+        "logs": list(logged),
+        "log_modes": list(logged.values()),
     }

@@ -20,38 +20,48 @@ void kiln_call_observe(KilnCallObserver *observer, void *ctx)
     observer_ctx = ctx;
 }
 
-void kiln_call_enter_again(const KilnCallee *call)
+static void enter(KilnCallee call)
 {
     if (depth < DEEPEST)
-        calls[depth] = *call;
+        calls[depth] = call;
     depth = depth + 1;
     if (observe != NULL)
-        observe(observer_ctx, kiln_call_current(), true);
+        observe(observer_ctx, kiln_call_current(), NULL);
+}
+
+void kiln_call_enter_again(const KilnCallee *call)
+{
+    KilnCallee part = *call;
+
+    part.arguments = NULL;
+    enter(part);
 }
 
 void kiln_call_enter_component(const KilnComponent *component, const char *path, const char *hook)
 {
-    kiln_call_enter_again(&(KilnCallee) { component, path, hook });
+    enter((KilnCallee) { component, path, hook, NULL });
 }
 
-void kiln_call_enter_kernel(const char *operation)
+void kiln_call_enter_kernel(const char *operation, const void *arguments)
 {
-    kiln_call_enter_again(&(KilnCallee) { .hook = operation });
+    enter((KilnCallee) { .hook = operation, .arguments = arguments });
 }
 
 void kiln_call_enter(const KilnInstance *who, const char *hook)
 {
     if (who == NULL) /* a loader without a datamodule */
-        kiln_call_enter_again(&(KilnCallee) { 0 });
+        enter((KilnCallee) { 0 });
     else
         kiln_call_enter_component(kiln_instance_component(who), kiln_instance_path(who), hook);
 }
 
 void kiln_call_leave(void)
 {
+    static const KilnCallee deep;
+
     depth = depth - 1;
     if (observe != NULL)
-        observe(observer_ctx, kiln_call_current(), false);
+        observe(observer_ctx, kiln_call_current(), depth < DEEPEST ? &calls[depth] : &deep);
 }
 
 KilnStatus kiln_call_result(KilnStatus status, KilnError *err)

@@ -444,6 +444,9 @@ struct KilnCallbackOps {
     size_t (*accumulation)(const KilnInstance *self, const KilnAccumulation **ret);
     /* Names of metrics that it logs, NULL-terminated; NULL: none. */
     const char *const *logs;
+    /* For each of `logs`, KILN_LOG_LOWER_IS_BETTER, KILN_LOG_HIGHER_IS_BETTER or 0, so that others
+     * can monitor it with mode=auto; NULL: 0 for all. */
+    const unsigned *log_flags;
 };
 
 #endif

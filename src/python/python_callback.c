@@ -198,6 +198,21 @@ static const char *const *names_of(KilnArena *arena, const json_t *list)
     return names;
 }
 
+/* The flags of the logged names' modes. */
+static const unsigned *flags_of(KilnArena *arena, const json_t *modes)
+{
+    const size_t n = json_array_size(modes);
+    unsigned *flags = n > 0 ? kiln_arena_alloc(arena, n * sizeof(*flags)) : NULL;
+
+    for (size_t i = 0; flags != NULL && i < n; i++) {
+        const char *mode = json_string_value(json_array_get(modes, i));
+
+        flags[i] = (strcmp(mode, "min") == 0 ? (unsigned)KILN_LOG_LOWER_IS_BETTER : 0u) |
+                   (strcmp(mode, "max") == 0 ? (unsigned)KILN_LOG_HIGHER_IS_BETTER : 0u);
+    }
+    return flags;
+}
+
 static void set_hook(KilnCallbackOps *ops, const char *name)
 {
     for (size_t i = 0; i < KILN_COUNT(hooks); i++)
@@ -216,6 +231,7 @@ static void complete(KilnPythonClass *class, KilnArena *arena, const json_t *des
         .load_state_dict = class->has_state ? kiln_python_load_state : NULL,
         .on_save_checkpoint = class->has_state ? on_save_checkpoint : NULL,
         .logs = names_of(arena, json_object_get(described, "logs")),
+        .log_flags = flags_of(arena, json_object_get(described, "log_modes")),
     };
     for (size_t i = 0; i < json_array_size(list); i++)
         set_hook(&class->callback, json_string_value(json_array_get(list, i)));

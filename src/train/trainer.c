@@ -240,6 +240,8 @@ void kiln_trainer_log(KilnTrainer *trainer, const char *name, double value, unsi
     if (!trainer->options.tracks)
         return;
     flags = kiln_log_flags(KILN_PHASE_FIT, flags);
+    if (kiln_log_mode(flags) == KILN_MODE_AUTO)
+        flags |= kiln_trainer_declared_flags(trainer, name);
     if (trainer->batch.log_step >= 0) {
         int declared = kiln_metrics_declare(trainer->metrics, KILN_PHASE_FIT, name, flags);
 

@@ -109,4 +109,7 @@ struct KilnTrainer {
     KilnPictureNames picture_names;
 };
 
+/* KilnCallbackOps.log_flags of the value `name`; 0: no callback declares it. */
+unsigned kiln_trainer_declared_flags(const KilnTrainer *trainer, const char *name);
+
 #endif

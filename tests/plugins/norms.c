@@ -15,11 +15,13 @@ static KilnStatus on_train_batch_end(KilnInstance *self, KilnTrainer *trainer, K
 }
 
 static const char *const logs[] = { "first_norm", "last_norm", NULL };
+static const unsigned log_flags[] = { KILN_LOG_LOWER_IS_BETTER, 0 };
 
 static const KilnCallbackOps ops = {
     .on_train_batch_end = on_train_batch_end,
     .gradient_norms = true,
     .logs = logs,
+    .log_flags = log_flags,
 };
 
 static const KilnComponent norms = {

@@ -9,7 +9,7 @@ static void run_f32(KilnCall *call)
 {
     const KilnOpCall args = kiln_custom_call(call);
 
-    kiln_call_enter_kernel(call->op->name);
+    kiln_call_enter_kernel(call->op->name, &args);
     call->op->custom->cpu(&args);
     kiln_call_leave();
 }
@@ -18,7 +18,7 @@ static void run_f64(KilnCall *call)
 {
     const KilnOpCall args = kiln_custom_call(call);
 
-    kiln_call_enter_kernel(call->op->name);
+    kiln_call_enter_kernel(call->op->name, &args);
     call->op->custom->cpu_f64(&args);
     kiln_call_leave();
 }

@@ -1,5 +1,5 @@
 /* Checks a loss by itself, for each kind of target that it takes: a finite scalar, with gradients
- * as finite differences in f64 say. */
+ * as finite differences in f64 say, and no sum over the rows. */
 #include <math.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "kiln/loss.h"
 #include "train/step/module_step.h"
 
-enum { ROWS = 5, WIDTH = 3, N = ROWS * WIDTH };
-static const double most_error = 1e-4;
+enum { ROWS = 5, COPIES = 2, WIDTH = 3, N = ROWS * WIDTH };
+static const double most_error = 1e-4, rounding = 1e-9;
 
 typedef enum Target { CLASSES, SHARES, NUMBERS, LABELS, TARGETS } Target;
 static const char *const names[TARGETS] = { "classes", "shares of classes", "numbers", "labels" };
@@ -19,8 +19,9 @@ typedef struct Loss {
     KilnCase *self;
     KilnInstance *loss;
     Target target;
-    int32_t classes[ROWS];
-    float values[N];
+    int32_t classes[COPIES * ROWS];
+    float values[COPIES * N];
+    int64_t rows; /* of the batch */
     const KilnDataSpec *spec;
 } Loss;
 
@@ -32,27 +33,70 @@ static KilnTensor *record(KilnGraph *graph, KilnTensor *const *x, void *ctx)
 
     step = (KilnStep) { .graph = graph, .training = true, .spec = of->spec };
     target = of->target == CLASSES
-                 ? kiln_graph_input(graph, KILN_I32, KILN_SHAPE(ROWS), of->classes)
-                 : kiln_graph_input(graph, KILN_F32, KILN_SHAPE(ROWS, WIDTH), of->values);
+                 ? kiln_graph_input(graph, KILN_I32, KILN_SHAPE(of->rows), of->classes)
+                 : kiln_graph_input(graph, KILN_F32, KILN_SHAPE(of->rows, WIDTH), of->values);
     return kiln_loss(of->loss, &step, x[0], target);
 }
 
+/* The rows, and copies of them. */
 static void fill(Loss *of, double *output)
 {
-    for (int i = 0; i < N; i++) {
-        output[i] = (double)(i * 37 % 19 - 9) / 6.0 + 0.013 * i;
-        of->values[i] = of->target == SHARES   ? (i % WIDTH == i / WIDTH % WIDTH ? 0.75F : 0.125F)
+    for (int k = 0; k < COPIES * N; k++) {
+        const int i = k % N;
+
+        output[k] = (double)(i * 37 % 19 - 9) / 6.0 + 0.013 * i;
+        of->values[k] = of->target == SHARES   ? (i % WIDTH == i / WIDTH % WIDTH ? 0.75F : 0.125F)
                         : of->target == LABELS ? (float)(i % 2)
                                                : (float)(i % 7) / 3.0F - 1.1F;
     }
-    for (int i = 0; i < ROWS; i++)
-        of->classes[i] = (i * 2 + 1) % WIDTH;
+    for (int k = 0; k < COPIES * ROWS; k++)
+        of->classes[k] = (k % ROWS * 2 + 1) % WIDTH;
+    of->rows = ROWS;
+}
+
+/* The loss of so many copies of the rows. */
+static KilnStatus loss_of(Loss *of, KilnBackend *backend, double *output, int copies, double *ret,
+                          KilnError *err)
+{
+    KilnGraph *graph = NULL;
+    KilnStatus status = kiln_graph_new(backend, &graph, err);
+
+    if (status < 0)
+        return status;
+    of->rows = (int64_t)copies * ROWS;
+    kiln_graph_begin(graph);
+    KilnTensor *x = kiln_graph_variable(graph, KILN_F64, KILN_SHAPE(of->rows, WIDTH), output, false,
+                                        NULL);
+    KilnTensor *loss = record(graph, &x, of);
+    status = kiln_graph_run(graph, &loss, 1, err);
+    if (status >= 0)
+        *ret = kiln_tensor_scalar(loss);
+    kiln_graph_free(graph);
+    of->rows = ROWS;
+    return status;
+}
+
+/* A sum over the rows doubles with them, a mean stays; losses of pairs of rows do neither. */
+static KilnStatus check_mean(Loss *of, KilnBackend *backend, double *output, KilnError *err)
+{
+    double once = 0.0, twice = 0.0;
+    KilnStatus status = loss_of(of, backend, output, 1, &once, err);
+
+    if (status >= 0)
+        status = loss_of(of, backend, output, COPIES, &twice, err);
+    if (status >= 0 && fabs(once) > rounding && fabs(twice - 2.0 * once) <= rounding * fabs(once))
+        kiln_case_fail(of->self,
+                       "return the mean (kiln_mean): batches differ in size, and groups "
+                       "of them and ranks are averaged",
+                       "of %s: it is a sum: %.6g for %d rows, and %.6g for these and their copies",
+                       names[of->target], once, ROWS, twice);
+    return status;
 }
 
 /* Whether the loss takes this kind of target; if so, check its gradient. */
 static bool check_target(Loss *of, KilnGradWorst *ret)
 {
-    double output[N];
+    double output[COPIES * N];
     const KilnGradVariable variable = { KILN_SHAPE(ROWS, WIDTH), output };
     KilnBackend *backend = NULL;
     KilnError err = { 0 };
@@ -63,6 +107,8 @@ static bool check_target(Loss *of, KilnGradWorst *ret)
         status = kiln_backend_ref_f64_new(&backend, &err);
     if (status >= 0)
         status = kiln_gradcheck(backend, record, of, &variable, 1, 1e-6, ret, &err);
+    if (status >= 0)
+        status = check_mean(of, backend, output, &err);
     kiln_backend_free(backend);
     if (status < 0 && status != KILN_E_SHAPE && status != KILN_E_TYPE && status != KILN_E_RANGE &&
         status != KILN_E_MISSING && status != KILN_E_KEY)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/system/file.h"
 #include "base/text.h"
 #include "cli/contract/builtin_words.h"
@@ -30,11 +31,44 @@ static void append_hooks(KilnText *text)
     }
 }
 
+/* Whether the first run logged a value under `name`, or that of its step or epoch. */
+static bool was_logged(const json_t *metrics, const char *name)
+{
+    static const char *const ends[] = { "", "_step", "_epoch" };
+    char full[256];
+    bool was = false;
+
+    for (size_t i = 0; i < KILN_COUNT(ends); i++) {
+        snprintf(full, sizeof(full), "%s%s", name, ends[i]);
+        was |= json_object_get(metrics, full) != NULL;
+    }
+    return was;
+}
+
+/* Values that a callback declares, but did not log. */
+static void append_silent(KilnCase *self, KilnText *text)
+{
+    const char *path = kiln_arena_printf(&self->arena, "%s/summary.json",
+                                         kiln_case_run_dir(self, "first"));
+    const char *const *logs = self->component->kind == KILN_KIND_CALLBACK
+                                  ? self->component->ops.callback->logs
+                                  : NULL;
+    json_t *summary = NULL;
+
+    if (logs == NULL || path == NULL || kiln_json_read(path, &summary, NULL) < 0)
+        return;
+    for (; *logs != NULL; logs++)
+        if (!was_logged(json_object_get(summary, "metrics"), *logs))
+            kiln_text_printf(text, "; it did not log %s, which its table declares", *logs);
+    json_decref(summary);
+}
+
 static void pass_training(KilnCase *self)
 {
     KilnText hooks = { 0 };
 
     append_hooks(&hooks);
+    append_silent(self, &hooks);
     if (hooks.length > 0 && !hooks.failed)
         kiln_case_pass(self, "2 epochs; %s", hooks.data);
     else
@@ -137,16 +171,17 @@ void kiln_contract_same_bytes(KilnCase *self)
         return kiln_case_fail_with(self, &err);
     compare(self, "second run",
             "depend on the options, the data and kiln_rng streams alone: no time, no addresses, no "
-            "uninitialized memory; KILN_LOG_MEASURED marks measurements");
-    kiln_case_pass(self, "two runs with one seed wrote the same checkpoints and logs");
+            "uninitialized memory; KILN_LOG_MEASURED marks measurements, and a file with times is "
+            "named *.log");
+    kiln_case_pass(self, "two runs with one seed wrote the same checkpoints and files");
 }
 
 void kiln_contract_resuming(KilnCase *self)
 {
     enum { BATCHES = 4 /* in the second epoch */ };
     static const char advice[] =
-        "save all state that changes in state_dict, load it in load_state_dict, and draw random "
-        "numbers from streams that are keyed by epoch and batch";
+        "save all state that changes in state_dict, load it in load_state_dict, cut files there to "
+        "the saved length, and draw random numbers from streams that are keyed by epoch and batch";
     KilnError err = { 0 };
 
     if (reads_clock(self))
@@ -156,7 +191,7 @@ void kiln_contract_resuming(KilnCase *self)
         return kiln_case_fail(self, advice, "%s", err.text);
     compare(self, "resumed run", advice);
     kiln_case_pass(self,
-                   "interrupted in the second epoch and resumed: the same checkpoints and logs");
+                   "interrupted in the second epoch and resumed: the same checkpoints and files");
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

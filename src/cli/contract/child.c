@@ -15,6 +15,7 @@
 
 #include "base/system/file.h"
 #include "base/text.h"
+#include "kiln/custom_op.h"
 #include "kiln/tools/clock.h"
 
 static const long poll_ns = 1000000;
@@ -59,9 +60,59 @@ static void trace(const char *hook)
     observed.traced[i].count++;
 }
 
-static void observe(void *ctx, const KilnCallee *now, bool entered)
+/* The bytes of a NaN that no computation gives. */
+enum { UNWRITTEN = 0xFF };
+
+static bool is_float(const KilnOpArg *output)
 {
+    return output->data != NULL && (output->dtype == KILN_F32 || output->dtype == KILN_F64);
+}
+
+/* Before a kernel: mark its outputs, whose memory may still hold what an earlier call wrote. */
+static void mark_outputs(const KilnOpCall *call)
+{
+    for (int i = 0; i < call->n_outputs; i++)
+        if (is_float(&call->outputs[i]))
+            memset(call->outputs[i].data, UNWRITTEN,
+                   (size_t)kiln_shape_count(&call->outputs[i].shape) *
+                       kiln_dtype_size(call->outputs[i].dtype));
+}
+
+static bool is_marked(const char *element, size_t size)
+{
+    while (size > 0 && (unsigned char)element[size - 1] == UNWRITTEN)
+        size--;
+    return size == 0;
+}
+
+/* After it: find an element that it did not write. */
+static void find_unwritten(const char *operation, const KilnOpCall *call)
+{
+    for (int i = 0; i < call->n_outputs && observed.page->unwritten[0] == '\0'; i++) {
+        const KilnOpArg *output = &call->outputs[i];
+        const int64_t n = kiln_shape_count(&output->shape);
+        const size_t size = kiln_dtype_size(output->dtype);
+        int64_t at = 0;
+
+        while (is_float(output) && at < n &&
+               !is_marked((const char *)output->data + (size_t)at * size, size))
+            at++;
+        if (is_float(output) && at < n)
+            snprintf(observed.page->unwritten, sizeof(observed.page->unwritten),
+                     "the kernel of %s does not write element %lld of %lld of its output %d",
+                     operation, (long long)at, (long long)n, i);
+    }
+}
+
+static void observe(void *ctx, const KilnCallee *now, const KilnCallee *left)
+{
+    const bool entered = left == NULL;
+
     (void)ctx;
+    if (entered && now != NULL && now->arguments != NULL)
+        mark_outputs(now->arguments);
+    if (left != NULL && left->arguments != NULL)
+        find_unwritten(left->hook, left->arguments);
     if (gettid() != observed.first) {
         if (entered)
             write_name(observed.page->elsewhere, sizeof(observed.page->elsewhere), now);
@@ -105,6 +156,19 @@ void kiln_contract_child_close(KilnContractChild *child)
     child->page = NULL;
 }
 
+static void fail(KilnContractPage *page, const char *advice, const char *format, ...)
+    KILN_PRINTF(3, 4);
+static void fail(KilnContractPage *page, const char *advice, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(page->text, sizeof(page->text), format, args);
+    va_end(args);
+    snprintf(page->advice, sizeof(page->advice), "%s", advice);
+    page->level = KILN_CONTRACT_FAILED;
+}
+
 static void be_child(const KilnContractChild *child, void (*body)(void *ctx), void *ctx)
 {
     const int output = open(child->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -119,6 +183,11 @@ static void be_child(const KilnContractChild *child, void (*body)(void *ctx), vo
     kiln_call_clear();
     kiln_call_observe(observe, NULL);
     body(ctx);
+    if (child->page->unwritten[0] != '\0')
+        fail(child->page,
+             "write every element of the outputs, also at the ends of the ranges of "
+             "kiln_op_parallel",
+             "%s", child->page->unwritten);
     fflush(NULL);
     child->page->answered = true;
     _exit(0); /* not exit(): what the plugin registered with atexit() is no business of a check */
@@ -141,19 +210,6 @@ static bool find_line(const char *text, const char *word, char *ret, size_t size
 static const char *where(const KilnContractPage *page)
 {
     return page->now[0] != '\0' ? page->now : page->elsewhere;
-}
-
-static void fail(KilnContractPage *page, const char *advice, const char *format, ...)
-    KILN_PRINTF(3, 4);
-static void fail(KilnContractPage *page, const char *advice, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(page->text, sizeof(page->text), format, args);
-    va_end(args);
-    snprintf(page->advice, sizeof(page->advice), "%s", advice);
-    page->level = KILN_CONTRACT_FAILED;
 }
 
 /* Whether AddressSanitizer only reports a signal, which the crash report explains better. */
@@ -253,7 +309,7 @@ KilnStatus kiln_contract_child_run(KilnContractChild *child, void (*body)(void *
     page->answered = false;
     page->level = KILN_CONTRACT_PASSED;
     page->text[0] = page->advice[0] = page->now[0] = page->last[0] = page->elsewhere[0] =
-        page->list[0] = '\0';
+        page->unwritten[0] = page->list[0] = '\0';
     fflush(NULL);
     const pid_t pid = fork();
     if (pid < 0)

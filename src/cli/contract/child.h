@@ -21,7 +21,8 @@ typedef struct KilnContractPage {
     /* The function of a component that the child's first thread is in ("init of callback/target"),
      * the last one of the checked component, and the last one of another thread; "": none. */
     char now[160], last[160], elsewhere[160];
-    char list[1 << 16]; /* of the load: the names of the components, a line each */
+    char unwritten[256]; /* what a kernel left unwritten; "": nothing */
+    char list[1 << 16];  /* of the load: the names of the components, a line each */
 } KilnContractPage;
 
 typedef struct KilnContractChild {

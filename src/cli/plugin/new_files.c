@@ -150,29 +150,36 @@ static void put_command(const Maker *maker, const char *more, KilnText *text)
 static const char *test_script(Maker *maker)
 {
     const KilnNewKind *kind = maker->kind;
-    KilnText text = { 0 }, sweep = { 0 };
+    KilnText text = { 0 };
 
+    kiln_text_printf(
+        &text,
+        "#!/bin/sh\n"
+        "# Builds %s, trains with it for a moment, and sweeps: sh test.sh\n"
+        "set -eu\n"
+        "cd \"$(dirname \"$0\")\"\n"
+        "\n"
+        "# What the sweep varies, an option that it begins with: change it with yours.\n"
+        "set -- ",
+        maker->name);
+    kiln_plugin_append(&text, kind->vary, maker->name);
     kiln_text_printf(&text,
-                     "#!/bin/sh\n"
-                     "# Builds %s, trains with it for a moment, and sweeps: sh test.sh\n"
-                     "# The options are those that it begins with: change them with yours.\n"
-                     "set -eu\n"
-                     "cd \"$(dirname \"$0\")\"\n"
+                     "\n\n"
+                     "train=${TRAIN:-train}\n"
+                     "command -v \"$train\" >/dev/null || { echo \"test.sh: no program $train: "
+                     "TRAIN=/DIR/train sh test.sh names it\" >&2; exit 1; }\n"
                      "make -s %s.so\n"
-                     "train=${TRAIN:-train} out=$(mktemp -d)\n"
+                     "out=$(mktemp -d)\n"
                      "trap 'rm -rf \"$out\"' EXIT\n%s\n",
-                     maker->name, maker->name, kind->before != NULL ? kind->before : "");
+                     maker->name, kind->before != NULL ? kind->before : "");
     put_command(maker, "kiln.run.dir=\"$out/run\"", &text);
     kiln_text_append(&text, "test -f \"$out/run/summary.json\"\n\n# One run for each value.\n");
-    kiln_text_printf(&sweep, "-m %s kiln.sweep.dir=\"$out/sweep\"", kind->vary);
-    put_command(maker, sweep.data != NULL ? sweep.data : "", &text);
+    put_command(maker, "-m \"$@\" kiln.sweep.dir=\"$out/sweep\"", &text);
     kiln_text_append(&text, "test -f \"$out/sweep/results.json\"\n");
     if (kind->after != NULL) {
         kiln_text_char(&text, '\n');
         kiln_plugin_append(&text, kind->after, maker->name);
     }
-    text.failed = text.failed || sweep.failed;
-    kiln_text_release(&sweep);
     return kiln_text_to_arena(&text, maker->arena);
 }
 

@@ -26,6 +26,10 @@
     "for i in 1 2 3 4 5 6 7 8; do\n"                                                               \
     "    printf 'a good one %d,yes\\na bad one %d,no\\n' $i $i >>\"$out/texts.csv\"\n"             \
     "done\n"
+#define LINES                                                                                      \
+    "for i in 1 2 3 4 5 6 7 8; do printf '0 0.%d 0.1\\n1 2.%d 1.9\\n' $i $i "                      \
+    ">>\"$out/train.txt\"; done\n"                                                                 \
+    "printf '0 0.3 0.2\\n1 2.1 1.8\\n' >\"$out/val.txt\"\n"
 
 static const KilnNewKind kinds[] = {
     { .name = "callback",
@@ -40,6 +44,13 @@ static const KilnNewKind kinds[] = {
       .select = "datamodule=% task=classification model=mlp",
       .vary = "datamodule.gap=0.1,0.3",
       .rest = "datamodule.count=128 model.hidden=[16]" },
+    { .name = "file_datamodule",
+      .kind = KILN_KIND_DATAMODULE,
+      .page = "components/data.md#files",
+      .select = "datamodule=% task=classification model=linear",
+      .vary = "lr=0.01,0.1",
+      .rest = "datamodule.root=\"$out\"",
+      .before = LINES },
     { .name = "transform",
       .kind = KILN_KIND_TRANSFORM,
       .page = "components/data.md#a-transform",

@@ -1,4 +1,5 @@
-/* What `kiln plugin new` writes a component of: the kinds, and a custom operation in a model. */
+/* What `kiln plugin new` writes a component of: the kinds, a datamodule that reads files, and a
+ * custom operation in a model. */
 #ifndef KILN_CLI_PLUGIN_NEW_KINDS_H
 #define KILN_CLI_PLUGIN_NEW_KINDS_H
 

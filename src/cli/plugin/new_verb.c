@@ -20,7 +20,7 @@ enum { COLUMN = 48 }; /* of explanations */
 
 static KilnStatus no_kind(const char *word, KilnError *err)
 {
-    const char *names[KILN_KIND_COUNT + 1], *nearest = NULL;
+    const char *names[KILN_KIND_COUNT + 2], *nearest = NULL;
     const KilnNewKind *kind;
     KilnText text = { 0 };
     size_t n = 0;

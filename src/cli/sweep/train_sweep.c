@@ -132,7 +132,18 @@ static int resume_sweep(KilnArgs *args)
     return exit_status;
 }
 
+/* As in Hydra, the folder of a single run is none of a sweep's. */
+static void warn_of_run_dir(const KilnArgs *args)
+{
+    for (size_t i = 0; args->words != NULL && args->words[i] != NULL; i++)
+        if (kiln_starts_with(args->words[i], "kiln.run.dir="))
+            fprintf(stderr,
+                    "%s: warning: %s is ignored: kiln.sweep.dir names the folder of a sweep\n",
+                    args->command, args->words[i]);
+}
+
 int kiln_command_train_sweep(KilnArgs *args)
 {
+    warn_of_run_dir(args);
     return args->resume != NULL ? resume_sweep(args) : sweep(args, NULL);
 }

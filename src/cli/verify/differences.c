@@ -295,6 +295,20 @@ static Record next_event(Log *log)
     return (Record) { 0 };
 }
 
+/* The next line of a text file. */
+static Record next_text(Log *log)
+{
+    char *line = log->data + log->at;
+
+    if (log->at >= log->size)
+        return (Record) { 0 };
+    const char *end = memchr(line, '\n', log->size - log->at);
+    const size_t size = end != NULL ? (size_t)(end - line) : log->size - log->at;
+
+    log->at += size + 1;
+    return (Record) { .data = line, .size = size };
+}
+
 /* The whole file as one record. */
 static Record next_file(Log *log)
 {
@@ -304,19 +318,27 @@ static Record next_file(Log *log)
     return all.data != NULL ? all : (Record) { 0 };
 }
 
+/* The bytes of a line in a message. */
+static int shown(const Record *record)
+{
+    enum { MOST = 160 };
+
+    return record->size < MOST ? (int)record->size : MOST;
+}
+
 static void add_record(const Pair *pair, Record (*next)(Log *), long number, const Record *a,
                        const Record *b, KilnDifferences *found)
 {
-    enum { SHOWN = 160 /* bytes of a line in a message */ };
     const char *name = join(found, pair->where, pair->name, "");
+    const bool by_lines = next == next_line || next == next_text;
 
     if (next == next_file)
         add(found, "%s: the bytes differ", name);
     else if (a->data == NULL || b->data == NULL)
-        add(found, "%s: %s %ld: only in the %s", name, next == next_line ? "line" : "event", number,
+        add(found, "%s: %s %ld: only in the %s", name, by_lines ? "line" : "event", number,
             found->sides[a->data == NULL]);
-    else if (next == next_line)
-        add(found, "%s: line %ld: %.*s and %.*s", name, number, (int)SHOWN, a->data, (int)SHOWN,
+    else if (by_lines)
+        add(found, "%s: line %ld: %.*s and %.*s", name, number, shown(a), a->data, shown(b),
             b->data);
     else
         add(found, "%s: event %ld: differs", name, number);
@@ -359,12 +381,16 @@ static void compare_file(const Pair *pair, KilnDifferences *found)
         { "metrics.csv", NULL, next_line },
         { "metrics.jsonl", NULL, next_line },
         { "events.out.tfevents.0.kiln", NULL, next_event },
+        { ".csv", NULL, next_text },
+        { ".jsonl", NULL, next_text },
+        { ".tsv", NULL, next_text },
+        { ".txt", NULL, next_text },
     };
     const char *slash = strrchr(pair->name, '/'), *name = slash != NULL ? slash + 1 : pair->name;
     const size_t before = found->count;
     Kind kind = { .next = next_file };
 
-    for (size_t i = 0; i < KILN_COUNT(kinds); i++)
+    for (size_t i = KILN_COUNT(kinds); i-- > 0;) /* whole names come first, and win */
         if (strcmp(name, kinds[i].name) == 0 ||
             (*kinds[i].name == '.' && kiln_ends_with(name, kinds[i].name)))
             kind = kinds[i];
@@ -441,19 +467,46 @@ KilnStatus kiln_differences_folders(const char *a, const char *b, KilnDifference
     return found->status;
 }
 
+/* Whether a file of the run folder may differ between equal runs: it has times or measurements. */
+static bool is_measured(const char *name)
+{
+    static const char *const names[] = { "summary.json", "profile.csv", "flight.kiln" };
+    bool is = kiln_ends_with(name, ".log") || name[0] == '.';
+
+    for (size_t i = 0; i < KILN_COUNT(names); i++)
+        is |= strcmp(name, names[i]) == 0;
+    return is;
+}
+
+/* Compare the files in two run folders, those of callbacks and loggers among them. */
+static void compare_run_files(const char *const runs[2], KilnDifferences *found)
+{
+    for (int side = 0; side < 2 && found->status >= 0; side++) {
+        char **names = NULL;
+        size_t n = 0;
+
+        found->status = kiln_dir_list(runs[side], &names, &n, found->err);
+        for (size_t i = 0; i < n && found->status >= 0; i++)
+            if (kiln_is_file(join(found, runs[side], "/", names[i])) && !is_measured(names[i]) &&
+                (side == 0 || !kiln_is_file(join(found, runs[0], "/", names[i]))))
+                compare_entry("", runs, names[i], found);
+        kiln_names_free(names, n);
+    }
+}
+
 KilnStatus kiln_differences_runs(const char *a, const char *b, KilnDifferences *found,
                                  KilnError *err)
 {
-    static const char *const logs[] = { "metrics.csv", "metrics.jsonl",
-                                        "tensorboard/events.out.tfevents.0.kiln" };
+    static const char events[] = "tensorboard/events.out.tfevents.0.kiln";
     const char *const runs[2] = { a, b };
 
     found->err = err;
     const char *const checkpoints[2] = { join(found, a, "/checkpoints", ""),
                                          join(found, b, "/checkpoints", "") };
     compare_folders("checkpoints/", checkpoints, found);
-    for (size_t i = 0; i < KILN_COUNT(logs); i++)
-        compare_entry("", runs, logs[i], found);
+    compare_run_files(runs, found);
+    if (found->status >= 0)
+        compare_entry("", runs, events, found);
     return found->status;
 }
 

@@ -51,12 +51,13 @@ static void check_numbers(KilnCheckedSets *sets, size_t f, bool *ret_any)
     }
 }
 
-/* In rows and vectors NaN stands for a missing value. */
-static void check_missing(KilnCheckedSets *sets, size_t f)
+/* In rows and vectors NaN stands for a missing value; sets *any if there is one. */
+static void check_missing(KilnCheckedSets *sets, size_t f, bool *any)
 {
     for (size_t s = 0; s < sets->n; s++) {
         const int64_t n = sets->list[s].features[f].nan;
 
+        *any |= n > 0;
         if (n > 0)
             kiln_data_report_add(sets->report, KILN_CHECK_NOTE, "missing numbers", n,
                                  "trees read them, networks do not",
@@ -238,7 +239,7 @@ KilnStatus kiln_check_values(KilnCheckedSets *sets, KilnError *err)
         if (feature->varies)
             check_lengths(sets, f);
         if (sets->list[0].features[f].low != NULL && sets->list[0].looked > 1) {
-            check_missing(sets, f);
+            check_missing(sets, f, &any);
             if (sets->list[0].looked == sets->list[0].dataset.count)
                 check_constants(sets, f);
         }

@@ -144,6 +144,7 @@ KilnStatus kiln_batch_source_init(KilnBatchSource *source, const KilnLoaderSpec 
     *source = (KilnBatchSource) {
         .dataset = spec->dataset,
         .datamodule = spec->datamodule,
+        .split = spec->split,
         .buckets = spec->buckets,
         .n_buckets = spec->n_buckets,
         .transforms = spec->batch_transforms,
@@ -392,6 +393,23 @@ static KilnStatus check_sample_lengths(KilnBatchSlot *slot, const KilnBatchSourc
     return KILN_OK;
 }
 
+/* Say which sample a component could not read, unless its message names the sample's file. */
+static KilnStatus place_error(const KilnBatchSource *source, int64_t index, KilnStatus status,
+                              KilnError *err)
+{
+    const KilnDataset *dataset = &source->dataset;
+    const char *name = dataset->name != NULL ? dataset->name(dataset->ctx, index) : NULL;
+    char sample[512];
+
+    kiln_sample_text(dataset, index, sample, sizeof(sample));
+    if (source->datamodule != NULL && source->split != NULL && strstr(err->text, sample) == NULL &&
+        (name == NULL || strstr(err->text, name) == NULL))
+        (void)kiln_error_prefix(err,
+                                "datamodule/%s: %s of %s: ", kiln_instance_name(source->datamodule),
+                                sample, source->split);
+    return status;
+}
+
 /* Read a sample into the slot's next row. */
 static KilnStatus add_sample(KilnBatchSlot *slot, const KilnBatchSource *source, int64_t epoch,
                              int64_t index)
@@ -509,7 +527,7 @@ void kiln_batch_slot_fill(KilnBatchSlot *slot, const KilnBatchSource *source,
         if (status == KILN_E_SKIP || (status < 0 && source->tolerant && status != KILN_E_NOMEM))
             skip_sample(slot, &source->dataset, index, status);
         else if (status < 0)
-            slot->status = status;
+            slot->status = place_error(source, index, status, &slot->error);
     }
     __atomic_store_n(&slot->reading, -1, __ATOMIC_RELAXED);
     if (slot->status >= 0 && source->measures)

@@ -29,6 +29,7 @@ typedef struct KilnBatchSlot {
 typedef struct KilnBatchSource {
     KilnDataset dataset;
     const KilnInstance *datamodule; /* owner of the dataset; NULL: none */
+    const char *split;              /* KilnLoaderSpec.split */
     KilnDataSpec spec;              /* of batches, after batch transforms */
     KilnFeature *features;          /* of the spec */
     size_t *bytes;                  /* of each feature in the longest possible sample */

@@ -25,6 +25,7 @@ typedef struct KilnLoaderSpec {
     const KilnDataSpec *data;       /* must outlive the loader */
     KilnDataset dataset;            /* must outlive the loader */
     const KilnInstance *datamodule; /* its owner, for error messages; NULL: none */
+    const char *split;              /* its name, likewise ("train"); NULL: none */
     int64_t batch_size;
     int64_t limit; /* batches per epoch; -1: all */
     /* Of each `world` batches the loader gives the one with number `rank`. World 0: all. */

@@ -207,6 +207,7 @@ static KilnLoaderSpec set_spec(const KilnTrainer *trainer, KilnSplit split, size
         .data = &trainer->data.spec,
         .dataset = trainer->data.sets[split].list[set].dataset,
         .datamodule = trainer->datamodule,
+        .split = kiln_split_name(split),
         .batch_size = trainer->data.batch_size,
         .limit = -1,
         .seed = (uint64_t)trainer->options.root->seed,

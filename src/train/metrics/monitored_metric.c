@@ -9,10 +9,41 @@
 
 static bool is_in(const char *const *logs, const char *name)
 {
-    for (size_t i = 0; logs != NULL && logs[i] != NULL; i++)
+    for (size_t i = 0; logs[i] != NULL; i++)
         if (strcmp(logs[i], name) == 0)
             return true;
     return false;
+}
+
+/* The callback that declares that it logs `name`, as its *ret_i-th value; NULL: none. */
+static const KilnCallbackOps *logged_by(const KilnTrainer *trainer, const char *name, size_t *ret_i)
+{
+    for (size_t k = 0; k < trainer->hooks.n_all; k++) {
+        const KilnCallbackOps *ops = trainer->hooks.all[k].ops;
+
+        for (size_t i = 0; ops->logs != NULL && ops->logs[i] != NULL; i++)
+            if (strcmp(ops->logs[i], name) == 0) {
+                *ret_i = i;
+                return ops;
+            }
+    }
+    return NULL;
+}
+
+unsigned kiln_trainer_declared_flags(const KilnTrainer *trainer, const char *name)
+{
+    size_t i = 0;
+    const KilnCallbackOps *ops = logged_by(trainer, name, &i);
+
+    return ops != NULL && ops->log_flags != NULL ? ops->log_flags[i] : 0u;
+}
+
+static KilnMode declared_mode(const KilnTrainer *trainer, const char *name)
+{
+    const KilnMode mode = kiln_metrics_mode(trainer->metrics, name);
+
+    return mode != KILN_MODE_AUTO ? mode
+                                  : kiln_log_mode(kiln_trainer_declared_flags(trainer, name));
 }
 
 bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
@@ -22,16 +53,23 @@ bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name)
     if (kiln_trainer_validates(trainer) &&
         kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, name))
         return true;
-    for (size_t i = 0; i < trainer->hooks.n_all; i++)
-        if (is_in(trainer->hooks.all[i].ops->logs, name))
-            return true;
-    return false;
+    size_t i;
+    return logged_by(trainer, name, &i) != NULL;
 }
 
 enum { LISTED = 64 };
 
-/* The first LISTED metrics that the run logs, each once though several phases may log it, and NULL.
- * Returns their number. */
+/* Add a metric to the list, once, if the run logs it: several phases may log a name. */
+static void add_logged(const KilnTrainer *trainer, const char *name, const char *ret[LISTED + 1],
+                       size_t *n)
+{
+    if (*n == LISTED || !kiln_trainer_logs(trainer, name) || is_in(ret, name))
+        return;
+    ret[(*n)++] = name;
+    ret[*n] = NULL;
+}
+
+/* The first LISTED metrics that the run logs, and NULL. Returns their number. */
 static size_t list_logged(const KilnTrainer *trainer, const char *ret[LISTED + 1])
 {
     const char *name;
@@ -39,10 +77,11 @@ static size_t list_logged(const KilnTrainer *trainer, const char *ret[LISTED + 1
 
     ret[0] = NULL;
     for (size_t i = 0; (name = kiln_metrics_declared_at(trainer->metrics, i)) != NULL; i++)
-        if (n < LISTED && kiln_trainer_logs(trainer, name) && !is_in(ret, name)) {
-            ret[n++] = name;
-            ret[n] = NULL;
-        }
+        add_logged(trainer, name, ret, &n);
+    for (size_t k = 0; k < trainer->hooks.n_all; k++)
+        for (const char *const *logs = trainer->hooks.all[k].ops->logs;
+             logs != NULL && *logs != NULL; logs++)
+            add_logged(trainer, *logs, ret, &n);
     return n;
 }
 
@@ -78,7 +117,7 @@ static const char *suggest_metric(const KilnTrainer *trainer, const char *name)
 
     for (size_t i = 0; i < n_logged; i++)
         if (kiln_metrics_declared(trainer->metrics, KILN_PHASE_VALIDATE, names[i]) &&
-            kiln_metrics_mode(trainer->metrics, names[i]) != KILN_MODE_AUTO)
+            declared_mode(trainer, names[i]) != KILN_MODE_AUTO)
             names[n++] = names[i];
     const char *nearest = name != NULL ? kiln_nearest(name, names, n) : NULL;
     return nearest != NULL ? nearest : n > 0 ? names[0] : NULL;
@@ -122,7 +161,7 @@ KilnStatus kiln_trainer_mode(const KilnTrainer *trainer, const KilnInstance *com
                              const char *name, int64_t mode, bool *ret_higher_is_better,
                              KilnError *err)
 {
-    const KilnMode declared = kiln_metrics_mode(trainer->metrics, name);
+    const KilnMode declared = declared_mode(trainer, name);
     const char *path = kiln_instance_path(component);
 
     if (mode == KILN_MODE_AUTO && declared == KILN_MODE_AUTO)

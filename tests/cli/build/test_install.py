@@ -157,11 +157,13 @@ class Install(unittest.TestCase):
         """What `kiln plugin new` writes, of each kind, builds at once, trains at once, ends a sweep over its options, and
         passes its check."""
         table = pathlib.Path(ROOT, "src/kiln/field.h").read_text()
-        for kind in [*re.findall(r'^    X\(\w+, "(\w+)"', table, re.M), "operation"]:
+        self.sh("mkdir lab; for i in 1 2 3 4 5 6 7 8; do printf '0 0.%d 0.1\\n1 2.%d 1.9\\n' $i $i >>lab/train.txt; done; "
+                "cp lab/train.txt lab/val.txt")
+        for kind in [*re.findall(r'^    X\(\w+, "(\w+)"', table, re.M), "operation", "file_datamodule"]:
             out = self.sh(f"kiln plugin new {kind} my_{kind}")
             self.assertTrue(os.path.exists(re.search(self.docs + r"/docs/[\w/]+\.md", out).group()), out)
             self.sh(f"sed -i 's/-Wextra/-Wextra -Werror/' my_{kind}/Makefile; sh my_{kind}/test.sh")
-            option = "strategy.path=meet" if kind == "strategy" else ""
+            option = {"strategy": "strategy.path=meet", "file_datamodule": "datamodule.root=lab"}.get(kind, "")
             self.assertIn("0 skipped, 0 failed", self.sh(f"kiln plugin check my_{kind}/my_{kind}.so {option}"))
 
     def test_flags(self):

@@ -11,7 +11,7 @@ import subprocess
 
 from kilntest import BUILD, ROOT, Case, main, read
 
-KINDS = re.findall(r'^    X\(\w+, "(\w+)"', read(os.path.join(ROOT, "src/kiln/field.h"), "r"), re.M) + ["operation"]
+KINDS = re.findall(r'^    X\(\w+, "(\w+)"', read(os.path.join(ROOT, "src/kiln/field.h"), "r"), re.M) + ["operation", "file_datamodule"]
 
 
 class New(Case):
@@ -136,7 +136,7 @@ class New(Case):
             self.refused("plugin", "new", *args, says=[says], program="kiln", status=status)
 
         wrong("calback", "mine", says="did you mean callback?")
-        wrong(says="which kind? callback, datamodule, transform")
+        wrong(says="which kind? callback, datamodule, file_datamodule, transform")
         wrong("callback", says="expected one name: kiln plugin new callback NAME")
         wrong("callback", "a", "b", says="expected one name")
         for name in "Mine", "my-loss", "1st", "../mine", "", "a*/b":

@@ -198,6 +198,10 @@ class Manual(Broken):
     """Components of the manual, with mistakes."""
 
     def changed(self, page, name, *changes):
+        return self.check(self.build(page, name, *changes))
+
+    def build(self, page, name, *changes):
+        """The component of the manual, with texts of it replaced."""
         text = (pathlib.Path(ROOT) / "docs/components" / page).read_text()
         code = re.search(rf"^```c\n(/\* {name}\.c: .*?)^```$", text, re.M | re.S)[1]
         for before, after in changes:
@@ -206,7 +210,7 @@ class Manual(Broken):
         plugin = self.path(name + ".so")
         subprocess.run(["cc", "-std=c17", "-D_POSIX_C_SOURCE=200809L", "-fPIC", "-shared", "-DKILN_BUILD_PLUGIN", "-I",
                         os.path.join(ROOT, "src"), "-o", plugin, self.write(name + ".c", code), "-lm"], check=True)
-        return self.check(plugin)
+        return plugin
 
     def rings(self, *changes):
         return self.changed("data.md", "rings", *changes)
@@ -225,6 +229,50 @@ static const KilnCustomOp operation"""
         found = self.changed("models.md", "softsign", ("y[i] = x[i] /", "y[i] = 3.0f * x[i] /"), (".cpu = cpu,", ".cpu = cpu, .cpu_f64 = cpu_f64,"),
                              ("static const KilnCustomOp operation", f64))
         self.assertIn("the loss of a batch is", found["gradients"])
+
+    def test_kernel_that_leaves_the_ends_of_ranges(self):
+        found = self.changed("models.md", "softsign", ("for (int64_t i = begin; i < end; i++)", "for (int64_t i = begin; i + 1 < end; i++)"))
+        self.assertIn("the kernel of softsign does not write element", found["training"])
+
+    def test_loss_that_is_a_sum(self):
+        found = self.changed("models.md", "brier", ("kiln_mean(", "kiln_sum("))
+        self.assertIn("it is a sum", found["loss"])
+
+    def test_sample_that_fails_or_lacks_numbers(self):
+        """The error of a sample names the component, the sample and its split."""
+        plugin = self.build("data.md", "rings", ("    const double angle", "    if (index == 77)\n        return kiln_error_set(err, KILN_E_FORMAT, "
+                                                 "\"line 9 has 3 columns\");\n    const double angle"), ("    (void)err;\n    kiln_rng", "    kiln_rng"))
+        self.assertEqual(self.check(plugin)["samples"], "sample 77 of train: line 9 has 3 columns")
+        _, err = self.run_kiln("--plugin", plugin, "datamodule=rings", "task=classification", "model=mlp", status=1)
+        self.assertIn("datamodule/rings: sample 77 of train: line 9 has 3 columns", err)
+        plugin = self.build("data.md", "rings", ("x[0] = (float)(radius * cos(angle))", "x[0] = index == 77 ? NAN : (float)(radius * cos(angle))"))
+        out, _ = self.run_kiln("plugin", "check", plugin, program="kiln")
+        self.assertIn("missing numbers (NaN), which networks do not take: ", " ".join(out.split()))
+        out, _ = self.run_kiln("check-data", "--plugin", plugin, "datamodule=rings", "task=classification", "model=mlp", program="kiln")
+        self.assertIn("1 of 1024 samples of train lack numbers (NaN)", out)
+        self.assertNotIn("all numbers are finite", out)
+
+    def since_best(self, *changes):
+        return self.changed("training.md", "since_best", *changes)
+
+    def test_file_that_a_resumed_run_begins_again(self):
+        found = self.since_best(("#include <math.h>", "#include <math.h>\n#include <stdio.h>"),
+                                ("    int64_t since;\n} State;", "    int64_t since;\n    bool open;\n} State;"),
+                                ("    kiln_trainer_log(trainer, \"since_best\"",
+                                 "    char path[1024];\n"
+                                 "    snprintf(path, sizeof(path), \"%s/notes.txt\", kiln_trainer_run_dir(trainer));\n"
+                                 "    FILE *file = fopen(path, state->open ? \"a\" : \"w\");\n"
+                                 "    fprintf(file, \"%.6g\\n\", value);\n"
+                                 "    fclose(file);\n"
+                                 "    state->open = true;\n"
+                                 "    kiln_trainer_log(trainer, \"since_best\""))
+        self.assertEqual(list(found), ["resuming"])
+        self.assertIn("notes.txt: line 2: only in the first run", found["resuming"])
+
+    def test_value_that_is_never_logged(self):
+        out, _ = self.run_kiln("plugin", "check", self.build("training.md", "since_best", ("{ \"since_best\", NULL }", "{ \"sinse_best\", NULL }")),
+                               program="kiln")
+        self.assertIn("it did not log sinse_best", " ".join(out.split()))
 
     def test_data_that_a_fork_changes(self):
         """Labels depend on the process, though it is declared shareable."""

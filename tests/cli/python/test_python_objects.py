@@ -42,6 +42,16 @@ class Trace:
         self.note("loaded", json.dumps(state["epochs"]))
 
 
+class Better(Trace):
+    """Says which values are better."""
+    logs = {"trace/epochs": "min"}
+
+
+class Wrong(Trace):
+    """Says it in a word that there is not."""
+    logs = {"trace/epochs": "least"}
+
+
 class Others:
     def on_sanity_check_end(self, t): print("sanity check")
     def on_validation_batch_start(self, t): print("before batch", t.batch)
@@ -185,6 +195,16 @@ class Callbacks(PythonCase):
         self.run_kiln(*TINY, *self.trace(), "+callbacks.early_stopping={_target_: early_stopping, monitor: trace/epochs, mode: min, patience: 1}",
                       "trainer.max_epochs=5", "kiln.run.dir=run")
         self.assertEqual(read_json(self.path("run/summary.json"))["status"], "stopped")
+
+    def test_what_it_logs_has_a_direction(self):
+        def trace(name):
+            return [*TINY, "+callbacks.trace={_target_: 'python:hooks.%s', file: '%s'}" % (name, self.path("trace.txt")),
+                    "+callbacks.early_stopping={_target_: early_stopping, monitor: trace/epochs, patience: 1}"]
+
+        self.run_kiln(*trace("Better"), "trainer.max_epochs=5", "kiln.run.dir=run")
+        self.assertEqual(read_json(self.path("run/summary.json"))["status"], "stopped")
+        self.refused(*trace("Trace"), says=["trace/epochs does not declare whether"])
+        self.refused(*trace("Wrong"), says=["its logs give trace/epochs the mode 'least': expected"])
 
     def test_its_state_is_in_the_checkpoint_of_a_killed_run(self):
         args = [*TINY, *self.trace(), "+callbacks.killer={_target_: 'python:hooks.Killer', at: 20}", "trainer.max_epochs=4"]

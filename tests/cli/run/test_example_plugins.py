@@ -11,7 +11,7 @@ import os
 import struct
 import subprocess
 
-from kilntest import ROOT, TINY, Case, build_plugin, main
+from kilntest import ROOT, TINY, Case, build_plugin, main, read_json
 
 SMALL = [arg for arg in TINY if not arg.startswith("model")]
 
@@ -126,6 +126,16 @@ class Examples(Case):
             self.assertGreater(min(a), 0)
             self.assertAlmostEqual(a[0] / b[0], 1, delta=1e-5)
             self.assertAlmostEqual(a[1] / b[1], 1, delta=1e-5)
+
+    def test_direction_of_a_callback_s_value(self):
+        """`mode: auto` follows what the callback declares before it logs."""
+        stop = ["--plugin", build_plugin("norms", self.dir), *TINY, "+callbacks.norms._target_=norms",
+                "+callbacks.early_stopping._target_=early_stopping"]
+        self.run_kiln(*stop, "callbacks.early_stopping.monitor=first_norm", "kiln.run.dir=run")
+        metrics = read_json(self.path("run", "summary.json"))["metrics"]
+        self.assertEqual([metrics[f"{which}_norm"]["mode"] for which in ("first", "last")], ["min", None])
+        self.refused(*stop, "callbacks.early_stopping.monitor=last_norm", says=["last_norm does not declare whether"])
+        self.refused(*stop, "callbacks.early_stopping.monitor=first_nrom", says=["did you mean first_norm?"])
 
 
 if __name__ == "__main__":

@@ -88,6 +88,10 @@ class Plan(Sweep):
         self.refused("-m", "--resume", "nowhere", says=["nowhere: No such file or directory"])
         self.refused("-m", "--resume", "last", says=["multirun"])
 
+    def test_the_folder_of_a_run_is_not_a_sweep_s(self):
+        _, err = self.sweep("--plan", "lr=0.1,0.01", "kiln.run.dir=here")
+        self.assertIn("kiln.run.dir=here is ignored: kiln.sweep.dir names", err)
+
     def test_too_many_jobs(self):
         self.refused("-m", "seed=range(0,10001)", says=["10001 jobs", "kiln.sweep.max_jobs=10001"])
         self.assertEqual(len(self.plan("seed=range(0,20)", "kiln.sweep.max_jobs=20")), 20)

@@ -8,7 +8,7 @@ static void custom_run(KilnCall *call)
 {
     const KilnOpCall args = kiln_custom_call(call);
 
-    kiln_call_enter_kernel(call->op->name);
+    kiln_call_enter_kernel(call->op->name, &args);
     call->op->custom->cpu(&args);
     kiln_call_leave();
 }
