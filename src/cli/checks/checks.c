@@ -8,10 +8,15 @@
      KIND(SCHEDULER) | KIND(CALLBACK) | KIND(LOGGER) | KIND(METRIC) | KIND(SAMPLER) |              \
      KIND(BATCH_TRANSFORM) | KIND(STRATEGY))
 
+/* Kinds whose config files no run has. */
+#define LAUNCHED (KIND(SWEEPER) | KIND(PRUNER) | KIND(LAUNCHER))
+
 static const KilnContractCheck checks[] = {
     { "options", kiln_contract_options, 0, KILN_NEEDS_NOTHING, KILN_NEEDS_NOTHING },
     { "building", kiln_contract_building, 0, KILN_NEEDS_NOTHING, KILN_NEEDS_INSTANCE },
     { "memory", kiln_contract_leaks, 0, KILN_NEEDS_INSTANCE, KILN_NEEDS_NOTHING },
+    { "config files", kiln_contract_config_files, ~LAUNCHED, KILN_NEEDS_INSTANCE,
+      KILN_NEEDS_NOTHING },
     { "samples", kiln_contract_samples, KIND(DATAMODULE), KILN_NEEDS_INSTANCE, KILN_NEEDS_NOTHING },
     { "images", kiln_contract_images, KIND(TRANSFORM), KILN_NEEDS_INSTANCE, KILN_NEEDS_NOTHING },
     { "order", kiln_contract_order, KIND(SAMPLER), KILN_NEEDS_INSTANCE, KILN_NEEDS_NOTHING },

@@ -26,6 +26,8 @@ const KilnContractCheck *kiln_contract_check_at(size_t i);
 void kiln_contract_options(KilnCase *self);
 void kiln_contract_building(KilnCase *self);
 void kiln_contract_leaks(KilnCase *self);
+/* check_config_files.c */
+void kiln_contract_config_files(KilnCase *self);
 /* check_run.c */
 void kiln_contract_training(KilnCase *self);
 void kiln_contract_same_bytes(KilnCase *self);

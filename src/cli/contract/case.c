@@ -69,9 +69,8 @@ bool kiln_case_failed(const KilnCase *self)
 
 /* ---- Instances ------------------------------------------------------------------------------- */
 
-/* Build `checked` of the default config with these overrides. */
-static KilnStatus build(KilnCase *self, KilnKind kind, const char *const *overrides,
-                        KilnCaseInstance *ret, KilnError *err)
+static KilnStatus compose(KilnCase *self, const char *const *overrides, KilnConfig **ret,
+                          KilnErrors *errors)
 {
     const KilnComposeRequest request = {
         .config_path = self->folder, /* without a config: the one that comes with kiln is taken */
@@ -79,15 +78,32 @@ static KilnStatus build(KilnCase *self, KilnKind kind, const char *const *overri
         .registry = self->registry,
         .sections = kiln_run_sections(),
     };
+    KilnStatus status = kiln_compose(&request, ret, errors);
+
+    return status >= 0 ? kiln_config_check(*ret, self->registry, errors) : status;
+}
+
+KilnErrors *kiln_case_config_errors(KilnCase *self, const char *const *overrides)
+{
     KilnErrors *errors = NULL;
-    KilnStatus status = kiln_errors_new(&errors);
+    KilnConfig *config = NULL;
+
+    if (kiln_errors_new(&errors) >= 0)
+        (void)!compose(self, overrides, &config, errors);
+    kiln_config_free(config);
+    return errors;
+}
+
+/* Build `checked` of the default config with these overrides. */
+static KilnStatus build(KilnCase *self, KilnKind kind, const char *const *overrides,
+                        KilnCaseInstance *ret, KilnError *err)
+{
+    KilnErrors *errors = NULL;
 
     *ret = (KilnCaseInstance) { 0 };
-    if (status < 0)
+    if (kiln_errors_new(&errors) < 0)
         return kiln_error_nomem(err, 1);
-    status = kiln_compose(&request, &ret->config, errors);
-    if (status >= 0)
-        status = kiln_config_check(ret->config, self->registry, errors);
+    KilnStatus status = compose(self, overrides, &ret->config, errors);
     if (status < 0)
         kiln_error_set(err, status, "%s", kiln_errors_text(errors, 0));
     else

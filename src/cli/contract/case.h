@@ -42,6 +42,9 @@ KILN_NODISCARD KilnStatus kiln_case_build(KilnCase *self, KilnCaseInstance *ret,
 /* The same of another component, with its defaults. */
 KILN_NODISCARD KilnStatus kiln_case_build_other(KilnCase *self, KilnKind kind, const char *name,
                                                 KilnCaseInstance *ret, KilnError *err);
+/* What is wrong with these overrides of the config that comes with kiln; freed by the caller. NULL:
+ * memory is out. */
+KilnErrors *kiln_case_config_errors(KilnCase *self, const char *const *overrides);
 /* Build it, or fail the check. */
 bool kiln_case_open(KilnCase *self, KilnCaseInstance *ret);
 void kiln_case_close(KilnCaseInstance *built);

@@ -101,6 +101,16 @@ class New(Case):
         subprocess.run(["make", "-s", "-C", self.path("small"), f"KILN=-I{ROOT}/src"], check=True)
         self.refused("--plugin", "small/small.so", "model=small", "model.value=1", says=["its options: width"])
 
+    def test_config_file_that_does_not_fit(self):
+        """Options that were renamed in the C file alone, of a component and of one that is a member."""
+        for kind, old, wrong in (("model", "width: ", "widht: "), ("callback", "  value: ", "  valeu: ")):
+            self.new(kind, "my" + kind)
+            subprocess.run(["make", "-s", "-C", self.path("my" + kind), f"KILN=-I{ROOT}/src"], check=True)
+            conf = next(name for name in self.files() if f"my{kind}/conf" in name)
+            self.write(conf, read(self.path(conf), "r").replace(old, wrong))
+            out, _ = self.run_kiln("plugin", "check", f"my{kind}/my{kind}.so", program="kiln", status=1)
+            self.assertRegex(" ".join(out.split()), rf"failed config files {conf}:\d+:\d+: [\w.]+{wrong.strip()} unknown option")
+
     def test_test_script_finds_what_is_wrong(self):
         self.new("loss", "mine")
         env = {**os.environ, "TRAIN": os.path.join(BUILD, "train"), "KILN": f"-I{ROOT}/src"}
