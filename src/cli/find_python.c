@@ -42,6 +42,7 @@ KilnStatus kiln_command_python(const KilnArgs *args, KilnRegistry *registry, Kil
         .why = in_run ? "this folder is not searched, since it is that of a run" : NULL,
         .is_own = args->trust ? NULL : kiln_is_own_config,
         .foreign = args->foreign,
+        .arguments = args->words,
     };
     char *folder = in_run ? NULL : kiln_path_real(".");
     KilnStatus status = find(args, &arena, &request.python, err);

@@ -123,6 +123,15 @@ static void remember_failure(Source *source, const char *name, KilnKind kind, co
     source->failures[source->n_failures++] = (Failure) { copy, kind, *err };
 }
 
+static bool is_in_arguments(const KilnPythonRequest *request, const char *name)
+{
+    const char *const *argument = request->arguments;
+
+    while (argument != NULL && *argument != NULL && strstr(*argument, name) == NULL)
+        argument++;
+    return argument != NULL && *argument != NULL;
+}
+
 static KilnStatus find(void *ctx, KilnRegistry *registry, const char *name, KilnKind kind,
                        const char *origin, KilnError *err)
 {
@@ -130,7 +139,8 @@ static KilnStatus find(void *ctx, KilnRegistry *registry, const char *name, Kiln
     const Failure *failure = failure_of(source, name, kind);
     const KilnPythonRequest *request = &source->request;
     const bool own = request->is_own == NULL ||
-                     (!request->foreign && (origin == NULL || request->is_own(origin)));
+                     (!request->foreign && (origin == NULL || request->is_own(origin))) ||
+                     is_in_arguments(request, name);
     const KilnPythonClass *class = NULL;
     KilnError inner = { 0 };
 

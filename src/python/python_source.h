@@ -13,7 +13,9 @@ typedef struct KilnPythonRequest {
     /* Whether a config file or argument is the user's own; classes that others name run only if
      * this user has run exactly that file before. NULL: all are the user's own. */
     bool (*is_own)(const char *source);
-    bool foreign; /* no config is the user's own: that of a run folder is used */
+    bool foreign;                 /* no config is the user's own: that of a run folder is used */
+    const char *const *arguments; /* of the user, NULL-terminated: what they name is the user's own,
+                                   * too; NULL: none */
 } KilnPythonRequest;
 
 /* Let `registry` find classes of Python. */

@@ -287,6 +287,10 @@ class Strangers(PythonCase):
             self.assertIn("python:mydata.Table is named by a config that is not your own project's", err)
             self.assertIn("you have not loaded it before", err)
             self.assertFalse(os.path.exists(self.path("RAN")))
+        self.write("extra.py", "class Extra:\n    def on_validation_end(self, trainer): print('extra is mine')\n")
+        _, err = self.run_kiln("eval", "run", "split=val", "+callbacks.extra=python:extra.Extra", program="kiln", status=1)
+        self.assertIn("python:mydata.Table is named", err)  # not what the argument names
+        self.assertNotIn("python:extra.Extra is named", err)
         self.run_kiln("eval", "run", "split=val", "--trust", program="kiln")
         self.assertTrue(os.path.exists(self.path("RAN")))
 
