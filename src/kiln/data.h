@@ -81,8 +81,8 @@ KILN_API KILN_NODISCARD KilnStatus kiln_feature_check(const KilnFeature *feature
  * classes. */
 KILN_API KILN_NODISCARD KilnStatus kiln_spec_check(const KilnDataSpec *spec, KilnError *err);
 
-/* The feature "label": one i32 from 0 to n_classes - 1, or negative for samples that losses and
- * metrics may ignore. NULL if there is no such feature. */
+/* The feature "label": one i32 from 0 to n_classes - 1, or -100 for samples that losses and metrics
+ * ignore (KilnCrossEntropy.ignore_index sets another number). NULL if there is no such feature. */
 KILN_API const KilnFeature *kiln_spec_label(const KilnDataSpec *spec);
 
 /* The feature "labels", of samples with any number of labels: f32 [n_classes], 1 for each class

@@ -31,7 +31,8 @@ KILN_API int64_t kiln_trainer_accumulation(const KilnTrainer *trainer);
 KILN_API int64_t kiln_trainer_dataloader(const KilnTrainer *trainer);
 KILN_API const char *kiln_trainer_dataloader_name(const KilnTrainer *trainer);
 KILN_API int64_t kiln_trainer_dataloaders(const KilnTrainer *trainer);
-/* The running phase: "fit", "sanity", "validate" (inside fit), "test", "predict". */
+/* The running phase: "fit", "sanity", "validate" (in a fit, or of `kiln eval split=val`), "test",
+ * "predict"; in setup the one that the run begins with. */
 KILN_API const char *kiln_trainer_phase(const KilnTrainer *trainer);
 KILN_API double kiln_trainer_learning_rate(const KilnTrainer *trainer); /* of the first optimizer */
 /* The i-th optimizer, NULL after the last; its common options; the learning rate of its last
@@ -129,7 +130,7 @@ KILN_API bool kiln_trainer_metric(const KilnTrainer *trainer, const char *name, 
 /* The same, but only a value of this step: at the end of an epoch, a value of that epoch. */
 KILN_API bool kiln_trainer_step_metric(const KilnTrainer *trainer, const char *name, double *ret);
 /* Whether this run will log `name`: its steps, which were recorded before anything runs, or its
- * callbacks declare it. Call it in `setup`. */
+ * callbacks declare it. Call it in `setup` of a fit: an evaluation logs less. */
 KILN_API bool kiln_trainer_logs(const KilnTrainer *trainer, const char *name);
 /* Fill err (KILN_E_KEY): option `option` names `name`, which is not logged; lists what is, and
  * suggests the nearest. */
@@ -364,8 +365,9 @@ typedef struct KilnAccumulation {
 /* The hooks of callbacks and of modules (KilnModuleOps.hooks). Every hook is optional. A failing
  * hook stops the run with its error. Recorded hooks and `on_train_...` run in fit only. */
 struct KilnCallbackOps {
-    /* Before fit or test: everything is built, nothing is written, and there is no run folder yet.
-     * Check options here. */
+    /* Before a fit, an evaluation or a prediction: everything is built, nothing is written, and
+     * there is no run folder yet. Check options here; what the run must log only where
+     * kiln_trainer_phase is "fit". */
     KilnHook *setup;
     KilnHook *on_fit_start;
     /* Around the sanity check: a few validation batches before training, whose logged values are

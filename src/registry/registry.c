@@ -7,6 +7,7 @@
 
 #include "kiln/array.h"
 #include "registry/builtin.h"
+#include "registry/required_functions.h"
 #include "registry/signature/model_match.h"
 #include "schema/table.h"
 
@@ -97,6 +98,8 @@ KilnStatus kiln_component_check(const KilnComponent *component, KilnError *err)
                               kind, component->name, kind);
     KilnStatus status = kiln_table_check(component->fields, component->n_fields,
                                          component->opts_size, err);
+    if (status >= 0)
+        status = kiln_required_functions_check(component, err);
     if (status >= 0)
         status = kiln_signature_check(component, err);
     return status < 0 && err != NULL ? kiln_error_prefix(err, "%s/%s: ", kind, component->name)

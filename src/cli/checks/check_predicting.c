@@ -91,7 +91,7 @@ void kiln_contract_predicting(KilnCase *self)
         "in KILN_STAGE_PREDICT there are no data: `spec` and `preprocess` take what they need from "
         "the remembered spec, or from what save_preprocessing has written";
     const KilnPredictorSpec spec = { .registry = self->registry,
-                                     .ckpt_path = kiln_case_run_dir(self, "first") };
+                                     .ckpt_path = kiln_case_run_dir(self, "first run") };
     KilnPredictor *predictor = NULL;
     KilnError err = { 0 };
 

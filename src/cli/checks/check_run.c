@@ -49,7 +49,7 @@ static bool was_logged(const json_t *metrics, const char *name)
 static void append_silent(KilnCase *self, KilnText *text)
 {
     const char *path = kiln_arena_printf(&self->arena, "%s/summary.json",
-                                         kiln_case_run_dir(self, "first"));
+                                         kiln_case_run_dir(self, "first run"));
     const char *const *logs = self->component->kind == KILN_KIND_CALLBACK
                                   ? self->component->ops.callback->logs
                                   : NULL;
@@ -99,7 +99,7 @@ static void check_files(KilnCase *self)
 
     for (; file != NULL && *file != NULL; file++) {
         const char *path = kiln_arena_printf(&self->arena, "%s/%s",
-                                             kiln_case_run_dir(self, "first"), *file);
+                                             kiln_case_run_dir(self, "first run"), *file);
 
         if (path != NULL && !kiln_is_file(path) && !kiln_is_dir(path))
             kiln_case_fail(self, "write it, or remove it from `files`",
@@ -123,7 +123,7 @@ void kiln_contract_training(KilnCase *self)
                               err.text);
     kiln_config_free(config);
     kiln_contract_trace(self->component);
-    const KilnStatus status = kiln_case_fit(self, "first", nothing, -1, &err);
+    const KilnStatus status = kiln_case_fit(self, "first run", nothing, -1, &err);
     if (status == KILN_E_MISSING)
         return kiln_case_skip(self, advice, "%s", err.text);
     if (status < 0)
@@ -134,11 +134,10 @@ void kiln_contract_training(KilnCase *self)
 
 /* ---- The same again -------------------------------------------------------------------------- */
 
-/* Compare the run `name` with the first one. */
-static void compare(KilnCase *self, const char *name, const char *advice)
+static void compare(KilnCase *self, const char *with, const char *name, const char *advice)
 {
-    const char *first = kiln_case_run_dir(self, "first"), *other = kiln_case_run_dir(self, name);
-    KilnDifferences found = { .most = 2, .sides = { "first run", name } };
+    const char *first = kiln_case_run_dir(self, with), *other = kiln_case_run_dir(self, name);
+    KilnDifferences found = { .most = 2, .sides = { with, name } };
     KilnError err = { 0 };
 
     if (first == NULL || other == NULL)
@@ -169,7 +168,7 @@ void kiln_contract_same_bytes(KilnCase *self)
         return;
     if (kiln_case_fit(self, "second run", nothing, -1, &err) < 0)
         return kiln_case_fail_with(self, &err);
-    compare(self, "second run",
+    compare(self, "first run", "second run",
             "depend on the options, the data and kiln_rng streams alone: no time, no addresses, no "
             "uninitialized memory; KILN_LOG_MEASURED marks measurements, and a file with times is "
             "named *.log");
@@ -189,9 +188,37 @@ void kiln_contract_resuming(KilnCase *self)
     if (kiln_case_fit(self, "resumed run", nothing, BATCHES, &err) < 0 ||
         kiln_case_resume(self, "resumed run", &err) < 0)
         return kiln_case_fail(self, advice, "%s", err.text);
-    compare(self, "resumed run", advice);
+    compare(self, "first run", "resumed run", advice);
     kiln_case_pass(self,
                    "interrupted in the second epoch and resumed: the same checkpoints and files");
+}
+
+/* A run that is killed has written what follows its checkpoint: here two steps with a validation
+ * each. */
+void kiln_contract_killed(KilnCase *self)
+{
+    static const char *const words[] = { "trainer.val_check_interval=1",
+                                         "callbacks.model_checkpoint.every_n_train_steps=3", NULL };
+    enum { BATCHES = 5 };
+    static const char advice[] =
+        "flush files in state_dict, save their length there, and cut them to it in on_fit_start, "
+        "or in a logger's open: what follows the checkpoint is written again";
+    KilnError err = { 0 };
+
+    if (reads_clock(self))
+        return;
+    if (kiln_case_fit(self, "undisturbed run", words, -1, &err) < 0)
+        return kiln_case_skip(self, "", "%s", err.text);
+    for (int flushes = 0; flushes < 2 && !kiln_case_failed(self); flushes++) {
+        const char *name = flushes ? "killed run" : "killed run with files in memory";
+
+        if (kiln_case_kill(self, name, words, BATCHES, flushes, &err) < 0 ||
+            kiln_case_resume(self, name, &err) < 0)
+            return kiln_case_fail(self, advice, "%s", err.text);
+        compare(self, "undisturbed run", name, advice);
+    }
+    kiln_case_pass(self, "killed two steps after a checkpoint and resumed: the same checkpoints "
+                         "and files");
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -280,7 +307,7 @@ void kiln_contract_threads(KilnCase *self)
 
     if (kiln_case_fit(self, "two threads", two, -1, &err) < 0)
         return kiln_case_fail_with(self, &err);
-    compare_weights(self, "first", "two threads", &worst);
+    compare_weights(self, "first run", "two threads", &worst);
     if (worst > most_difference)
         compare_exactly(self, &exact);
     if (worst > most_difference && !(exact <= most_difference))

@@ -39,6 +39,7 @@ static const KilnContractCheck checks[] = {
     { "same bytes", kiln_contract_same_bytes, IN_RUNS, KILN_NEEDS_RUN, KILN_NEEDS_NOTHING },
     { "two threads", kiln_contract_threads, IN_RUNS, KILN_NEEDS_RUN, KILN_NEEDS_NOTHING },
     { "resuming", kiln_contract_resuming, IN_RUNS, KILN_NEEDS_RUN, KILN_NEEDS_NOTHING },
+    { "killed", kiln_contract_killed, IN_RUNS, KILN_NEEDS_RUN, KILN_NEEDS_NOTHING },
     { "memory of runs", kiln_contract_run_leaks, IN_RUNS, KILN_NEEDS_RUN, KILN_NEEDS_NOTHING },
 };
 

@@ -33,6 +33,7 @@ void kiln_contract_training(KilnCase *self);
 void kiln_contract_same_bytes(KilnCase *self);
 void kiln_contract_threads(KilnCase *self);
 void kiln_contract_resuming(KilnCase *self);
+void kiln_contract_killed(KilnCase *self);
 void kiln_contract_run_leaks(KilnCase *self);
 /* check_gradients.c */
 void kiln_contract_gradients(KilnCase *self);

@@ -1,6 +1,7 @@
 /* Answers and instances of a component that is checked. case_run.c runs it. */
 #include "cli/contract/case.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -16,7 +17,7 @@ static void join_lines(char *text)
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
         text[--length] = '\0';
     for (char *at = text; (at = strchr(at, '\n')) != NULL;)
-        *at = ' ';
+        *at = at > text && isalnum((unsigned char)at[-1]) ? ';' : ' ';
 }
 
 static void answer(KilnCase *self, KilnContractLevel level, const char *advice, const char *format,

@@ -63,6 +63,10 @@ const char *kiln_case_run_dir(KilnCase *self, const char *name);
 /* Run such a config in the new folder `name`. `batches` is when to interrupt it; -1: never. */
 KILN_NODISCARD KilnStatus kiln_case_fit(KilnCase *self, const char *name, const char *const *more,
                                         int64_t batches, KilnError *err);
+/* Run it in a process that ends after so many batches, as if it were killed, after what stdio holds
+ * in memory was written (`flushes`) or lost. */
+KILN_NODISCARD KilnStatus kiln_case_kill(KilnCase *self, const char *name, const char *const *more,
+                                         int64_t batches, bool flushes, KilnError *err);
 /* Resume that run, to its end, with the config that is stored in it. */
 KILN_NODISCARD KilnStatus kiln_case_resume(KilnCase *self, const char *name, KilnError *err);
 

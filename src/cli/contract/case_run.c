@@ -1,5 +1,8 @@
 /* Runs a checked component for a few batches. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/system/file.h"
 #include "base/text.h"
@@ -45,29 +48,41 @@ const char *kiln_case_run_dir(KilnCase *self, const char *name)
     return kiln_arena_printf(&self->arena, "%s/%s", self->folder, name);
 }
 
-/* Ends the run after so many batches. */
+/* When a run ends before its time. */
+typedef struct End {
+    int64_t batches; /* after so many; -1: never */
+    bool killed;     /* the process ends, without another word */
+    bool flushes;    /* what stdio holds in memory is written before */
+} End;
+
 static bool may_continue(void *ctx, KilnTrainer *trainer)
 {
-    const int64_t *batches = ctx;
+    const End *end = ctx;
 
-    return *batches < 0 || kiln_trainer_batches_done(trainer) < *batches;
+    if (end->batches < 0 || kiln_trainer_batches_done(trainer) < end->batches)
+        return true;
+    if (end->killed && end->flushes)
+        fflush(NULL);
+    if (end->killed)
+        _exit(0);
+    return false;
 }
 
-static KilnStatus fit(KilnCase *self, KilnConfig *config, const char *resume, int64_t batches,
+static KilnStatus fit(KilnCase *self, KilnConfig *config, const char *resume, End end,
                       KilnError *err)
 {
     const KilnRunEnv env = {
         .registry = self->registry,
         .stop = self->request->stop,
         .may_continue = may_continue,
-        .ctx = &batches,
+        .ctx = &end,
         .resume = resume,
     };
 
     return kiln_run_fit(config, &env, NULL, err);
 }
 
-KilnStatus kiln_case_fit(KilnCase *self, const char *name, const char *const *more, int64_t batches,
+static KilnStatus fit_in(KilnCase *self, const char *name, const char *const *more, End end,
                          KilnError *err)
 {
     const char *dir = kiln_case_run_dir(self, name), *words[16];
@@ -84,9 +99,34 @@ KilnStatus kiln_case_fit(KilnCase *self, const char *name, const char *const *mo
         return kiln_error_nomem(err, 1);
     KilnStatus status = kiln_case_compose(self, words, &config, err);
     if (status >= 0)
-        status = fit(self, config, NULL, batches, err);
+        status = fit(self, config, NULL, end, err);
     kiln_config_free(config);
     return status;
+}
+
+KilnStatus kiln_case_fit(KilnCase *self, const char *name, const char *const *more, int64_t batches,
+                         KilnError *err)
+{
+    return fit_in(self, name, more, (End) { .batches = batches }, err);
+}
+
+KilnStatus kiln_case_kill(KilnCase *self, const char *name, const char *const *more,
+                          int64_t batches, bool flushes, KilnError *err)
+{
+    const End end = { .batches = batches, .killed = true, .flushes = flushes };
+    int ended = 0;
+
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)!fit_in(self, name, more, end, err);
+        _exit(1);
+    }
+    if (pid < 0 || waitpid(pid, &ended, 0) != pid)
+        return kiln_error_errno(err, "fork");
+    return ended == 0 ? KILN_OK
+                      : kiln_error_set(err, KILN_E_INTERNAL, "the run %s before it was killed",
+                                       WIFSIGNALED(ended) ? "crashed" : "ended");
 }
 
 KilnStatus kiln_case_resume(KilnCase *self, const char *name, KilnError *err)
@@ -100,7 +140,7 @@ KilnStatus kiln_case_resume(KilnCase *self, const char *name, KilnError *err)
         return kiln_error_nomem(err, 1);
     KilnStatus status = compose(self, folder, "job", words, &config, err);
     if (status >= 0)
-        status = fit(self, config, dir, -1, err);
+        status = fit(self, config, dir, (End) { .batches = -1 }, err);
     kiln_config_free(config);
     return status;
 }

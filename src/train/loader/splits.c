@@ -498,6 +498,12 @@ KilnStatus kiln_splits_set_up(KilnTrainer *trainer, const KilnDataSpec *remember
     data_ops(trainer)->loading(trainer->datamodule, &trainer->data.loading);
     kiln_call_leave();
     trainer->data.batch_size = trainer->data.loading.batch_size;
+    if (trainer->data.batch_size < 1)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "datamodule/%s: its `loading` gives batches of %lld samples; fill "
+                              "*ret with KILN_LOADING(opts)",
+                              kiln_instance_name(trainer->datamodule),
+                              (long long)trainer->data.batch_size);
     if (!trainer->data.taken)
         status = kiln_data_set_up(trainer, &context, err);
     if (status < 0)

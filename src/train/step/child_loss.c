@@ -27,6 +27,9 @@ KilnTensor *kiln_loss(KilnInstance *loss, KilnStep *step, KilnTensor *output, Ki
     kiln_call_enter(loss, "loss");
     KilnTensor *value = ops->loss(loss, step, output, target);
     kiln_call_leave();
+    if (value == NULL)
+        return kiln_graph_poison(output->graph, "%s (loss/%s) returns NULL; expected an f32 scalar",
+                                 kiln_instance_path(loss), kiln_instance_name(loss));
     if (value->poisoned || (value->shape.rank == 0 && value->dtype == value->graph->float_type))
         return value;
     return kiln_graph_poison(value->graph, "%s (loss/%s) returns %s %s; expected an f32 scalar",
