@@ -258,6 +258,7 @@ SONAME := libkiln.so.0
 $(B)/libkiln.so: $(LIB_OBJ) tools/libkiln.map
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) $(RUN_PATH) -shared -Wl,-soname,$(SONAME) -Wl,--version-script,tools/libkiln.map -o $@ $(LIB_OBJ) $(LDLIBS)
+	$(Q)ln -sf $(@F) $(@D)/$(SONAME)
 
 # Arrow's headers need C++20. Loaded when a Parquet file is read.
 $(B)/libkiln-parquet.so: src/data/records/parquet_arrow.cc src/data/records/arrow.h $(B)/.flags.optional

@@ -113,6 +113,7 @@ KilnStatus kiln_flat_component_option(KilnFlatComponent *component, const char *
     const char *value, const char *const *choices, const char *help, KilnError *err);
 KilnStatus kiln_flat_component_add(KilnFlatComponent *component, KilnRegistry *registry, KilnError *err);
 KilnStatus kiln_flat_callback_hook(KilnFlatComponent *component, const char *hook, KilnFlatHook *call, KilnError *err);
+KilnStatus kiln_flat_callback_logs(KilnFlatComponent *component, const char *name, const char *mode, KilnError *err);
 void kiln_flat_callback_state(KilnFlatComponent *component, KilnFlatSave *save, KilnFlatLoad *load);
 KilnStatus kiln_flat_metric_ops(KilnFlatComponent *component, const char *takes, const char *mode,
     KilnFlatCompute *compute, KilnError *err);

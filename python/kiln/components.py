@@ -7,6 +7,7 @@ and is raised again by the call that ran it.
 from __future__ import annotations
 
 import ctypes
+import difflib
 import inspect
 import json
 import re
@@ -51,7 +52,14 @@ class Component:
             return
         if not cls.__dict__.get("name"):
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__).lower()
+        cls._check()
         _classes[cls.kind, cls.name] = cls
+
+    @classmethod
+    def _check(cls) -> None:
+        """A class that C would refuse is an error where it is defined."""
+        for name, hint in option_types(cls):
+            _option(cls, name, hint)
 
     def __init__(self, **options: Any):
         known = dict(option_types(type(self)))
@@ -116,9 +124,27 @@ class Callback(Component):
     """Hooks of a run, with Lightning's names: define those that you need, as `on_train_epoch_end(self, trainer)`.
 
     state_dict and load_state_dict save its state in checkpoints: a dict that JSON can hold.
+    logs: the values that it logs, so that other callbacks can monitor them; as a mapping with "min" or "max", which are
+    better: {"target/left": "min"}.
     """
 
     kind = "callback"
+    logs: ClassVar[Mapping[str, str] | Sequence[str]] = ()
+
+    @classmethod
+    def _check(cls) -> None:
+        super()._check()
+        for name in dir(cls):
+            if name.startswith("on_") and name not in HOOKS:
+                nearest = difflib.get_close_matches(name, HOOKS, 1)
+                raise TypeError(f"{cls.__name__}.{name} is no hook" + (f"; did you mean {nearest[0]}?" if nearest else ""))
+        for name, mode in cls._logged().items():
+            if mode not in ("min", "max", "auto"):
+                raise TypeError(f"{cls.__name__}.logs: {name}: expected \"min\", \"max\" or \"auto\", got {mode!r}")
+
+    @classmethod
+    def _logged(cls) -> dict[str, str]:
+        return dict(cls.logs) if isinstance(cls.logs, Mapping) else dict.fromkeys(cls.logs, "auto")
 
     def state_dict(self) -> dict[str, Any]:
         """What to save in a checkpoint."""
@@ -141,6 +167,14 @@ class Metric(Component):
     kind = "metric"
     takes: ClassVar[str] = "classes"
     mode: ClassVar[str] = "auto"
+
+    @classmethod
+    def _check(cls) -> None:
+        super()._check()
+        if cls.takes not in ("classes", "values"):
+            raise TypeError(f"{cls.__name__}.takes: expected \"classes\" or \"values\", got {cls.takes!r}")
+        if cls.mode not in ("min", "max", "auto"):
+            raise TypeError(f"{cls.__name__}.mode: expected \"min\", \"max\" or \"auto\", got {cls.mode!r}")
 
     def compute(self, scores: np.ndarray, truth: np.ndarray) -> float | Mapping[str, float]:
         """scores f32 [rows, width]; truth: labels i32 [rows], or targets f32 [rows, width]. Several values as a mapping from
@@ -338,6 +372,8 @@ class _Binding:
         for name in HOOKS:
             if callable(getattr(self.cls, name, None)):
                 check(lib.kiln_flat_callback_hook(self.handle, encode(name), hook, err()))
+        for name, mode in self.cls._logged().items():
+            check(lib.kiln_flat_callback_logs(self.handle, encode(name), encode(mode), err()))
         if self.cls.state_dict is not Callback.state_dict:
             lib.kiln_flat_callback_state(self.handle, self._function("KilnFlatSave", self._save),
                                          self._function("KilnFlatLoad", self._load))

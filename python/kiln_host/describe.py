@@ -389,7 +389,7 @@ def _metric_takes(cls):
 
 def _logged(cls):
     """The values that a callback logs, each with "min", "max" or "auto"."""
-    logs = getattr(cls, "logs", [])
+    logs = getattr(cls, "logs", None) or []
     logged = {str(key): logs[key] if isinstance(logs, dict) else "auto" for key in logs}
     for key, mode in logged.items():
         if mode not in ("min", "max", "auto"):

@@ -36,6 +36,37 @@ KilnStatus kiln_flat_callback_hook(KilnFlatComponent *component, const char *hoo
     return kiln_error_set(err, KILN_E_KEY, "there is no hook \"%s\"", hook);
 }
 
+KilnStatus kiln_flat_callback_logs(KilnFlatComponent *component, const char *name, const char *mode,
+                                   KilnError *err)
+{
+    const char *const *before = component->callback.logs;
+    const KilnChoice *choice = kiln_modes;
+    size_t n = 0;
+
+    while (choice->name != NULL && strcmp(choice->name, mode) != 0)
+        choice++;
+    if (choice->name == NULL)
+        return kiln_error_set(err, KILN_E_RANGE,
+                              "logs of %s: %s: expected min, max or auto, got \"%s\"",
+                              component->component.name, name, mode);
+    while (before != NULL && before[n] != NULL)
+        n++;
+    const char **logs = kiln_arena_alloc(&component->arena, (n + 2) * sizeof(*logs));
+    unsigned *flags = kiln_arena_alloc(&component->arena, (n + 1) * sizeof(*flags));
+    if (logs == NULL || flags == NULL)
+        return kiln_error_nomem(err, n * sizeof(*logs));
+    if (n > 0) {
+        memcpy(logs, before, n * sizeof(*logs));
+        memcpy(flags, component->callback.log_flags, n * sizeof(*flags));
+    }
+    logs[n] = kiln_arena_strdup(&component->arena, name);
+    flags[n] = (choice->value == KILN_MODE_MIN ? (unsigned)KILN_LOG_LOWER_IS_BETTER : 0u) |
+               (choice->value == KILN_MODE_MAX ? (unsigned)KILN_LOG_HIGHER_IS_BETTER : 0u);
+    component->callback.logs = logs;
+    component->callback.log_flags = flags;
+    return component->arena.failed ? kiln_error_nomem(err, n * sizeof(*logs)) : KILN_OK;
+}
+
 /* ---- State ----------------------------------------------------------------------------------- */
 
 /* A state_dict can't fail: the checkpoint says why it has no state, and loading it fails. */

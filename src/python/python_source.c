@@ -39,8 +39,9 @@ static KilnStatus check_trust(const char *name, const char *file, KilnError *err
     if (file != NULL && kiln_plugin_allowed(file, &why) >= 0)
         return KILN_OK;
     return kiln_error_set(err, KILN_E_PLUGIN,
-                          "%s is named by a config that is not your own project's, and its code "
-                          "would run as you: %s: %.200s; allow it with --trust",
+                          "%s is named by the config of a run, or one that is not your own "
+                          "project's, and its code would run as you: %s: %.200s; allow it with "
+                          "--trust",
                           name, file != NULL ? file : "part of Python",
                           file != NULL ? why.text
                                        : "it has no file whose content kiln could compare");

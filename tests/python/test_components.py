@@ -89,17 +89,27 @@ class Callbacks(Case):
         with self.assertRaises(RuntimeError):
             seen["trainer"].epoch
 
+    def test_what_it_logs_can_be_monitored(self):
+        class Gap(kiln.Callback):
+            logs = {"gap": "min"}
+
+            def on_validation_end(self, trainer):
+                trainer.log("gap", 1.0)
+
+        words = [*TINY[:-2], "trainer.max_epochs=30", "+callbacks.early_stopping={_target_: early_stopping, monitor: gap, patience: 1}"]
+        run = kiln.fit(*words, callbacks=[Gap()], progress=False)
+        self.assertEqual(run.summary["metrics"]["gap"]["mode"], "min")
+        self.assertIn("gap has not improved", run.summary["reason"])
+
     def test_bad_classes(self):
-        class Mapped(kiln.Callback):
-            options_: Dict[str, int] = {}
-
-        try:
-            with self.assertRaisesRegex(TypeError, "Mapped.options_: an option is"):
-                kiln.compose("model=mlp")
-        finally:
-            from kiln import components
-
-            del components._classes["callback", "mapped"]
+        """Refused where they are defined; what is used later does not see them."""
+        for base, members, says in [(kiln.Callback, {"__annotations__": {"counts": Dict[str, int]}}, "Bad.counts: an option is"),
+                                    (kiln.Callback, {"on_train_epoch_ende": print}, "is no hook; did you mean on_train_epoch_end"),
+                                    (kiln.Callback, {"logs": {"gap": "least"}}, "Bad.logs: gap: expected"),
+                                    (kiln.Metric, {"takes": "klasses"}, 'Bad.takes: expected "classes" or "values"')]:
+            with self.assertRaisesRegex(TypeError, says):
+                type("Bad", (base,), members)
+        kiln.compose("model=mlp")
         with self.assertRaisesRegex(TypeError, "kiln.Callback"):
             kiln.fit(*TINY, callbacks=[TopTwo()])
 

@@ -1,6 +1,7 @@
 /* Makes examples from options tables. All of them compose (tests/cli/help/test_show.py). */
 #include "cli/help/example.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -192,6 +193,18 @@ static const KilnField *root_field(const KilnSection *sections, KilnKind kind)
     return NULL;
 }
 
+/* What a mapping calls the component: its name, or that of its class without the module of Python,
+ * in lower case. */
+static const char *key_name(KilnArena *arena, const KilnComponent *component)
+{
+    const char *dot = strrchr(component->name, '.');
+    char *key = kiln_arena_strdup(arena, dot != NULL ? dot + 1 : component->name);
+
+    for (char *at = key; at != NULL && *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    return key;
+}
+
 /* Where a component of its kind can go. */
 static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *request,
                                   const KilnComponent *component)
@@ -202,7 +215,7 @@ static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *re
     KilnComponentSlot slot = { 0 }, outer;
 
     if (field != NULL && field->shape != KILN_ONE) {
-        slot.key = kiln_arena_printf(arena, "%s.%s", field->name, name);
+        slot.key = kiln_arena_printf(arena, "%s.%s", field->name, key_name(arena, component));
         slot.overrides = kiln_arena_printf(arena, " +%s=%s", slot.key, name);
     } else if (component->kind == KILN_KIND_SWEEPER || component->kind == KILN_KIND_PRUNER ||
                component->kind == KILN_KIND_LAUNCHER) {
@@ -233,7 +246,8 @@ static KilnComponentSlot new_slot(KilnArena *arena, const KilnComposeRequest *re
                               kind, name, required(arena, component->fields, ", ", ": "));
     } else {
         outer = new_slot(arena, request, owner);
-        slot.key = kiln_arena_printf(arena, "%s.%s.%s", outer.key, field->name, name);
+        slot.key = kiln_arena_printf(arena, "%s.%s.%s", outer.key, field->name,
+                                     key_name(arena, component));
         slot.overrides = kiln_arena_printf(arena, "%s +%s=%s", outer.overrides, slot.key, name);
     }
     return slot;

@@ -55,6 +55,11 @@ typedef KilnStatus KilnFlatLoad(void *object, const KilnState *state, KilnError 
 KILN_API KILN_NODISCARD KilnStatus kiln_flat_callback_hook(KilnFlatComponent *component,
                                                            const char *hook, KilnFlatHook *call,
                                                            KilnError *err);
+/* Say that it logs a value, and which of them are better ("min", "max", "auto": unknown), so that
+ * others can monitor it. KILN_E_RANGE: another mode. */
+KILN_API KILN_NODISCARD KilnStatus kiln_flat_callback_logs(KilnFlatComponent *component,
+                                                           const char *name, const char *mode,
+                                                           KilnError *err);
 /* Have its state saved. */
 KILN_API void kiln_flat_callback_state(KilnFlatComponent *component, KilnFlatSave *save,
                                        KilnFlatLoad *load);

@@ -284,7 +284,7 @@ class Strangers(PythonCase):
         self.another_user()
         for args in ["eval", "run", "split=val"], ["train", "resume=run"]:
             _, err = self.run_kiln(*args, program="kiln", status=1)
-            self.assertIn("python:mydata.Table is named by a config that is not your own project's", err)
+            self.assertIn("python:mydata.Table is named by the config of a run, or one that is not your own project's", err)
             self.assertIn("you have not loaded it before", err)
             self.assertFalse(os.path.exists(self.path("RAN")))
         self.write("extra.py", "class Extra:\n    def on_validation_end(self, trainer): print('extra is mine')\n")
@@ -304,7 +304,7 @@ class Strangers(PythonCase):
         self.another_user()
         os.remove(self.path("RAN"))
         out, err = self.run_kiln("-m", "--resume", "sweep", "--retry-failed", status=1)
-        self.assertIn("is named by a config that is not your own project's", out + err)
+        self.assertIn("is named by the config of a run, or one that is not your own project's", out + err)
         self.assertFalse(os.path.exists(self.path("RAN")))
         os.environ["XDG_STATE_HOME"] = self.own
         self.run_kiln("-m", "--resume", "sweep", "--retry-failed")
