@@ -54,6 +54,15 @@ class Library(Case):
         out = subprocess.run(["readelf", "-d", LIBRARY], capture_output=True, text=True, check=True).stdout
         self.assertIn("[libkiln.so.0]", out)
 
+    def test_in_a_clone(self):
+        """The command of the manual; the program finds the library by itself."""
+        command = re.search(r"^cc -Isrc .*$", pathlib.Path(ROOT, "docs/embedding.md").read_text(), re.M)[0]
+        here = command.replace("build/predict", self.path("predict")).replace("build/release", BUILD.removeprefix(ROOT + "/"))
+        self.assertNotEqual(here, command)
+        subprocess.run(here, shell=True, cwd=ROOT, check=True)
+        linked = subprocess.run(["ldd", self.path("predict")], capture_output=True, text=True, check=True).stdout
+        self.assertIn(f"libkiln.so.0 => {BUILD}/libkiln.so.0", linked)
+
     def test_cxx(self):
         self.write("program.cc", CXX)
         os.symlink(LIBRARY, self.path("libkiln.so.0"))

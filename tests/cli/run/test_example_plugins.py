@@ -99,7 +99,7 @@ class Examples(Case):
             self.assertGreater(sum(row["class"] == row["label"] for row in rows), 110)
         self.refused(*words, "model=mlp", says=["mlp"])
         # Without a test_step, the phases of validation and test log the same name.
-        self.refused(*words, "callbacks.model_checkpoint.monitor=val/los", says=["it logs: train/loss, val/loss\n"])
+        self.refused(*words, "callbacks.model_checkpoint.monitor=val/los", says=["it logs: train/loss, val/loss, lr\n"])
 
     def test_custom_operation(self):
         self.trains(*self.build("sparsemax"), "model=sparse_mixture", "lr=0.05")
