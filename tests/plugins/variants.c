@@ -52,7 +52,32 @@ static const KilnTensorSpec gives[] = {
 
 static const KilnSignature signature = KILN_SIGNATURE(takes, gives);
 
-static const KilnModelOps ops = { .signature = &signature };
+static KilnStatus set_up_model(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                               KilnError *err)
+{
+    (void)self;
+    (void)scope;
+    (void)io;
+    (void)err;
+    return KILN_OK;
+}
+
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
+{
+    (void)self;
+    (void)step;
+    (void)inputs;
+    (void)outputs;
+}
+
+static const KilnModelOps ops = {
+    .signature = &signature,
+    .setup = set_up_model,
+#ifndef NO_FORWARD
+    .forward = forward,
+#endif
+};
 
 static const KilnComponent first = {
     .kind = KILN_KIND_MODEL,

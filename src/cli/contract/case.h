@@ -64,7 +64,7 @@ const char *kiln_case_run_dir(KilnCase *self, const char *name);
 KILN_NODISCARD KilnStatus kiln_case_fit(KilnCase *self, const char *name, const char *const *more,
                                         int64_t batches, KilnError *err);
 /* Run it in a process that ends after so many batches, as if it were killed, after what stdio holds
- * in memory was written (`flushes`) or lost. */
+ * in memory was written (`flushes`) or lost. KILN_E_RANGE: it is over before that. */
 KILN_NODISCARD KilnStatus kiln_case_kill(KilnCase *self, const char *name, const char *const *more,
                                          int64_t batches, bool flushes, KilnError *err);
 /* Resume that run, to its end, with the config that is stored in it. */

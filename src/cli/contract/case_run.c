@@ -124,9 +124,11 @@ KilnStatus kiln_case_kill(KilnCase *self, const char *name, const char *const *m
     }
     if (pid < 0 || waitpid(pid, &ended, 0) != pid)
         return kiln_error_errno(err, "fork");
-    return ended == 0 ? KILN_OK
-                      : kiln_error_set(err, KILN_E_INTERNAL, "the run %s before it was killed",
-                                       WIFSIGNALED(ended) ? "crashed" : "ended");
+    if (ended == 0)
+        return KILN_OK;
+    return WIFSIGNALED(ended)
+               ? kiln_error_set(err, KILN_E_INTERNAL, "the run crashed before it was killed")
+               : kiln_error_set(err, KILN_E_RANGE, "the run ends before it can be killed");
 }
 
 KilnStatus kiln_case_resume(KilnCase *self, const char *name, KilnError *err)

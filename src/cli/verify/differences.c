@@ -470,9 +470,8 @@ KilnStatus kiln_differences_folders(const char *a, const char *b, KilnDifference
 /* Whether a file of the run folder may differ between equal runs: it has times or measurements. */
 static bool is_measured(const char *name)
 {
-    static const char *const names[] = { "summary.json", "measured.csv", "profile.csv",
-                                         "flight.kiln" };
-    bool is = kiln_ends_with(name, ".log") || name[0] == '.';
+    static const char *const names[] = { "summary.json", "measured.csv", "profile.csv" };
+    bool is = kiln_ends_with(name, ".log") || kiln_ends_with(name, ".kiln") || name[0] == '.';
 
     for (size_t i = 0; i < KILN_COUNT(names); i++)
         is |= strcmp(name, names[i]) == 0;

@@ -23,7 +23,7 @@ KILN_NODISCARD KilnStatus kiln_differences_folders(const char *a, const char *b,
                                                    KilnDifferences *found, KilnError *err);
 /* Compare what must be the same in two folders of equal runs: checkpoints, TensorBoard's events,
  * and the files beside them, those of callbacks, too; but not what holds times or measurements:
- * summary.json, measured.csv, profile.csv, flight.kiln and *.log. Other folders are not compared.
+ * summary.json, measured.csv, profile.csv, *.log and *.kiln. Other folders are not compared.
  */
 KILN_NODISCARD KilnStatus kiln_differences_runs(const char *a, const char *b,
                                                 KilnDifferences *found, KilnError *err);

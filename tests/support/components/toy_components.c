@@ -74,7 +74,23 @@ const KilnField toy_rich_fields[] = {
     KILN_FIELD_END,
 };
 
-static const KilnLoggerOps toy_logger_ops = { 0 };
+static KilnStatus open_log(KilnInstance *self, const KilnLogRun *run, KilnError *err)
+{
+    (void)self;
+    (void)run;
+    (void)err;
+    return KILN_OK;
+}
+
+static KilnStatus log_metrics(KilnInstance *self, const KilnLogRow *row, KilnError *err)
+{
+    (void)self;
+    (void)row;
+    (void)err;
+    return KILN_OK;
+}
+
+static const KilnLoggerOps toy_logger_ops = { .open = open_log, .log_metrics = log_metrics };
 
 static const KilnCallbackOps toy_callback_ops = { 0 };
 
@@ -88,13 +104,74 @@ static const KilnTensorSpec toy_gives[] = {
 
 static const KilnSignature toy_signature = KILN_SIGNATURE(toy_takes, toy_gives);
 
-const KilnModelOps toy_model_ops = { .signature = &toy_signature };
+static KilnStatus set_up_model(KilnInstance *self, const KilnScope *scope, const KilnModelIo *io,
+                               KilnError *err)
+{
+    (void)self;
+    (void)scope;
+    (void)io;
+    (void)err;
+    return KILN_OK;
+}
 
-static const KilnModuleOps toy_module_ops = { 0 };
+static void forward(KilnInstance *self, KilnStep *step, const KilnModelValue *inputs,
+                    KilnModelValue *outputs)
+{
+    (void)self;
+    (void)step;
+    (void)inputs;
+    (void)outputs;
+}
 
-static const KilnOptimizerOps toy_optimizer_ops = { 0 };
+const KilnModelOps toy_model_ops = {
+    .signature = &toy_signature,
+    .setup = set_up_model,
+    .forward = forward,
+};
 
-static const KilnTransformOps toy_transform_ops = { 0 };
+static KilnStatus set_up_module(KilnInstance *self, const KilnScope *scope,
+                                const KilnDataSpec *data, KilnError *err)
+{
+    (void)self;
+    (void)scope;
+    (void)data;
+    (void)err;
+    return KILN_OK;
+}
+
+static KilnTensor *training_step(KilnInstance *self, KilnStep *step)
+{
+    (void)self;
+    (void)step;
+    return NULL;
+}
+
+static const KilnModuleOps toy_module_ops = {
+    .setup = set_up_module,
+    .training_step = training_step,
+};
+
+static void update(const KilnInstance *self, const KilnFlat *flat)
+{
+    (void)self;
+    (void)flat;
+}
+
+static const KilnOptimizerOps toy_optimizer_ops = { .update = update };
+
+static KilnStatus apply(KilnInstance *self, KilnImage *image, KilnImage *scratch, KilnRng *rng,
+                        bool training, KilnError *err)
+{
+    (void)self;
+    (void)image;
+    (void)scratch;
+    (void)rng;
+    (void)training;
+    (void)err;
+    return KILN_OK;
+}
+
+static const KilnTransformOps toy_transform_ops = { .apply = apply };
 
 static const KilnComponent toy_all = {
     .kind = KILN_KIND_CALLBACK,
