@@ -16,6 +16,7 @@ from kilntest import ROOT, SHORT, Case
 SKIPPED = {
     ("callback/timer", "same bytes"): "clock",
     ("callback/timer", "resuming"): "clock",
+    ("callback/timer", "killed"): "clock",
     ("datamodule/arrays", "samples"): "arrays of a program that embeds kiln",
     ("datamodule/arrays", "training"): "arrays of a program that embeds kiln",
     ("datamodule/noise", "predicting"): "no samples of a user",
