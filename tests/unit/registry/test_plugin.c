@@ -187,8 +187,7 @@ static void test_refused(void **unused)
         { "-DDUPLICATE", "model/plugin_model is registered already" },
         { "-DBAD_DEFAULT",
           "model/plugin_model: option size: its default many: expected an integer" },
-        { "-DNO_FORWARD",
-          "model/plugin_model: its table (ops.model) lacks the function forward" },
+        { "-DNO_FORWARD", "model/plugin_model: its table (ops.model) lacks the function forward" },
         { "-DNO_OPS", "model/plugin_other: its operations (ops.model) are missing" },
     };
     KilnRegistry *registry = toy_registry_new();
