@@ -109,7 +109,7 @@ def _option(cls: type[Component], name: str, hint: Any) -> tuple[str, list[str] 
 
 
 def _help(cls: type[Component], name: str) -> str:
-    """The comment behind the attribute, else its name."""
+    """The comment after the attribute, else its name."""
     try:
         match = re.search(rf"^\s*{name}\s*:.*?#\s*(.+)$", inspect.getsource(cls), re.M)
     except (OSError, TypeError):
