@@ -150,10 +150,11 @@ PLUGINS := $(patsubst %.c,$(B)/%.so,$(wildcard examples/plugin/*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS := $(FUZZ_SRC:%.c=$(B)/%)
 GRAPHS_SRC := $(sort $(wildcard tests/fuzz/graphs/*.c tests/fuzz/graphs/rows/*.c))
+GRAPHS_OBJ := $(GRAPHS_SRC:%.c=$(B)/%.o)
 FUZZ_GRAPHS := $(B)/tests/fuzz/graphs/fuzz_graphs
 
 .PHONY: all objects demo check check-arm64 check-peers verify-resume power-cut faults bench bench-infer bench-loop bench-config install wheel format lint check-format check-layers check-pointers check-headers units \
-	plugins fuzz fuzzers fuzz-graphs deps deps-check dist deb deb-deps sbom manual man help clean FORCE
+	plugins fuzz fuzzers fuzz-graphs emulated-amx deps deps-check dist deb deb-deps sbom manual man help clean FORCE
 
 all: $(B)/kiln $(B)/train $(B)/libkiln.a $(B)/libkiln.so $(if $(PARQUET),$(B)/libkiln-parquet.so)
 # All files compiled, nothing linked.
@@ -279,10 +280,14 @@ $(B)/tests/libtestsupport.a: $(SUPPORT_OBJ)
 	@rm -f $@
 	$(call say,AR  )
 	$(Q)$(AR) rcsD $@ $^
-$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/libtestsupport.a $(B)/libkiln.a
+define LINK_UNIT
+	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(LDFLAGS) $(LDFLAGS_$(notdir $@)) -rdynamic -o $@ $< $(B)/tests/libtestsupport.a \
-		-Wl,--whole-archive $(B)/libkiln.a -Wl,--no-whole-archive $(LDLIBS) -lcmocka
+		-Wl,--whole-archive $(filter %/libkiln.a,$^) -Wl,--no-whole-archive $(LDLIBS) -lcmocka
+endef
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/libtestsupport.a $(B)/libkiln.a
+	$(LINK_UNIT)
 # Counts the allocations that kiln's own code makes.
 LDFLAGS_test_alloc := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 LDFLAGS_test_save_nomem := $(LDFLAGS_test_alloc)
@@ -305,10 +310,28 @@ $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/tree.o $(B)/libkiln.a
 	$(Q)$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS)
 fuzzers: $(FUZZERS)
 
-$(FUZZ_GRAPHS): $(GRAPHS_SRC:%.c=$(B)/%.o) $(B)/libkiln.a
+define LINK_GRAPHS
+	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(GRAPHS_SRC:%.c=$(B)/%.o) -Wl,--whole-archive $(B)/libkiln.a \
-		-Wl,--no-whole-archive $(LDLIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(GRAPHS_OBJ) -Wl,--whole-archive $(filter %/libkiln.a,$^) -Wl,--no-whole-archive $(LDLIBS)
+endef
+$(FUZZ_GRAPHS): $(GRAPHS_OBJ) $(B)/libkiln.a
+	$(LINK_GRAPHS)
+
+# The random graphs and the unit tests TESTS with AMX's tiles computed by AVX-512: they run at KILN_ISA=amx on processors that
+# have avx512_bf16 alone.
+AMX := $(B)/emulated_amx
+AMX_SRC := tests/amx/emulated_tiles.c
+AMX_OBJ := $(AMX_SRC:%.c=$(B)/%.o)
+emulated-amx: $(AMX)/tests/fuzz/graphs/fuzz_graphs $(patsubst $(B)/%,$(AMX)/%,$(filter $(addprefix %/,$(TESTS)),$(UNITS)))
+$(AMX)/libkiln.a: $(filter-out %/tiles_amx.o,$(LIB_OBJ)) $(AMX_OBJ)
+	@mkdir -p $(@D); rm -f $@
+	$(call say,AR  )
+	$(Q)$(AR) rcsD $@ $^
+$(AMX)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/libtestsupport.a $(AMX)/libkiln.a
+	$(LINK_UNIT)
+$(AMX)/tests/fuzz/graphs/fuzz_graphs: $(GRAPHS_OBJ) $(AMX)/libkiln.a
+	$(LINK_GRAPHS)
 
 # ---- Using ----------------------------------------------------------------------
 
@@ -459,7 +482,7 @@ sbom: all
 
 # ---- Keeping clean ----------------------------------------------------------------
 
-SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c) $(GRAPHS_SRC)
+SOURCES := $(LIB_SRC) $(CLI_SRC) $(ISA_SRC) $(UNIT_SRC) $(SUPPORT_SRC) $(wildcard examples/*/*.c tests/fuzz/*.c) $(GRAPHS_SRC) $(AMX_SRC)
 HEADERS := $(sort $(shell find src tests/support tests/nets tests/fuzz -name '*.h'))
 
 format:
@@ -493,6 +516,7 @@ help:
 	@echo 'make verify-resume [KILLS=200] | power-cut [CUTS=50] | faults   kills, power cuts, failing system calls'
 	@echo 'make fuzz [SECONDS=60] [FUZZ=yaml,compose]                 look for crashes, then for wrong numbers:'
 	@echo 'make fuzz-graphs [SECONDS=60] [KILN_ISA=avx2]              random graphs against the reference backend'
+	@echo 'make emulated-amx [TESTS="test_ops_bf16"]                  tests that run at KILN_ISA=amx on processors without AMX'
 	@echo 'make format | check-format | lint | check-layers | check-pointers | check-headers | clean'
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(SUPPORT_OBJ:.o=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(GRAPHS_SRC:%.c=$(B)/%.d) $(PLUGINS:.so=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNITS:=.d) $(SUPPORT_OBJ:.o=.d) $(ISA_OBJ:.o=.d) $(FUZZERS:=.d) $(GRAPHS_OBJ:.o=.d) $(AMX_OBJ:.o=.d) $(PLUGINS:.so=.d)

@@ -26,11 +26,13 @@ sort_slow() {
     awk '/test_(component_contract|ops|sweep|train|run_fit|hook_order|curves|bf16|precision_nets|graph_passes|plan|tune|protected|mistakes_in|manual|commands|docs)/ { print; next }
          { rest = rest $0 "\n" } END { printf "%s", rest }'
 }
-# The processor levels of this machine except the highest, which all other steps use.
-lower_levels() {
-    KILN_ISA=? build/release/train --plan 2>&1 | sed -n 's/.*expected one of //p' | tr -d , |
-        tr ' ' '\n' | sed '$d'
+# The processor levels of this machine; all steps but those of a level use the highest.
+levels() {
+    KILN_ISA=? build/release/train --plan 2>&1 | sed -n 's/.*expected one of //p' | tr -d , | tr ' ' '\n'
 }
+# Tests of the kernels; test_curves and test_ops_sizes would take too long at each level.
+kernels="test_ops test_ops_bf16 test_ops_extreme test_reductions test_backend_ops test_ops_torch test_attention_one test_long_sums
+    test_bf16_true test_precision test_precision_nets test_embedding test_threads test_graph_passes test_map test_nn_sequence test_optim"
 
 make="make --no-print-directory -j$(nproc) WERROR=1"
 step "build release, gcc, -Werror" $make VARIANT=release all units plugins
@@ -42,15 +44,23 @@ step "format" make --no-print-directory check-format
 step "lint" make --no-print-directory lint
 if [ $release -eq 0 ]; then
     units build/release ""
-    # The kernels again at each lower level; test_curves and test_ops_sizes would take too long.
-    for level in $(lower_levels); do
+    for level in $(levels | sed '$d'); do
         export KILN_ISA="$level"
-        units build/release "$level " test_ops test_ops_bf16 test_ops_extreme test_reductions test_backend_ops \
-            test_ops_torch test_attention_one test_long_sums test_bf16_true test_precision test_precision_nets test_embedding test_threads \
-            test_graph_passes test_map test_nn_sequence test_optim
+        units build/release "$level " $kernels
         unset KILN_ISA
     done
     step "fuzz graphs at each level" sh tests/fuzz/graphs/run.sh build/release 5
+    # What AMX would do, on processors that have all but that.
+    if [ "$(levels | tail -n 1)" = avx512_bf16 ]; then
+        if step "build with emulated AMX" $make VARIANT=release emulated-amx TESTS="$kernels"; then
+            export KILN_ISA=amx
+            units build/release/emulated_amx "emulated amx " $kernels
+            step "emulated amx fuzz graphs" sh tests/fuzz/graphs/run.sh build/release/emulated_amx 5
+            unset KILN_ISA
+        else
+            not_run "kernels with emulated AMX" "the build failed"
+        fi
+    fi
     programs build/release ""
 else
     not_run "unit and program tests" "the release build failed"
