@@ -89,7 +89,7 @@ static bool is_fit(const KilnCall *call)
         return false;
     for (int axis = 0; axis < 2; axis++)
         if (attrs->stride[axis] != 1 || attrs->dilation[axis] != 1 ||
-            weight[axis] % KILN_TILE_BLOCK != 0)
+            weight[axis] % KILN_TILE_BLOCK != 0 || weight[axis] > KILN_WINOGRAD_MAX_CHANNELS)
             return false;
     return true;
 }
@@ -127,34 +127,31 @@ static bool measure(const KilnCall *call, Work *w)
 
 /* ---- Pixels ------------------------------------------------------------------------------- */
 
-/* Stores one point of two tiles: pairs of bf16, of 16 channels. */
-VECTOR static inline void store_pair(uint16_t *to, __m512 first, __m512 second)
-{
-    static const uint16_t order[2 * LANES] = { 0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                               21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                               11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
-    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(second, first);
-
-    _mm512_store_si512(to, _mm512_permutexvar_epi16(_mm512_loadu_si512(order), both));
-}
+/* The pixels of two tiles on one side: of both together where they are adjacent, else of one and
+ * then the other. */
+typedef struct Pixels {
+    const uint16_t *at[2 * POINTS];
+    bool adjacent;
+} Pixels;
 
 /* Bᵀ d B of two tiles of x. */
-VECTOR static void transform_x(KilnWinogradPixel (*pixels)[POINTS], uint16_t *to, int64_t pitch)
+VECTOR static void transform_x(const Pixels *pixels, int64_t c, uint16_t *to, int64_t pitch)
 {
-    __m512 first[POINTS], rows[4][4], points[4];
+    __m512 rows[4][KILN_WINOGRAD_PAIR], first[POINTS], second[POINTS];
 
-    kiln_winograd_columns(pixels[0], rows);
-#pragma GCC unroll 4
-    for (int y = 0; y < 4; y++)
-        kiln_winograd_source(rows[y], first + 4 * y);
-    kiln_winograd_columns(pixels[1], rows);
-#pragma GCC unroll 4
-    for (int y = 0; y < 4; y++) {
-        kiln_winograd_source(rows[y], points);
-#pragma GCC unroll 4
-        for (int x = 0; x < 4; x++)
-            store_pair(to + (4 * y + x) * pitch, first[4 * y + x], points[x]);
+    if (pixels->adjacent) {
+        kiln_winograd_columns(pixels->at, KILN_WINOGRAD_PAIR, c, rows);
+        kiln_winograd_tile(rows, 0, first);
+        kiln_winograd_tile(rows, 2, second);
+    } else {
+        kiln_winograd_columns(pixels->at, 4, c, rows);
+        kiln_winograd_tile(rows, 0, first);
+        kiln_winograd_columns(pixels->at + POINTS, 4, c, rows);
+        kiln_winograd_tile(rows, 0, second);
     }
+#pragma GCC unroll 16
+    for (int point = 0; point < POINTS; point++)
+        kiln_winograd_store_pairs(to + point * pitch, first[point], second[point]);
 }
 
 /* A d, of two values along an axis. */
@@ -167,11 +164,11 @@ KILN_WINOGRAD void spread(__m512 a, __m512 b, __m512 to[4])
 }
 
 /* A d Aᵀ of 2 x 2 pixels. */
-KILN_WINOGRAD void spread_tile(KilnWinogradPixel pixels[4], __m512 points[POINTS])
+KILN_WINOGRAD void spread_tile(const uint16_t *const pixels[4], int64_t c, __m512 points[POINTS])
 {
     __m512 left[4], right[4];
-    const __m512 d00 = kiln_winograd_load(&pixels[0]), d01 = kiln_winograd_load(&pixels[1]);
-    const __m512 d10 = kiln_winograd_load(&pixels[2]), d11 = kiln_winograd_load(&pixels[3]);
+    const __m512 d00 = kiln_winograd_load(pixels[0] + c), d01 = kiln_winograd_load(pixels[1] + c);
+    const __m512 d10 = kiln_winograd_load(pixels[2] + c), d11 = kiln_winograd_load(pixels[3] + c);
 
     spread(d00, d10, left);
     spread(d01, d11, right);
@@ -180,28 +177,33 @@ KILN_WINOGRAD void spread_tile(KilnWinogradPixel pixels[4], __m512 points[POINTS
         spread(left[y], right[y], points + 4 * y);
 }
 
-VECTOR static void transform_dy(KilnWinogradPixel (*pixels)[POINTS], uint16_t *to, int64_t pitch)
+VECTOR static void transform_dy(const Pixels *pixels, int64_t c, uint16_t *to, int64_t pitch)
 {
     __m512 first[POINTS], second[POINTS];
 
-    spread_tile(pixels[0], first);
-    spread_tile(pixels[1], second);
+    spread_tile(pixels->at, c, first);
+    spread_tile(pixels->at + POINTS, c, second);
 #pragma GCC unroll 16
     for (int point = 0; point < POINTS; point++)
-        store_pair(to + point * pitch, first[point], second[point]);
+        kiln_winograd_store_pairs(to + point * pitch, first[point], second[point]);
 }
 
-/* The pixels of a tile on one side; there are none after the last tile. */
-static void find_pixels(const Work *w, const Side *side, int64_t tile,
-                        KilnWinogradPixel pixels[POINTS])
+/* Finds the pixels of tiles `tile` and `tile` + 1; there are none after the last tile. */
+static void find_pixels(const Work *w, const Side *side, int64_t tile, Pixels *ret)
 {
     const bool is_x = side == &w->x;
-    const int64_t within = tile % (w->down * w->across);
-    const int64_t image = tile < w->count ? tile / (w->down * w->across) : -1;
+    const int64_t tiles = w->down * w->across, size = is_x ? 4 : 2;
+    const int64_t *padding = w->attrs->padding;
 
-    kiln_winograd_find(
-        side->source, image, within / w->across * 2 - (is_x ? w->attrs->padding[0] : 0),
-        within % w->across * 2 - (is_x ? w->attrs->padding[1] : 0), is_x ? 4 : 2, pixels);
+    ret->adjacent = is_x && tile % w->across + 1 < w->across;
+    for (int i = 0; i < (ret->adjacent ? 1 : 2); i++) {
+        const int64_t at = (tile + i) % tiles;
+        const int64_t image = tile + i < w->count ? (tile + i) / tiles : -1;
+
+        kiln_winograd_find(side->source, image, at / w->across * 2 - (is_x ? padding[0] : 0),
+                           at % w->across * 2 - (is_x ? padding[1] : 0), size,
+                           ret->adjacent ? KILN_WINOGRAD_PAIR : size, ret->at + i * POINTS);
+    }
 }
 
 /* Transforms 32 tiles, channels [from, from + CHUNK), into step number `step` of the band. */
@@ -211,18 +213,14 @@ static void transform_step(const Work *w, const Side *side, int64_t step, int64_
     const int64_t end = kiln_min_i64(from + CHUNK, side->channels);
 
     for (int64_t pair = 0; pair < KILN_TILE_DEPTH / 2; pair++) {
-        KilnWinogradPixel pixels[2][POINTS];
+        Pixels pixels;
 
-        for (int i = 0; i < 2; i++) {
-            find_pixels(w, side, first + 2 * pair + i, pixels[i]);
-            for (int k = 0; k < (side == &w->x ? POINTS : 4); k++)
-                pixels[i][k].data += from / LANES * pixels[i][k].step;
-        }
+        find_pixels(w, side, first + 2 * pair, &pixels);
         for (int64_t c = from; c < end; c += LANES) {
             uint16_t *to = side->at + (c / LANES * w->steps + step) * KILN_TILE_SIZE +
                            pair * 2 * LANES;
 
-            (side == &w->x ? transform_x : transform_dy)(pixels, to, pitch_of(w, side));
+            (side == &w->x ? transform_x : transform_dy)(&pixels, c, to, pitch_of(w, side));
         }
     }
 }
@@ -301,7 +299,7 @@ KILN_WINOGRAD void gather(const __m512 m[4], __m512 to[3])
 }
 
 /* Gᵀ m G of 16 kernels, from the sums of all parts. */
-VECTOR static void gather_kernels(const Work *w, const float *sums, float taps[TAPS][LANES])
+KILN_WINOGRAD void gather_kernels(const Work *w, const float *sums, __m512 taps[TAPS])
 {
     __m512 rows[3][4];
 
@@ -329,25 +327,23 @@ VECTOR static void gather_kernels(const Work *w, const float *sums, float taps[T
         gather(rows[y], to);
 #pragma GCC unroll 3
         for (int x = 0; x < 3; x++)
-            _mm512_storeu_ps(taps[3 * y + x], to[x]);
+            taps[3 * y + x] = to[x];
     }
 }
 
-static void finish_block(const Work *w, int64_t block)
+VECTOR static void finish_block(const Work *w, int64_t block)
 {
     const int64_t row = block / w->columns * KILN_TILE_BLOCK;
     const int64_t column = block % w->columns * KILN_TILE_BLOCK;
 
     for (int64_t i = 0; i < KILN_TILE_BLOCK * KILN_TILE_BLOCK; i += LANES) {
-        float taps[TAPS][LANES];
+        __m512 taps[TAPS];
         float *dw = w->dw +
                     ((row + i / KILN_TILE_BLOCK) * w->x.channels + column + i % KILN_TILE_BLOCK) *
                         TAPS;
 
         gather_kernels(w, w->sums + block * POINTS * SUMS_PITCH + i, taps);
-        for (int lane = 0; lane < LANES; lane++)
-            for (int tap = 0; tap < TAPS; tap++)
-                dw[lane * TAPS + tap] = taps[tap][lane];
+        kiln_winograd_join_taps(taps, dw);
     }
 }
 

@@ -20,10 +20,9 @@
 enum {
     POINTS = KILN_WINOGRAD_POINTS,
     LANES = KILN_WINOGRAD_LANES,
-    MIN_TILES = 64,      /* fewer do not pay for the weight's transform */
-    MIN_GROUP = 4,       /* blocks of channels: fewer do not pay for the pixels' transform */
-    EACH = 4,            /* at least this many items per thread, if there are enough channels */
-    MAX_CHANNELS = 4096, /* of the source: a block of its tiles stays in a thread's scratch */
+    MIN_TILES = 64, /* fewer do not pay for the weight's transform */
+    MIN_GROUP = 4,  /* blocks of channels: fewer do not pay for the pixels' transform */
+    EACH = 4,       /* at least this many items per thread, if there are enough channels */
     /* Between points, in elements: padded, since multiples of 4 KiB conflict in the cache. */
     SUMS_PITCH = KILN_TILE_BLOCK * KILN_TILE_BLOCK + LANES,
     PIXELS_PAD = KILN_TILE_DEPTH
@@ -87,7 +86,7 @@ static bool is_fit(const KilnCall *call)
         return false;
     for (int axis = 0; axis < 2; axis++)
         if (attrs->stride[axis] != 1 || attrs->dilation[axis] != 1 || attrs->padding[axis] > 2 ||
-            weight[axis] % KILN_TILE_BLOCK != 0 || weight[axis] > MAX_CHANNELS)
+            weight[axis] % KILN_TILE_BLOCK != 0 || weight[axis] > KILN_WINOGRAD_MAX_CHANNELS)
             return false;
     return true;
 }
@@ -125,12 +124,13 @@ static bool measure(const KilnCall *call, bool gradient, Work *w)
 
 /* ---- The weight --------------------------------------------------------------------------- */
 
-/* u = G g Gᵀ of 16 kernels, stored `pitch` floats apart. */
-VECTOR static void transform_kernels(const __m512 g[3][3], float *u, int64_t pitch)
+/* u = G g Gᵀ of 16 kernels. */
+KILN_WINOGRAD void transform_kernels(const __m512 g[3][3], __m512 u[POINTS])
 {
     const __m512 half = _mm512_set1_ps(0.5f);
     __m512 rows[4][3];
 
+#pragma GCC unroll 3
     for (int x = 0; x < 3; x++) {
         const __m512 outer = _mm512_mul_ps(half, _mm512_add_ps(g[0][x], g[2][x]));
         const __m512 inner = _mm512_mul_ps(half, g[1][x]);
@@ -140,77 +140,75 @@ VECTOR static void transform_kernels(const __m512 g[3][3], float *u, int64_t pit
         rows[2][x] = _mm512_sub_ps(outer, inner);
         rows[3][x] = g[2][x];
     }
+#pragma GCC unroll 4
     for (int y = 0; y < 4; y++) {
         const __m512 outer = _mm512_mul_ps(half, _mm512_add_ps(rows[y][0], rows[y][2]));
         const __m512 inner = _mm512_mul_ps(half, rows[y][1]);
-        float *to = u + 4 * y * pitch;
 
-        _mm512_storeu_ps(to, rows[y][0]);
-        _mm512_storeu_ps(to + pitch, _mm512_add_ps(outer, inner));
-        _mm512_storeu_ps(to + 2 * pitch, _mm512_sub_ps(outer, inner));
-        _mm512_storeu_ps(to + 3 * pitch, rows[y][2]);
-    }
-}
-
-/* The taps of 16 adjacent kernels, which are 9 vectors of floats: lane l of tap t is element
- * 9 l + t of them. */
-VECTOR static void split_taps(const float *kernels, __m512 taps[9])
-{
-    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i nines = _mm512_mullo_epi32(lanes, _mm512_set1_epi32(9));
-
-#pragma GCC unroll 9
-    for (int tap = 0; tap < 9; tap++) {
-        const __m512i at = _mm512_add_epi32(nines, _mm512_set1_epi32(tap));
-        const __m512i vector = _mm512_srli_epi32(at, 4);
-
-        taps[tap] = _mm512_setzero_ps();
-#pragma GCC unroll 9
-        for (int i = 0; i < 9; i++)
-            taps[tap] = _mm512_mask_permutexvar_ps(
-                taps[tap], _mm512_cmpeq_epi32_mask(vector, _mm512_set1_epi32(i)), at,
-                _mm512_loadu_ps(kernels + i * LANES));
+        u[4 * y] = rows[y][0];
+        u[4 * y + 1] = _mm512_add_ps(outer, inner);
+        u[4 * y + 2] = _mm512_sub_ps(outer, inner);
+        u[4 * y + 3] = rows[y][2];
     }
 }
 
 /* Transforms 16 adjacent kernels; a gradient's are turned around. */
-VECTOR static void transform_weights(const Work *w, int64_t first, float *u, int64_t pitch)
+KILN_WINOGRAD void transform_weights(const Work *w, bool gradient, int64_t first, __m512 u[POINTS])
 {
     const uint16_t *narrow = (const uint16_t *)w->weight->data + 9 * first;
+    const float *kernels = (const float *)w->weight->data + 9 * first;
     float wide[9 * LANES];
     __m512 taps[9], g[3][3];
 
-    if (w->weight->dtype == KILN_F32) {
-        split_taps((const float *)w->weight->data + 9 * first, taps);
-    } else {
+    if (w->weight->dtype != KILN_F32) {
         kiln_bf16_to_f32(wide, narrow, 9 * LANES);
-        split_taps(wide, taps);
+        kernels = wide;
     }
+    kiln_winograd_split_taps(kernels, taps);
+#pragma GCC unroll 9
     for (int tap = 0; tap < 9; tap++)
-        g[tap / 3][tap % 3] = taps[w->gradient ? 8 - tap : tap];
-    transform_kernels(g, u, pitch);
+        g[tap / 3][tap % 3] = taps[gradient ? 8 - tap : tap];
+    transform_kernels(g, u);
 }
 
-/* Transforms and packs one tile at each point: channels from `row`, depth from `k`. */
-static void pack_tile(const Work *w, int64_t row, int64_t k)
+/* Transforms and packs one tile at each point: channels from `row`, depth from `k`. A vector holds
+ * 16 channels of one depth: two of them are the pairs of 16 rows. */
+VECTOR static void pack_gradient_tile(const Work *w, int64_t row, int64_t k)
 {
-    enum { TILE = KILN_TILE_SIZE + LANES };
-    _Alignas(64) float u[POINTS * TILE];
-    const int64_t in = w->weight->shape.dim[1];
-    KilnTileMatrix matrix = { .f32 = true,
-                              .across = w->gradient,
-                              .stride = w->gradient ? KILN_TILE_ROWS : KILN_TILE_DEPTH,
-                              .rows = KILN_TILE_ROWS,
-                              .depth = KILN_TILE_DEPTH };
+    uint16_t *tile = w->right + row * w->depth + k / KILN_TILE_DEPTH * KILN_TILE_SIZE;
 
-    if (w->gradient)
-        for (int64_t i = 0; i < KILN_TILE_DEPTH; i++)
-            transform_weights(w, (k + i) * in + row, u + i * KILN_TILE_ROWS, TILE);
-    else
-        for (int64_t i = 0; i < 2 * KILN_TILE_ROWS; i++)
-            transform_weights(w, (row + i / 2) * in + k + i % 2 * LANES, u + i * LANES, TILE);
+    for (int64_t i = 0; i < KILN_TILE_DEPTH; i += 2, tile += 2 * KILN_TILE_ROWS) {
+        __m512 first[POINTS], second[POINTS];
+
+        transform_weights(w, true, (k + i) * w->channels + row, first);
+        transform_weights(w, true, (k + i + 1) * w->channels + row, second);
+        for (int64_t point = 0; point < POINTS; point++)
+            kiln_winograd_store_pairs(tile + point * weight_pitch(w), first[point], second[point]);
+    }
+}
+
+/* The same where a vector holds 16 values of depth of one channel. */
+VECTOR static void pack_tile(const Work *w, int64_t row, int64_t k)
+{
+    enum { TILE = KILN_TILE_SIZE + 2 * LANES };
+    _Alignas(64) uint16_t u[POINTS * TILE];
+
+    for (int64_t i = 0; i < KILN_TILE_ROWS; i++) {
+        const int64_t first = (row + i) * w->depth + k;
+        __m512 low[POINTS], high[POINTS];
+
+        transform_weights(w, false, first, low);
+        transform_weights(w, false, first + LANES, high);
+        for (int64_t point = 0; point < POINTS; point++)
+            _mm512_store_si512(u + point * TILE + i * KILN_TILE_DEPTH,
+                               (__m512i)_mm512_cvtne2ps_pbh(high[point], low[point]));
+    }
     for (int64_t point = 0; point < POINTS; point++) {
-        matrix.data = u + point * TILE;
+        const KilnTileMatrix matrix = { .data = u + point * TILE,
+                                        .stride = KILN_TILE_DEPTH,
+                                        .rows = KILN_TILE_ROWS,
+                                        .depth = KILN_TILE_DEPTH };
+
         kiln_tiles_pack(w->right + point * weight_pitch(w) + row * w->depth +
                             k / KILN_TILE_DEPTH * KILN_TILE_SIZE,
                         &matrix, true, 0, 1);
@@ -224,7 +222,7 @@ static void pack_weight(void *context, KilnShares *shares)
 
     for (int64_t t; (t = kiln_next_item(shares)) >= 0;)
         for (int64_t k = 0; k < w->depth; k += KILN_TILE_DEPTH)
-            pack_tile(w, t * KILN_TILE_ROWS, k);
+            (w->gradient ? pack_gradient_tile : pack_tile)(w, t * KILN_TILE_ROWS, k);
 }
 
 /* ---- Pixels ------------------------------------------------------------------------------- */
@@ -241,37 +239,58 @@ static Place place_of(const Work *w, int64_t tile)
     return (Place) { tile / (w->down * w->across), within / w->across * 2, within % w->across * 2 };
 }
 
-/* v = Bᵀ d B of 16 channels, rounded and stored `pitch` elements apart. */
-VECTOR static void transform_pixels(KilnWinogradPixel pixels[POINTS], uint16_t *v, int64_t pitch)
+/* Row r of a block of left factors, without the point. */
+static uint16_t *row_of(const Work *w, uint16_t *v, int64_t r)
 {
-    __m512 rows[4][4], points[4];
+    return v + r / KILN_TILE_ROWS * w->steps * KILN_TILE_SIZE +
+           r % KILN_TILE_ROWS * KILN_TILE_DEPTH;
+}
 
-    kiln_winograd_columns(pixels, rows);
-#pragma GCC unroll 4
-    for (int y = 0; y < 4; y++) {
-        kiln_winograd_source(rows[y], points);
-#pragma GCC unroll 4
-        for (int x = 0; x < 4; x++)
-            _mm256_store_si256((__m256i *)(void *)(v + (4 * y + x) * pitch),
-                               (__m256i)_mm512_cvtneps_pbh(points[x]));
+KILN_WINOGRAD void store_points(const __m512 points[POINTS], uint16_t *v, int64_t pitch)
+{
+#pragma GCC unroll 16
+    for (int point = 0; point < POINTS; point++)
+        _mm256_store_si256((__m256i *)(void *)(v + point * pitch),
+                           (__m256i)_mm512_cvtneps_pbh(points[point]));
+}
+
+/* Bᵀ d B of row r of the block; with `pair`, also of row r + 1, the next tile in the same row of
+ * the image. */
+VECTOR static void transform_tiles(const Work *w, const Place *place, int64_t r, bool pair,
+                                   uint16_t *v)
+{
+    const int64_t pitch = pixels_pitch(w);
+    const uint16_t *pixels[4 * KILN_WINOGRAD_PAIR];
+    uint16_t *to = row_of(w, v, r), *next = row_of(w, v, r + 1);
+
+    kiln_winograd_find(w->source, place->image, place->y - w->padding[0], place->x - w->padding[1],
+                       4, pair ? KILN_WINOGRAD_PAIR : 4, pixels);
+    for (int64_t k = 0; k < w->depth; k += LANES) {
+        const int64_t at = k / KILN_TILE_DEPTH * KILN_TILE_SIZE + k % KILN_TILE_DEPTH;
+        __m512 rows[4][KILN_WINOGRAD_PAIR], points[POINTS];
+
+        if (pair)
+            kiln_winograd_columns(pixels, KILN_WINOGRAD_PAIR, k, rows);
+        else
+            kiln_winograd_columns(pixels, 4, k, rows);
+        kiln_winograd_tile(rows, 0, points);
+        store_points(points, to + at, pitch);
+        if (!pair)
+            continue;
+        kiln_winograd_tile(rows, 2, points);
+        store_points(points, next + at, pitch);
     }
 }
 
 /* Transforms a block of tiles as left factors: [point][row of tiles][step]. */
 static void transform_block(const Work *w, int64_t first, int64_t rows, uint16_t *v)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        uint16_t *to = v + r / KILN_TILE_ROWS * w->steps * KILN_TILE_SIZE +
-                       r % KILN_TILE_ROWS * KILN_TILE_DEPTH;
+    for (int64_t r = 0; r < rows;) {
         const Place place = place_of(w, first + r);
-        KilnWinogradPixel pixels[POINTS];
+        const bool pair = r + 1 < rows && place.x / 2 + 1 < w->across;
 
-        kiln_winograd_find(w->source, place.image, place.y - w->padding[0], place.x - w->padding[1],
-                           4, pixels);
-        for (int64_t k = 0; k < w->depth; k += LANES)
-            transform_pixels(pixels,
-                             to + k / KILN_TILE_DEPTH * KILN_TILE_SIZE + k % KILN_TILE_DEPTH,
-                             pixels_pitch(w));
+        transform_tiles(w, &place, r, pair, v);
+        r += pair ? 2 : 1;
     }
 }
 
