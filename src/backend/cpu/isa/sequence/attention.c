@@ -301,30 +301,51 @@ static bool sees_one_block(const Head *head, int64_t i)
     return !in_reach(head->loop, i, 1, first_block(head, i, 1) + BLOCK);
 }
 
+/* The largest of a row's scores, 0 if all are masked. */
+static float largest_score(const float *scores)
+{
+    float top = -INFINITY;
+
+#pragma omp simd reduction(max : top)
+    for (int j = 0; j < BLOCK; j++)
+        top = scores[j] > top ? scores[j] : top;
+    return top == -INFINITY ? 0.0f : top;
+}
+
 /* Recomputes the block's probabilities and turns dp, the gradient of the attention weights, into
- * the gradient of the scaled products. A row of one block sums P·dP itself: what is subtracted from
- * dp is then rounded as dp is, and vanishes with it where all values are alike. */
+ * the gradient of the scaled products. A row of one block computes its softmax anew: its
+ * probabilities then add up to 1, which those by the logarithm of the sum do not where scores are
+ * large, and its sum of P·dP is rounded as dp is, and vanishes with it where all values are alike.
+ */
 static void backward_row(const Head *head, int64_t i, int64_t r, int64_t j0)
 {
+    const bool whole = sees_one_block(head, i);
     float *p = head->p + r * BLOCK, *dp = head->dp + r * BLOCK;
-    const float lse = head->top[r];
-    float factors[BLOCK], sum = 0.0f;
+    const float top = whole ? largest_score(p) : head->top[r];
+    float factors[BLOCK], total = 0.0f, sum = 0.0f;
 
     if (head->loop->drops)
         drop_factors(head, factors, i, j0);
     else
         for (int j = 0; j < BLOCK; j++)
             factors[j] = 1.0f;
-#pragma omp simd reduction(+ : sum)
+#pragma omp simd reduction(+ : total)
     for (int j = 0; j < BLOCK; j++) {
-        /* No score is above lse, but for its rounding, which of huge scores is huge. */
-        const float below = p[j] - lse;
+        /* No score is above the logarithm of the sum, but for its rounding, which of huge scores is
+         * huge. */
+        const float below = p[j] - top;
 
         p[j] = vec_exp(below > 0.0f ? 0.0f : below);
         dp[j] *= factors[j];
+        total += p[j];
+    }
+    const float scale = whole && total != 0.0f ? 1.0f / total : 1.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int j = 0; j < BLOCK; j++) {
+        p[j] *= scale;
         sum += p[j] * dp[j];
     }
-    const float delta = sees_one_block(head, i) ? sum : head->sum[r];
+    const float delta = whole ? sum : head->sum[r];
 #pragma omp simd
     for (int j = 0; j < BLOCK; j++) {
         dp[j] = p[j] * (dp[j] - delta);
