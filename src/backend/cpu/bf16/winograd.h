@@ -96,10 +96,22 @@ KILN_WINOGRAD void kiln_winograd_tile(__m512 rows[4][KILN_WINOGRAD_PAIR], int fr
 
 /* ---- Taps ------------------------------------------------------------------------------- */
 
+/* Three vectors from lanes of three: `two` picks from the first two, `third` from what that gives
+ * (lanes that are right already) and the third. */
+KILN_WINOGRAD void kiln_winograd_pick(const __m512 from[3], __m512 to[3],
+                                      const int32_t two[3][KILN_WINOGRAD_LANES],
+                                      const int32_t third[3][KILN_WINOGRAD_LANES])
+{
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+        to[i] = _mm512_permutex2var_ps(from[0], _mm512_loadu_si512(two[i]), from[1]);
+        to[i] = _mm512_permutex2var_ps(to[i], _mm512_loadu_si512(third[i]), from[2]);
+    }
+}
+
 /* Lane l of to[i] is value 3 l + i of 48. */
 KILN_WINOGRAD void kiln_winograd_split_thirds(const __m512 from[3], __m512 to[3])
 {
-    /* Of the first two vectors; then of these (lanes that are right already) and the third. */
     static const int32_t two[3][KILN_WINOGRAD_LANES] = {
         { 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30 },
         { 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31 },
@@ -111,11 +123,7 @@ KILN_WINOGRAD void kiln_winograd_split_thirds(const __m512 from[3], __m512 to[3]
         { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31 },
     };
 
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; i++) {
-        to[i] = _mm512_permutex2var_ps(from[0], _mm512_loadu_si512(two[i]), from[1]);
-        to[i] = _mm512_permutex2var_ps(to[i], _mm512_loadu_si512(third[i]), from[2]);
-    }
+    kiln_winograd_pick(from, to, two, third);
 }
 
 /* The inverse: value 3 l + i of 48 is lane l of from[i]. */
@@ -132,11 +140,7 @@ KILN_WINOGRAD void kiln_winograd_join_thirds(const __m512 from[3], __m512 to[3])
         { 26, 1, 2, 27, 4, 5, 28, 7, 8, 29, 10, 11, 30, 13, 14, 31 },
     };
 
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; i++) {
-        to[i] = _mm512_permutex2var_ps(from[0], _mm512_loadu_si512(two[i]), from[1]);
-        to[i] = _mm512_permutex2var_ps(to[i], _mm512_loadu_si512(third[i]), from[2]);
-    }
+    kiln_winograd_pick(from, to, two, third);
 }
 
 /* The taps of 16 adjacent kernels, 9 vectors of floats: lane l of tap t is float 9 l + t. */
