@@ -313,10 +313,9 @@ static float largest_score(const float *scores)
 }
 
 /* Recomputes the block's probabilities and turns dp, the gradient of the attention weights, into
- * the gradient of the scaled products. A row of one block computes its softmax anew: its
+ * the gradient of the scaled products. A row of one block computes its softmax again: its
  * probabilities then add up to 1, which those by the logarithm of the sum do not where scores are
- * large, and its sum of P·dP is rounded as dp is, and vanishes with it where all values are alike.
- */
+ * large, and its sum of P·dP is rounded as dp is, and vanishes with it where all values agree. */
 static void backward_row(const Head *head, int64_t i, int64_t r, int64_t j0)
 {
     const bool whole = sees_one_block(head, i);
